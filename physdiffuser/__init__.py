@@ -1,0 +1,1 @@
+"""physdiffuser: find the law in a table of measurements."""

@@ -1,0 +1,95 @@
+"""The table as the search sees it: numbers, names and what was done to them on the way in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from physdiffuser.data.units import Unit
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A named column.
+
+    Attributes
+    ----------
+    name
+        The name exactly as the table has it; used in everything the user reads about the table.
+    alias
+        The identifier that stands for it inside expressions. Equal to `name` when that is an
+        identifier with no other meaning (see `physdiffuser.data.aliases`).
+    unit
+        Exponents over the base units, or None when not given.
+    """
+
+    name: str
+    alias: str
+    unit: Unit | None = None
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Observations ready for the search.
+
+    Attributes
+    ----------
+    inputs
+        Shape (rows, columns), float64, finite.
+    target
+        Shape (rows,), float64, finite.
+    columns
+        One per column of `inputs`.
+    target_column
+        Name, alias and unit of the target.
+    weights
+        Shape (rows,), positive, or None when every row counts the same.
+    warnings
+        What the reader changed or noticed, in the order it did.
+    source
+        Where the table came from, for messages.
+    """
+
+    inputs: FloatArray
+    target: FloatArray
+    columns: tuple[Column, ...]
+    target_column: Column
+    weights: FloatArray | None = None
+    warnings: tuple[str, ...] = ()
+    source: str = "<memory>"
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.inputs.ndim != 2 or self.inputs.shape != (self.target.shape[0], len(self.columns)):
+            raise ValueError(
+                f"inputs {self.inputs.shape} do not fit target {self.target.shape} "
+                f"and {len(self.columns)} columns"
+            )
+
+    @property
+    def rows(self) -> int:
+        """Number of observations."""
+        return int(self.target.shape[0])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Aliases of the input columns, in order: the variable names of expressions."""
+        return tuple(column.alias for column in self.columns)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Alias to original name, for the columns whose name could not be used as it is."""
+        columns = (*self.columns, self.target_column)
+        return {column.alias: column.name for column in columns if column.alias != column.name}
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Dataset:
+        """The same table with only the given rows, in that order."""
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, inputs=self.inputs[rows], target=self.target[rows], weights=weights)
