@@ -1,0 +1,78 @@
+"""Tree to text, with as few parentheses as the grammar of `parser` needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from physdiffuser.expressions.operators import OPERATORS
+from physdiffuser.expressions.tree import Apply, Expression, Number, Parameter, Symbol, Variable
+
+_SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(5)
+_PRECEDENCE = {"add": _SUM, "sub": _SUM, "mul": _PRODUCT, "div": _PRODUCT, "neg": _SIGN, "pow": _POWER}
+
+
+def to_text(expression: Expression, names: Sequence[str] | None = None, digits: int | None = None) -> str:
+    """Write an expression as text that `parser.parse` reads back.
+
+    Parameters
+    ----------
+    expression
+        The tree.
+    names
+        Variable names in column order; `x1`, `x2`, ... when not given.
+    digits
+        Significant digits of fitted constants; all that are needed to read the same double back
+        when None.
+    """
+    return _write(expression, names, digits)[0]
+
+
+def number_text(value: int | Fraction | float, digits: int | None = None) -> str:
+    """A number as written in formulas: halves and quarters as decimals, other fractions as `p/q`."""
+    if isinstance(value, float):
+        return repr(value) if digits is None else f"{value:.{digits}g}"
+    if isinstance(value, Fraction) and value.denominator in (2, 4, 5, 8, 10):
+        return repr(float(value))
+    return str(value)
+
+
+def _write(expression: Expression, names: Sequence[str] | None, digits: int | None) -> tuple[str, int]:
+    match expression:
+        case Number(value=value):
+            text = number_text(value, digits)
+            if text.startswith("-"):
+                return text, _SIGN
+            return text, _PRODUCT if "/" in text else _ATOM
+        case Symbol(name=name):
+            return name, _ATOM
+        case Variable(index=index):
+            return (names[index] if names is not None else f"x{index + 1}"), _ATOM
+        case Parameter(index=index):
+            return f"c{index + 1}", _ATOM
+        case Apply(operator=operator, arguments=arguments):
+            parts = [_write(argument, names, digits) for argument in arguments]
+            precedence = _PRECEDENCE.get(operator)
+            if precedence is None:
+                return f"{operator}({', '.join(text for text, _ in parts)})", _ATOM
+            if operator == "neg":
+                return f"-{_wrap(parts[0], _SIGN)}", _SIGN
+            sign = OPERATORS[operator].infix
+            if operator == "pow":
+                # The exponent may be a signed or nested power: the operator associates to the right.
+                return f"{_wrap(parts[0], _ATOM)}**{_wrap(parts[1], _SIGN)}", _POWER
+            left = _wrap(parts[0], precedence)
+            # a + (b + c) keeps its shape only with the parentheses; a - (b - c) needs them.
+            right = _wrap(parts[1], precedence + 1)
+            if precedence == _SUM:
+                if right.startswith("-"):
+                    right = f"({right})"
+                return f"{left} {sign} {right}", _SUM
+            if right.startswith("-"):
+                right = f"({right})"
+            return f"{left}{sign}{right}", _PRODUCT
+
+
+def _wrap(part: tuple[str, int], least: int) -> str:
+    text, precedence = part
+    return text if precedence >= least else f"({text})"

@@ -1,0 +1,176 @@
+"""Text to tree: an own small grammar, so that nothing from outside is ever evaluated.
+
+    sum     := product (("+" | "-") product)*
+    product := sign (("*" | "/") sign)*
+    sign    := ("+" | "-") sign | power
+    power   := atom ("**" sign)?          (right associative; "^" is read as "**")
+    atom    := number | name | name "(" sum ")" | "(" sum ")"
+
+Length, depth and the size of numbers are limited, so a hostile formula costs microseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from physdiffuser.errors import UsageError
+from physdiffuser.expressions.operators import OPERATORS, SPELLINGS
+from physdiffuser.expressions.tree import PI, Apply, Expression, Number, Symbol, Variable
+
+MAX_LENGTH = 20_000
+MAX_DEPTH = 100
+MAX_INTEGER_DIGITS = 30
+# A decimal this short is taken to be meant exactly (0.5 is a half); a longer one is a measurement.
+MAX_EXACT_DECIMALS = 4
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<name>[^\W\d]\w*)"
+    r"|(?P<sign>\*\*|[-+*/^()]))"
+)
+
+
+class ExpressionSyntaxError(UsageError):
+    """A formula that does not follow the grammar."""
+
+
+class _Parser:
+    def __init__(self, text: str, names: Mapping[str, Expression]) -> None:
+        self.text = text
+        self.names = names
+        self.tokens = self._tokenise(text)
+        self.position = 0
+
+    def _tokenise(self, text: str) -> list[tuple[str, str, int]]:
+        tokens: list[tuple[str, str, int]] = []
+        at = 0
+        end = len(text.rstrip())
+        while at < end:
+            match = _TOKEN.match(text, at)
+            if match is None or match.lastgroup is None:
+                start = at + len(text[at:]) - len(text[at:].lstrip())
+                raise self._error(f"unexpected character {text[start]!a}", start)
+            tokens.append((match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
+            at = match.end()
+        tokens.append(("end", "", end))
+        return tokens
+
+    def _error(self, what: str, at: int) -> ExpressionSyntaxError:
+        excerpt = ascii(self.text[max(0, at - 20) : at + 20])
+        return ExpressionSyntaxError(f"formula, character {at + 1}: {what}, near {excerpt}")
+
+    def _accept(self, *signs: str) -> str | None:
+        kind, value, _ = self.tokens[self.position]
+        if kind == "sign" and value in signs:
+            self.position += 1
+            return value
+        return None
+
+    def parse(self) -> Expression:
+        expression = self._sum(0)
+        kind, value, at = self.tokens[self.position]
+        if kind != "end":
+            raise self._error(f"unexpected {value!a}", at)
+        return expression
+
+    def _sum(self, depth: int) -> Expression:
+        expression = self._product(depth)
+        while sign := self._accept("+", "-"):
+            expression = Apply("add" if sign == "+" else "sub", (expression, self._product(depth)))
+        return expression
+
+    def _product(self, depth: int) -> Expression:
+        expression = self._sign(depth)
+        while sign := self._accept("*", "/"):
+            expression = Apply("mul" if sign == "*" else "div", (expression, self._sign(depth)))
+        return expression
+
+    def _sign(self, depth: int) -> Expression:
+        if depth > MAX_DEPTH:
+            raise self._error(f"nested deeper than {MAX_DEPTH} levels", self.tokens[self.position][2])
+        if self._accept("-"):
+            argument = self._sign(depth + 1)
+            # "-2" is a number, "-2**2" is the negative of a power: only a bare number folds.
+            return Number(-argument.value) if isinstance(argument, Number) else Apply("neg", (argument,))
+        if self._accept("+"):
+            return self._sign(depth + 1)
+        base = self._atom(depth)
+        if self._accept("**", "^"):
+            return Apply("pow", (base, self._sign(depth + 1)))
+        return base
+
+    def _atom(self, depth: int) -> Expression:
+        kind, value, at = self.tokens[self.position]
+        self.position += 1
+        if kind == "number":
+            return self._number(value, at)
+        if kind == "name":
+            return self._name(value, at, depth)
+        if (kind, value) == ("sign", "("):
+            expression = self._sum(depth + 1)
+            if not self._accept(")"):
+                raise self._error("missing ')'", self.tokens[self.position][2])
+            return expression
+        raise self._error("the formula ends too early" if kind == "end" else f"unexpected {value!a}", at)
+
+    def _number(self, text: str, at: int) -> Expression:
+        if text.isdigit():
+            if len(text) > MAX_INTEGER_DIGITS:
+                raise self._error(f"an integer of more than {MAX_INTEGER_DIGITS} digits", at)
+            return Number(int(text))
+        mantissa = text.lower().split("e")[0]
+        if "e" not in text.lower() and len(mantissa.partition(".")[2]) <= MAX_EXACT_DECIMALS:
+            fraction = Fraction(text)
+            return Number(int(fraction) if fraction.denominator == 1 else fraction)
+        number = float(text)
+        if number in (float("inf"), float("-inf")):
+            raise self._error("a number too large for double precision", at)
+        return Number(number)
+
+    def _name(self, name: str, at: int, depth: int) -> Expression:
+        if self.tokens[self.position][1] == "(" and self.tokens[self.position][0] == "sign":
+            operator = OPERATORS.get(SPELLINGS.get(name, name))
+            if operator is None or operator.infix is not None or operator.name == "neg":
+                known = sorted(
+                    spec.name for spec in OPERATORS.values() if not spec.infix and spec.name != "neg"
+                )
+                raise self._error(f"unknown function {name!a}; known are {' '.join(known)}", at)
+            self.position += 1
+            arguments = [self._sum(depth + 1)]
+            if not self._accept(")"):
+                raise self._error("missing ')'", self.tokens[self.position][2])
+            if len(arguments) != operator.arity:
+                raise self._error(f"{name} takes {operator.arity} arguments", at)
+            return Apply(operator.name, tuple(arguments))
+        expression = self.names.get(name)
+        if expression is None:
+            known = " ".join(sorted(self.names)[:20])
+            raise self._error(f"unknown name {name!a}; known are {known}", at)
+        return expression
+
+
+def parse(text: str, names: Sequence[str], constants: Mapping[str, float] | None = None) -> Expression:
+    """Read a formula.
+
+    Parameters
+    ----------
+    text
+        The formula, with Python operators (`**`, or `^`) and the functions of the operator table.
+    names
+        Names of the variables, in column order.
+    constants
+        Further named constants and their values. `pi` is always known.
+
+    Raises
+    ------
+    ExpressionSyntaxError
+        With the position, if the text does not follow the grammar or its limits.
+    """
+    if len(text) > MAX_LENGTH:
+        raise ExpressionSyntaxError(f"formula of {len(text)} characters; at most {MAX_LENGTH} are read")
+    known: dict[str, Expression] = {"pi": PI}
+    known.update({name: Symbol(name, float(value)) for name, value in (constants or {}).items()})
+    known.update({name: Variable(index) for index, name in enumerate(names)})
+    return _Parser(text, known).parse()

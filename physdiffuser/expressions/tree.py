@@ -1,0 +1,186 @@
+"""The expression tree: five kinds of immutable node.
+
+A tree knows nothing of numbers in a table, of names or of units. Variables are positions
+(`Variable(0)` is the first input column); names are given when a tree is printed or parsed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+ExactNumber: TypeAlias = int | Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number written in a formula.
+
+    `int` and `Fraction` are exact (`2`, `3/2`); `float` is a fitted or measured constant.
+    """
+
+    value: int | Fraction | float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the number is an integer or a fraction rather than a fitted constant."""
+        return not isinstance(self.value, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A constant with a name: `pi`, or a known constant given by the user such as `G`."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An input column, by position from 0."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A constant placeholder that fitting fills, by position in the parameter vector."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operator applied to its arguments.
+
+    `operator` is a name in `physdiffuser.expressions.operators.OPERATORS`. The hash is computed
+    once: trees are dictionary keys in every hot loop.
+    """
+
+    operator: str
+    arguments: tuple[Expression, ...]
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.operator, self.arguments)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Apply], tuple[str, tuple[Expression, ...]]]:
+        # String hashes differ between processes: rebuild, so that the stored hash is this process's.
+        return (Apply, (self.operator, self.arguments))
+
+
+Expression: TypeAlias = Number | Symbol | Variable | Parameter | Apply
+
+PI = Symbol("pi", math.pi)
+ZERO = Number(0)
+ONE = Number(1)
+
+
+def add(left: Expression, right: Expression) -> Apply:
+    """`left + right`."""
+    return Apply("add", (left, right))
+
+
+def sub(left: Expression, right: Expression) -> Apply:
+    """`left - right`."""
+    return Apply("sub", (left, right))
+
+
+def mul(left: Expression, right: Expression) -> Apply:
+    """`left * right`."""
+    return Apply("mul", (left, right))
+
+
+def div(left: Expression, right: Expression) -> Apply:
+    """`left / right`."""
+    return Apply("div", (left, right))
+
+
+def power(base: Expression, exponent: Expression) -> Apply:
+    """`base ** exponent`."""
+    return Apply("pow", (base, exponent))
+
+
+def call(operator: str, argument: Expression) -> Apply:
+    """A unary operator, `call("sqrt", x)`."""
+    return Apply(operator, (argument,))
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """Every node of the tree, parents before children, left to right."""
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, Apply):
+            stack.extend(reversed(node.arguments))
+
+
+def variables(expression: Expression) -> frozenset[int]:
+    """Positions of the variables that occur."""
+    return frozenset(node.index for node in walk(expression) if isinstance(node, Variable))
+
+
+def parameter_count(expression: Expression) -> int:
+    """Length of the parameter vector the expression needs: one more than the largest index."""
+    return 1 + max((node.index for node in walk(expression) if isinstance(node, Parameter)), default=-1)
+
+
+def size(expression: Expression) -> int:
+    """Number of nodes."""
+    return sum(1 for _ in walk(expression))
+
+
+def depth(expression: Expression) -> int:
+    """Longest path from the root to a leaf, in nodes."""
+    if isinstance(expression, Apply):
+        return 1 + max(depth(argument) for argument in expression.arguments)
+    return 1
+
+
+def substitute(expression: Expression, replace: Callable[[Expression], Expression | None]) -> Expression:
+    """Replace nodes from the top down.
+
+    `replace` is called on each node; where it returns an expression, that stands in place of the
+    whole subtree, and where it returns None the children are visited. Shared subtrees stay shared.
+    """
+    replacement = replace(expression)
+    if replacement is not None:
+        return replacement
+    if not isinstance(expression, Apply):
+        return expression
+    arguments = tuple(substitute(argument, replace) for argument in expression.arguments)
+    if all(new is old for new, old in zip(arguments, expression.arguments, strict=True)):
+        return expression
+    return Apply(expression.operator, arguments)
+
+
+def bind(expression: Expression, parameters: tuple[float, ...] | list[float]) -> Expression:
+    """Put fitted values in place of the parameters."""
+
+    def replace(node: Expression) -> Expression | None:
+        return Number(float(parameters[node.index])) if isinstance(node, Parameter) else None
+
+    return substitute(expression, replace)
+
+
+def free_constants(expression: Expression) -> tuple[Expression, tuple[float, ...]]:
+    """The skeleton with a parameter for every fitted constant, and the values they had.
+
+    The inverse of `bind`: exact numbers and named constants stay.
+    """
+    values: list[float] = []
+
+    def replace(node: Expression) -> Expression | None:
+        if isinstance(node, Number) and not node.exact:
+            values.append(float(node.value))
+            return Parameter(len(values) - 1)
+        return None
+
+    return substitute(expression, replace), tuple(values)

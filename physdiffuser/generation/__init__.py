@@ -1,0 +1,1 @@
+"""Generators: interchangeable sources of candidate formulas."""
