@@ -1,0 +1,1 @@
+"""What a run leaves behind: terminal report, JSON document, plots, exports, the run folder."""
