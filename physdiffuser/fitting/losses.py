@@ -1,0 +1,91 @@
+"""The loss of a prediction, as the Pareto archive counts it: relative to the best constant's."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+Loss = Literal["squared", "huber"]
+
+HUBER_WIDTH = 1.345
+"""In units of sigma: 95 % as efficient as least squares on normal noise (Huber, *Robust Statistics*, 1981)."""
+
+MAD_TO_SIGMA = 1.4826
+"""Median absolute deviation to standard deviation, for normal noise."""
+
+
+def huber_width(residual: FloatArray) -> FloatArray:
+    """Where Huber's loss turns from square to linear, from the residuals themselves.
+
+    Parameters
+    ----------
+    residual
+        Shape (..., rows), unweighted.
+
+    Returns
+    -------
+    Shape (...,); never 0, so that it can be divided by.
+    """
+    size = np.abs(residual)
+    width: FloatArray = HUBER_WIDTH * MAD_TO_SIGMA * np.median(size, axis=-1)
+    # More than half of the rows fitted to the last bit: what is left are outliers.
+    least = 1e-15 * size.max(axis=-1, initial=0.0) + 5e-324
+    return np.maximum(width, least)
+
+
+def huber_weights(residual: FloatArray) -> FloatArray:
+    """Weights of iteratively reweighted least squares, shape (..., rows), in (0, 1]."""
+    size = np.abs(residual)
+    width = huber_width(residual)[..., None]
+    with np.errstate(all="ignore"):
+        return np.where(size <= width, 1.0, width / np.where(size > 0.0, size, 1.0))
+
+
+def mean_loss(residual: FloatArray, weights: FloatArray | None = None, loss: Loss = "squared") -> float:
+    """Weighted mean of the squared residual, or of Huber's loss scaled to equal it near 0.
+
+    Parameters
+    ----------
+    residual
+        Shape (rows,).
+    weights
+        Shape (rows,), or None.
+
+    Returns
+    -------
+    inf if a residual is not finite or the mean exceeds double precision.
+    """
+    scale = float(np.abs(residual).max(initial=0.0))
+    if scale == 0.0:
+        return 0.0
+    if not np.isfinite(scale):
+        return float("inf")
+    unit = residual / scale
+    if loss == "huber":
+        size = np.abs(unit)
+        width = HUBER_WIDTH * MAD_TO_SIGMA * float(np.median(size)) or 1.0
+        each = np.where(size <= width, unit * unit, 2 * width * size - width * width)
+        mean = float(each.mean() if weights is None else np.average(each, weights=weights))
+    elif weights is None:
+        mean = float(unit @ unit) / unit.size
+    else:
+        mean = float((unit * unit) @ weights) / float(weights.sum())
+    return mean * scale * scale if scale < 1e150 else float("inf")
+
+
+def constant_loss(target: FloatArray, weights: FloatArray | None = None, loss: Loss = "squared") -> float:
+    """Loss of the weighted mean of the target: what relative losses are relative to."""
+    centre = target.mean() if weights is None else np.average(target, weights=weights)
+    return mean_loss(target - centre, weights, loss)
+
+
+def relative_loss(
+    prediction: FloatArray, target: FloatArray, weights: FloatArray | None = None, loss: Loss = "squared"
+) -> float:
+    """Loss of a prediction over that of a constant: 0 is perfect, 1 as good as a constant."""
+    if not np.isfinite(prediction).all():
+        return float("inf")
+    return mean_loss(target - prediction, weights, loss) / max(constant_loss(target, weights, loss), 1e-300)

@@ -1,0 +1,192 @@
+"""A skeleton bound to rows: values and exact derivatives at many parameter vectors, fast.
+
+Fitting evaluates one skeleton on the same rows hundreds of times. What does not depend on a parameter
+is computed once, when the tape is made; what does is a flat list of instructions, run forwards for the
+value and backwards for the derivatives (reverse mode, so that one more parameter costs next to nothing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
+from physdiffuser.expressions.tree import parameter_count
+
+FloatArray = npt.NDArray[np.float64]
+_Numeric = Callable[..., FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """`slots[out] = evaluate(*(slots[i] for i in sources))`."""
+
+    operator: str
+    out: int
+    sources: tuple[int, ...]
+    evaluate: _Numeric
+    derivatives: tuple[_Numeric, ...]
+
+
+class Tape:
+    """Values and derivatives of one skeleton on fixed rows.
+
+    Parameters
+    ----------
+    skeleton
+        An expression with `Parameter` nodes.
+    inputs
+        Shape (rows, columns).
+
+    Notes
+    -----
+    Parameter vectors have shape (parameters,) or (parameters, starts); values (rows,) or (starts, rows),
+    derivatives (wanted, rows) or (starts, wanted, rows). Points outside the domain give nan or inf.
+    """
+
+    def __init__(self, skeleton: Expression, inputs: FloatArray) -> None:
+        self.skeleton = skeleton
+        self.rows = int(inputs.shape[0])
+        self.parameters = parameter_count(skeleton)
+        self._inputs = inputs
+        self._initial: list[FloatArray | None] = []
+        self._slot_of: dict[Expression, int] = {}
+        self._active: list[bool] = []
+        self._parameter_slots: list[tuple[int, int]] = []
+        self._steps: list[_Step] = []
+        with np.errstate(all="ignore"):
+            self._root = self._place(skeleton)
+        self._plans: dict[tuple[int, ...], list[tuple[_Step, tuple[bool, ...]]]] = {}
+
+    def _new_slot(self, value: FloatArray | None, active: bool) -> int:
+        self._initial.append(value)
+        self._active.append(active)
+        return len(self._initial) - 1
+
+    def _place(self, node: Expression) -> int:
+        known = self._slot_of.get(node)
+        if known is not None:
+            return known
+        match node:
+            case Variable(index=index):
+                slot = self._new_slot(np.ascontiguousarray(self._inputs[:, index]), False)
+            case Number(value=value) | Symbol(value=value):
+                slot = self._new_slot(np.float64(value), False)  # type: ignore[arg-type]  # broadcasts
+            case Parameter(index=index):
+                slot = self._new_slot(None, True)
+                self._parameter_slots.append((slot, index))
+            case Apply(operator=operator, arguments=arguments):
+                sources = tuple(self._place(argument) for argument in arguments)
+                spec = OPERATORS[operator]
+                if any(self._active[source] for source in sources):
+                    slot = self._new_slot(None, True)
+                    self._steps.append(_Step(operator, slot, sources, spec.evaluate, spec.derivatives))
+                else:
+                    slot = self._new_slot(spec.evaluate(*(self._initial[i] for i in sources)), False)
+        self._slot_of[node] = slot
+        return slot
+
+    def _forward(self, parameters: FloatArray) -> list[FloatArray]:
+        slots: list[FloatArray] = list(self._initial)  # type: ignore[arg-type]  # filled before they are read
+        vectors = parameters if parameters.ndim == 1 else parameters[:, :, None]
+        for slot, index in self._parameter_slots:
+            slots[slot] = vectors[index]
+        for step in self._steps:
+            sources = step.sources
+            if len(sources) == 2:
+                slots[step.out] = step.evaluate(slots[sources[0]], slots[sources[1]])
+            else:
+                slots[step.out] = step.evaluate(slots[sources[0]])
+        return slots
+
+    def _shape(self, parameters: FloatArray) -> tuple[int, ...]:
+        return (self.rows,) if parameters.ndim == 1 else (parameters.shape[1], self.rows)
+
+    def value(self, parameters: FloatArray) -> FloatArray:
+        """Values on every row."""
+        with np.errstate(all="ignore"):
+            value = self._forward(parameters)[self._root]
+        return self._full(value, self._shape(parameters))
+
+    @staticmethod
+    def _full(value: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+        return value if np.shape(value) == shape else np.array(np.broadcast_to(value, shape))
+
+    def value_and_jacobian(
+        self, parameters: FloatArray, wanted: tuple[int, ...] | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Values, and derivatives by the wanted parameters (all of them by default), in that order."""
+        if wanted is None:
+            wanted = tuple(range(self.parameters))
+        shape = self._shape(parameters)
+        jacobian = np.zeros((*shape[:-1], len(wanted), self.rows))
+        with np.errstate(all="ignore"):
+            slots = self._forward(parameters)
+            slopes = self._backward(slots, wanted)
+            place = {index: position for position, index in enumerate(wanted)}
+            for slot, index in self._parameter_slots:
+                if index in place and slot in slopes:
+                    jacobian[..., place[index], :] = slopes[slot]
+        return self._full(slots[self._root], shape), jacobian
+
+    def _plan(self, wanted: tuple[int, ...]) -> list[tuple[_Step, tuple[bool, ...]]]:
+        """The steps that lead to a wanted parameter, last first, with the arguments that do."""
+        leads = {slot for slot, index in self._parameter_slots if index in wanted}
+        plan: list[tuple[_Step, tuple[bool, ...]]] = []
+        for step in self._steps:
+            flags = tuple(source in leads for source in step.sources)
+            if any(flags):
+                leads.add(step.out)
+                plan.append((step, flags))
+        plan.reverse()
+        return plan
+
+    def _backward(self, slots: list[FloatArray], wanted: tuple[int, ...]) -> dict[int, FloatArray]:
+        plan = self._plans.get(wanted)
+        if plan is None:
+            plan = self._plans[wanted] = self._plan(wanted)
+        # None stands for the constant 1, which is what most sums and products pass on.
+        slopes: dict[int, FloatArray | None] = {self._root: None}
+
+        def add(slot: int, slope: FloatArray | None) -> None:
+            if slot not in slopes:
+                slopes[slot] = slope
+            else:
+                before = slopes[slot]
+                slopes[slot] = (1.0 if before is None else before) + (1.0 if slope is None else slope)
+
+        for step, flags in plan:
+            if step.out not in slopes:
+                continue
+            slope = slopes[step.out]
+            first = step.sources[0]
+            match step.operator:
+                case "add" | "sub":
+                    second = step.sources[1]
+                    if flags[0]:
+                        add(first, slope)
+                    if flags[1]:
+                        if step.operator == "add":
+                            add(second, slope)
+                        else:
+                            add(second, np.float64(-1.0) if slope is None else -slope)  # type: ignore[arg-type]
+                case "neg":
+                    add(first, np.float64(-1.0) if slope is None else -slope)  # type: ignore[arg-type]
+                case "mul":
+                    second = step.sources[1]
+                    if flags[0]:
+                        add(first, slots[second] if slope is None else slope * slots[second])
+                    if flags[1]:
+                        add(second, slots[first] if slope is None else slope * slots[first])
+                case _:
+                    arguments = [slots[source] for source in step.sources]
+                    value = slots[step.out]
+                    for source, flag, derivative in zip(step.sources, flags, step.derivatives, strict=True):
+                        if flag:
+                            outer = derivative(*arguments, value)
+                            add(source, outer if slope is None else slope * outer)
+        one = np.float64(1.0)
+        return {slot: one if slope is None else slope for slot, slope in slopes.items()}  # type: ignore[misc]
