@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from physdiffuser.expressions import Expression
+
+FloatArray = npt.NDArray[np.float64]
 
 Status = Literal["exact", "approximate", "none"]
 Verdict = Literal["verified", "different", "unknown"]
@@ -56,6 +61,14 @@ class Equation:
         See `docs/architecture.md`, "Believing a formula".
     verification
         How the verdict was reached, one sentence a check.
+    constants
+        The constants of the formula; those with `exact` false are, in the same order, the float
+        numbers of `expression` from left to right.
+    covariance
+        Covariance matrix of those fitted constants, one tuple a row, from which `predict --intervals`
+        gets the intervals of predictions; None when it cannot be given.
+    degrees_of_freedom
+        Rows less fitted constants, for the quantile of Student's t; None when not known.
     """
 
     expression: Expression
@@ -71,11 +84,87 @@ class Equation:
     constants: tuple[ConstantEstimate, ...] = ()
     derivation: tuple[str, ...] = ()
     generator: str = ""
+    covariance: tuple[tuple[float, ...], ...] | None = None
+    degrees_of_freedom: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FitPoints:
+    """Truth and prediction of the chosen formula, for plots.
+
+    Attributes
+    ----------
+    truth, prediction
+        Shape (points,): the whole table, or a sample of it when it is large.
+    held_out
+        Shape (points,), True where search and fit have not seen the row.
+    rows
+        Rows of the table, of which these are a sample.
+    """
+
+    truth: FloatArray
+    prediction: FloatArray
+    held_out: npt.NDArray[np.bool_]
+    rows: int
+
+
+def sample_fit_points(
+    truth: FloatArray, prediction: FloatArray, held_out: npt.NDArray[np.bool_], limit: int = 5_000
+) -> FitPoints:
+    """Pick the rows that a plot shows: all of a small table; else an even spread and every extreme.
+
+    The rows with the largest residuals and the outermost targets are always among them, so that a
+    plot never hides the worst rows of a large table. Deterministic.
+
+    Parameters
+    ----------
+    truth, prediction, held_out
+        Shape (rows,).
+    limit
+        Most points to keep.
+    """
+    rows = int(truth.shape[0])
+    chosen = np.arange(rows)
+    if rows > limit:
+        extreme = limit // 10
+        with np.errstate(all="ignore"):
+            residual = np.nan_to_num(np.abs(truth - prediction), nan=np.inf)
+        worst = np.argpartition(residual, rows - extreme)[rows - extreme :]
+        lowest, highest = np.argmin(truth), np.argmax(truth)
+        spread = np.linspace(0, rows - 1, limit - extreme - 2).astype(np.intp)
+        chosen = np.unique(np.concatenate([spread, worst, [lowest, highest]]))
+    return FitPoints(truth[chosen], prediction[chosen], held_out[chosen], rows)
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What `solve` returns."""
+    """What `solve` returns.
+
+    Attributes
+    ----------
+    target
+        Name of the target column, as the table has it.
+    status
+        "exact" when the law is exact up to rounding, "none" when no finite formula was found.
+    best
+        The chosen row of `pareto`; None when the status is "none".
+    pareto
+        From simple to complex.
+    names, columns
+        Aliases of the input columns in the order of the variables, and their names in the table.
+    aliases
+        Alias to name, where they differ.
+    notes
+        What was assumed on the user's behalf (delimiter, target, ...), by topic.
+    rows, held_out_rows
+        Rows of the table; those set aside from search and fit.
+    known_constants
+        The named constants that formulas may hold, with their values.
+    timing
+        Seconds, by part of the run; `elapsed_seconds` is the whole.
+    fit_points
+        What the plots show; None when there is nothing to plot.
+    """
 
     target: str
     status: Status
@@ -93,3 +182,4 @@ class Solution:
     timing: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     version: str = ""
+    fit_points: FitPoints | None = field(default=None, compare=False, repr=False)

@@ -1,0 +1,211 @@
+"""The JSON document of `solve --json` and `result.json`, both ways.
+
+`docs/command-line.md` describes it for users. Numbers that are not finite are null, since JSON has no
+other way to say so. Reading it back trusts nothing: formulas go through the expression parser.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from physdiffuser.errors import DataError
+from physdiffuser.expressions import Expression, Number, complexity, parse
+from physdiffuser.expressions.tree import Apply
+from physdiffuser.report.document_reader import Reader
+from physdiffuser.report.solution import ConstantEstimate, Equation, Solution
+
+Json: TypeAlias = dict[str, Any]
+
+SCHEMA = 1
+
+
+def document(solution: Solution) -> Json:
+    """The answer as plain JSON values.
+
+    Parameters
+    ----------
+    solution
+        What `solve` returned.
+
+    Returns
+    -------
+    A dictionary of dictionaries, lists, strings, finite numbers, booleans and None.
+    """
+    best = solution.best
+    held_out_rmse = best.held_out_rmse if best is not None else None
+    return {
+        "schema": SCHEMA,
+        "target": solution.target,
+        "status": solution.status,
+        "best": None if best is None else _equation(best),
+        "pareto": [
+            {"row": row, "chosen": is_chosen(equation, best)} | _equation(equation)
+            for row, equation in enumerate(solution.pareto, start=1)
+        ],
+        "derivation": list(solution.derivation),
+        "warnings": list(solution.warnings),
+        "notes": dict(solution.notes),
+        "aliases": dict(solution.aliases),
+        "inputs": [
+            {"name": column, "alias": alias}
+            for column, alias in zip(solution.columns, solution.names, strict=True)
+        ],
+        "known_constants": {name: _finite(value) for name, value in solution.known_constants.items()},
+        "rows": solution.rows,
+        "held_out": {"rows": solution.held_out_rows, "rmse": _finite(held_out_rmse)},
+        "timing": {part: _finite(seconds) for part, seconds in solution.timing.items()},
+        "seed": solution.seed,
+        "version": solution.version,
+    }
+
+
+def document_text(content: Mapping[str, Any]) -> str:
+    """The document as text, one line end at the end.
+
+    Everything outside ASCII is escaped: column names may hold anything, and the text may go to any
+    terminal.
+    """
+    return json.dumps(content, allow_nan=False, indent=2) + "\n"
+
+
+def is_chosen(equation: Equation, best: Equation | None) -> bool:
+    """Whether a row of the Pareto table is the chosen formula."""
+    return best is not None and equation.expression == best.expression
+
+
+def solution_from_document(content: object, source: str = "result.json") -> Solution:
+    """Read a document back, as far as `predict`, `export` and `--resume` need it.
+
+    Parameters
+    ----------
+    content
+        What `json.loads` gave.
+    source
+        Where it came from, for messages.
+
+    Raises
+    ------
+    DataError
+        If it is no document of `solve`, or a formula in it does not parse.
+    UsageError
+        If it was written by a version with another schema.
+    """
+    reader = Reader(content, source)
+    reader.schema(SCHEMA)
+    inputs = reader.rows("inputs")
+    names = tuple(row.text("alias") for row in inputs)
+    if len(set(names)) != len(names):
+        raise DataError(f"{source}: two inputs have the same alias; the file was changed by hand")
+    known = {name: value for name, value in reader.numbers("known_constants").items() if value is not None}
+    pareto = tuple(_read_equation(row, names, known) for row in reader.rows("pareto"))
+    best_row = reader.optional("best")
+    best = None if best_row is None else _read_equation(best_row, names, known)
+    held_out = reader.child("held_out")
+    return Solution(
+        target=reader.text("target"),
+        status=reader.one_of("status", ("exact", "approximate", "none")),
+        best=best,
+        pareto=pareto,
+        names=names,
+        columns=tuple(row.text("name") for row in inputs),
+        aliases=reader.texts_by_name("aliases"),
+        derivation=reader.texts("derivation"),
+        warnings=reader.texts("warnings"),
+        notes=reader.texts_by_name("notes"),
+        rows=reader.integer("rows"),
+        held_out_rows=held_out.integer("rows"),
+        known_constants=known,
+        timing={part: value for part, value in reader.numbers("timing").items() if value is not None},
+        seed=reader.integer("seed"),
+        version=reader.text("version"),
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _equation(equation: Equation) -> Json:
+    covariance = equation.covariance
+    return {
+        "expression": equation.text,
+        "latex": equation.latex,
+        "complexity": int(equation.complexity),
+        "rmse": _finite(equation.rmse),
+        "r2": _finite(equation.r2),
+        "max_relative_error": _finite(equation.max_relative_error),
+        "held_out_rmse": _finite(equation.held_out_rmse),
+        "verdict": equation.verdict,
+        "verification": list(equation.verification),
+        "constants": [_constant(constant) for constant in equation.constants],
+        "covariance": (
+            None if covariance is None else [[_finite(value) for value in row] for row in covariance]
+        ),
+        "degrees_of_freedom": equation.degrees_of_freedom,
+        "derivation": list(equation.derivation),
+        "generator": equation.generator,
+    }
+
+
+def _constant(constant: ConstantEstimate) -> Json:
+    return {
+        "name": constant.name,
+        "value": _finite(constant.value),
+        "low": _finite(constant.low),
+        "high": _finite(constant.high),
+        "text": constant.text,
+        "exact": bool(constant.exact),
+    }
+
+
+def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, float]) -> Equation:
+    text = reader.text("expression")
+    constants = tuple(_read_constant(row) for row in reader.rows("constants"))
+    expression = _with_fitted(reader.formula("expression", parse, names, known), constants)
+    return Equation(
+        expression=expression,
+        text=text,
+        latex=reader.text("latex"),
+        complexity=complexity(expression),
+        rmse=reader.number("rmse"),
+        r2=reader.number("r2"),
+        max_relative_error=reader.number("max_relative_error"),
+        held_out_rmse=reader.optional_number("held_out_rmse"),
+        verdict=reader.one_of("verdict", ("verified", "different", "unknown")),
+        verification=reader.texts("verification"),
+        constants=constants,
+        derivation=reader.texts("derivation"),
+        generator=reader.text("generator"),
+        covariance=reader.optional_matrix("covariance"),
+        degrees_of_freedom=reader.optional_integer("degrees_of_freedom"),
+    )
+
+
+def _read_constant(reader: Reader) -> ConstantEstimate:
+    return ConstantEstimate(
+        name=reader.text("name"),
+        value=reader.number("value"),
+        low=reader.optional_number("low"),
+        high=reader.optional_number("high"),
+        text=reader.text("text"),
+        exact=reader.flag("exact"),
+    )
+
+
+def _with_fitted(expression: Expression, constants: tuple[ConstantEstimate, ...]) -> Expression:
+    """Mark as fitted what the text cannot tell from exact: `0.25` is a quarter to the parser."""
+    fitted = [constant.value for constant in constants if not constant.exact]
+
+    def visit(node: Expression) -> Expression:
+        if isinstance(node, Number):
+            if fitted and float(node.value) == fitted[0]:
+                return Number(fitted.pop(0))
+            return node
+        if isinstance(node, Apply):
+            return Apply(node.operator, tuple(visit(argument) for argument in node.arguments))
+        return node
+
+    return visit(expression)
