@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.data.display import visible
+
 if TYPE_CHECKING:
     from physdiffuser.data.units import Unit
 
@@ -28,11 +30,20 @@ class Column:
         identifier with no other meaning (see `physdiffuser.data.aliases`).
     unit
         Exponents over the base units, or None when not given.
+
+    Notes
+    -----
+    A name comes from a file and may hold terminal escape sequences; print `shown`, not `name`.
     """
 
     name: str
     alias: str
     unit: Unit | None = None
+
+    @property
+    def shown(self) -> str:
+        """The name with everything unprintable escaped, for terminals and messages."""
+        return visible(self.name, limit=200)
 
 
 @dataclass(frozen=True)

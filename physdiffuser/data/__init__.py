@@ -1,0 +1,24 @@
+"""Tables of measurements: reading them, checking them, naming their columns."""
+
+from physdiffuser.data.aliases import assign_aliases
+from physdiffuser.data.arrays import dataset_from_arrays
+from physdiffuser.data.csv_safe import neutralise
+from physdiffuser.data.dataset import Column, Dataset
+from physdiffuser.data.display import visible
+from physdiffuser.data.loading import load_dataset, load_inputs
+from physdiffuser.data.readers import read_table
+from physdiffuser.data.table import Table, TableColumn
+
+__all__ = [
+    "Column",
+    "Dataset",
+    "Table",
+    "TableColumn",
+    "assign_aliases",
+    "dataset_from_arrays",
+    "load_dataset",
+    "load_inputs",
+    "neutralise",
+    "read_table",
+    "visible",
+]

@@ -1,0 +1,177 @@
+"""The two ways to load a file: for the search, and for predictions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.data.building import dataset_from_table
+from physdiffuser.data.dataset import Dataset, FloatArray
+from physdiffuser.data.display import visible
+from physdiffuser.data.readers import read_table
+from physdiffuser.data.selection import (
+    Request,
+    Roles,
+    find_column,
+    missing_columns,
+    refuse_text,
+    resolve,
+    wanted_positions,
+)
+from physdiffuser.data.table import Table
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def load_dataset(
+    source: str | os.PathLike[str] | pandas.DataFrame,
+    *,
+    target: str | None = None,
+    inputs: Sequence[str] | None = None,
+    weights: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    thousands: str | None = None,
+    units_row: bool = False,
+) -> Dataset:
+    """Read a table and prepare it for the search.
+
+    Parameters
+    ----------
+    source
+        A path (text, gzip, Parquet, Excel), ``"-"`` for standard input, or a pandas DataFrame.
+    target
+        Name of the column to explain; by default the last one that holds numbers.
+    inputs
+        Names of the columns that may explain it; by default all others that hold numbers.
+    weights
+        Name of a column with a weight for every row: positive, or zero to leave the row out.
+    encoding, delimiter, header, thousands, units_row
+        How the table is written; see `read_table`.
+
+    Returns
+    -------
+    Dataset
+        Inputs of shape (rows, columns), stored column by column. `warnings` says what was left out,
+        `notes` what was assumed.
+
+    Raises
+    ------
+    FileError
+        When the file cannot be read.
+    DataError
+        When the content cannot be used; names line, column, cause and fix.
+    UsageError
+        When a column that was asked for does not exist.
+    """
+    return dataset_from_table(
+        *read_for_request(
+            source,
+            Request(target, None if inputs is None else tuple(inputs), weights),
+            encoding=encoding,
+            delimiter=delimiter,
+            header=header,
+            thousands=thousands,
+            units_row=units_row,
+        )
+    )
+
+
+def read_for_request(
+    source: str | os.PathLike[str] | pandas.DataFrame, request: Request, **options: Any
+) -> tuple[Table, Roles]:
+    """Read only what a request needs; unknown names are reported before the rows are read.
+
+    Parameters
+    ----------
+    source
+        As in `load_dataset`.
+    request
+        The columns that the user named.
+    **options
+        As in `read_table`.
+    """
+    found: list[Roles] = []
+    name = source if isinstance(source, str) else "the table"
+    name = "<stdin>" if name == "-" else visible(name, 200)
+
+    def choose(names: Sequence[str]) -> frozenset[int]:
+        roles = resolve(request, names, name)
+        found.append(roles)
+        return wanted_positions(roles, names)
+
+    table = read_table(source, choose=choose, **options)
+    return table, found[0]
+
+
+def load_inputs(
+    source: str | os.PathLike[str] | pandas.DataFrame,
+    columns: Sequence[str],
+    *,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    thousands: str | None = None,
+    units_row: bool = False,
+) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+    """Read the columns that a formula needs, for predictions.
+
+    Parameters
+    ----------
+    source
+        As in `load_dataset`; other columns of the table are not looked at.
+    columns
+        Original column names, in the order wanted.
+    encoding, delimiter, header, thousands, units_row
+        As in `read_table`.
+
+    Returns
+    -------
+    values : ndarray
+        Shape (kept rows, columns).
+    kept : ndarray
+        Which rows of the table these are, counted from 0; rows with a missing value are absent.
+
+    Raises
+    ------
+    DataError
+        When a column is missing or holds text.
+    """
+    where: list[int] = []
+    name = (
+        "the table" if not isinstance(source, str) else ("<stdin>" if source == "-" else visible(source, 200))
+    )
+
+    def choose(names: Sequence[str]) -> frozenset[int]:
+        found = [find_column(names, column) for column in columns]
+        absent = [column for column, position in zip(columns, found, strict=True) if position is None]
+        if absent:
+            raise missing_columns(name, names, absent)
+        where.extend(position for position in found if position is not None)
+        return frozenset(where)
+
+    table = read_table(
+        source,
+        encoding=encoding,
+        delimiter=delimiter,
+        header=header,
+        thousands=thousands,
+        units_row=units_row,
+        choose=choose,
+    )
+    refuse_text(table.columns, table.source)
+    by_position = {column.position - 1: column.values for column in table.columns}
+    keep = np.ones(table.rows, bool)
+    for values in by_position.values():
+        keep &= ~np.isnan(values)
+    kept = np.flatnonzero(keep)
+    matrix = np.empty((len(where), kept.size)).T
+    for index, position in enumerate(where):
+        matrix[:, index] = by_position[position][kept]
+    return matrix, kept
