@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -43,6 +44,10 @@ class OperatorSpec:
         The sign written between two arguments, or None for functions.
     c, torch
         Name of the C function and of the `torch` function, when they differ from `name`.
+    degree
+        How units pass through: the arguments share one unit and the value has it to this power (1 for
+        `abs`, 1/2 for `sqrt`, 0 for a sign). None when the arguments must be dimensionless, as the value
+        then is. `mul`, `div` and `pow` have rules of their own.
     """
 
     name: str
@@ -55,6 +60,7 @@ class OperatorSpec:
     infix: str | None = None
     c: str | None = None
     torch: str | None = None
+    degree: int | Fraction | None = None
 
 
 def _sympy_function(name: str, *arguments: Any) -> Any:
@@ -200,6 +206,7 @@ def _infix(name: str, sign: str, evaluate: Numeric, derivatives: tuple[Numeric, 
         partial(_sympy_infix, sign),
         domain=domain.get(name, "all reals"),
         infix=sign,
+        degree=1 if name in ("add", "sub") else None,
     )
 
 
@@ -213,6 +220,7 @@ def _function(
     domain: str = "all reals",
     c: str | None = None,
     torch: str | None = None,
+    degree: int | Fraction | None = None,
 ) -> OperatorSpec:
     return OperatorSpec(
         name,
@@ -224,6 +232,7 @@ def _function(
         domain=domain,
         c=c,
         torch=torch,
+        degree=degree,
     )
 
 
@@ -233,8 +242,8 @@ _BUILT_IN = (
     _infix("mul", "*", np.multiply, (_second, _first)),
     _infix("div", "/", np.divide, (_div_left, _div_right)),
     _infix("pow", "**", _power, (_pow_base, _pow_exponent)),
-    OperatorSpec("neg", 1, 1, np.negative, (_minus_one,), _sympy_negative),
-    _function("sqrt", 1, np.sqrt, _d_sqrt, domain="argument >= 0"),
+    OperatorSpec("neg", 1, 1, np.negative, (_minus_one,), _sympy_negative, degree=1),
+    _function("sqrt", 1, np.sqrt, _d_sqrt, domain="argument >= 0", degree=Fraction(1, 2)),
     _function("exp", 2, np.exp, _d_exp),
     _function("log", 2, np.log, _d_log, domain="argument > 0"),
     _function("sin", 2, np.sin, _d_sin),
@@ -246,7 +255,7 @@ _BUILT_IN = (
     _function("sinh", 3, np.sinh, _d_sinh),
     _function("cosh", 3, np.cosh, _d_cosh),
     _function("tanh", 3, np.tanh, _d_tanh),
-    _function("abs", 2, np.abs, _d_abs, sympy="Abs", c="fabs"),
+    _function("abs", 2, np.abs, _d_abs, sympy="Abs", c="fabs", degree=1),
 )
 
 OPERATORS: dict[str, OperatorSpec] = {spec.name: spec for spec in _BUILT_IN}
