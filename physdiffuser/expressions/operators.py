@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.expressions import trigonometry
+
 Array = npt.NDArray[np.float64]
 Numeric = Callable[..., Array]
 
@@ -156,11 +158,11 @@ def _d_log(argument: Array, value: Array) -> Array:
 
 
 def _d_sin(argument: Array, value: Array) -> Array:
-    return np.cos(argument)
+    return trigonometry.cos(argument)
 
 
 def _d_cos(argument: Array, value: Array) -> Array:
-    return -np.sin(argument)
+    return -trigonometry.sin(argument)
 
 
 def _d_tan(argument: Array, value: Array) -> Array:
@@ -246,8 +248,8 @@ _BUILT_IN = (
     _function("sqrt", 1, np.sqrt, _d_sqrt, domain="argument >= 0", degree=Fraction(1, 2)),
     _function("exp", 2, np.exp, _d_exp),
     _function("log", 2, np.log, _d_log, domain="argument > 0"),
-    _function("sin", 2, np.sin, _d_sin),
-    _function("cos", 2, np.cos, _d_cos),
+    _function("sin", 2, trigonometry.sin, _d_sin),
+    _function("cos", 2, trigonometry.cos, _d_cos),
     _function("tan", 3, np.tan, _d_tan, domain="argument not an odd multiple of pi/2"),
     _function("asin", 3, np.arcsin, _d_asin, domain="-1 <= argument <= 1"),
     _function("acos", 3, np.arccos, _d_acos, domain="-1 <= argument <= 1"),
