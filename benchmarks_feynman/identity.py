@@ -1,0 +1,104 @@
+"""Whether two laws are one law with other names: found by value, over all renamings of the variables.
+
+Both formulas are evaluated at fixed complex points near the positive real axis, where roots, logarithms and
+inverse functions all have values, so no range has to be known. At points where all variables are equal a
+renaming changes nothing: that rules out nearly every pair, and the permutations are tried on the rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks_feynman.suites import Law
+from physdiffuser.expressions import Expression, Number, Variable, evaluate
+from physdiffuser.expressions.tree import substitute, variables
+
+ComplexArray = npt.NDArray[np.complex128]
+
+_POINTS = 8
+_TOLERANCE = 1e-9
+_LARGEST_PLAIN_NUMBER = 12
+
+
+@cache
+def _points(columns: int) -> ComplexArray:
+    random = np.random.Generator(np.random.PCG64(20240229))
+    size = random.uniform(0.4, 1.9, (_POINTS, columns))
+    return np.asarray(size * np.exp(1j * random.uniform(-0.3, 0.3, (_POINTS, columns))))
+
+
+def _values(expression: Expression, points: ComplexArray) -> ComplexArray:
+    table: Any = points  # the operators take complex columns as well as real ones
+    inputs = np.asarray(table)
+    value: Any = evaluate(expression, inputs)
+    return np.asarray(value, dtype=np.complex128)
+
+
+def _alike(left: ComplexArray, right: ComplexArray, factor: bool) -> bool:
+    with np.errstate(all="ignore"):
+        ratio = left / right
+        difference = np.abs(ratio / ratio[0] - 1) if factor else np.abs(ratio - 1)
+    return bool(np.isfinite(difference).all() and difference.max() < _TOLERANCE)
+
+
+def generalised(expression: Expression) -> tuple[Expression, int]:
+    """The formula with a variable for every measured constant, and how many variables it then has.
+
+    Integers up to 12 and simple fractions belong to the form of a law; anything else is a constant that
+    another law may hold as a variable. Equal constants share a variable.
+    """
+    count = 1 + max(variables(expression), default=-1)
+    known: dict[float, Variable] = {}
+
+    def replace(node: Expression) -> Expression | None:
+        if not isinstance(node, Number) or _plain(node):
+            return None
+        return known.setdefault(float(node.value), Variable(count + len(known)))
+
+    general = substitute(expression, replace)
+    return general, count + len(known)
+
+
+def _plain(number: Number) -> bool:
+    if isinstance(number.value, float):
+        return False
+    value = abs(number.value)
+    return value.numerator <= _LARGEST_PLAIN_NUMBER and value.denominator <= _LARGEST_PLAIN_NUMBER
+
+
+def same_up_to_renaming(
+    left: Expression, right: Expression, columns: int, *, factor: bool = True
+) -> bool:
+    """Whether some renaming of `columns` variables makes the formulas equal.
+
+    With `factor`, one may be a constant times the other.
+    """
+    diagonal = np.repeat(_points(1), columns, axis=1)
+    if not _alike(_values(left, diagonal), _values(right, diagonal), factor):
+        return False
+    points = _points(columns)
+    expected = _values(left, points)
+    return any(
+        _alike(expected, _values(right, points[:, list(order)]), factor)
+        for order in itertools.permutations(range(columns))
+    )
+
+
+def equal_laws(law: Law, others: Sequence[Law]) -> list[Law]:
+    """Those of `others` that are this law up to the names of variables and constants."""
+    forms = {form for form in ((law.expression, len(law.names)), generalised(law.expression))}
+    found = []
+    for other in others:
+        for expression, count in ((other.expression, len(other.names)), generalised(other.expression)):
+            if any(
+                count == columns and same_up_to_renaming(form, expression, columns) for form, columns in forms
+            ):
+                found.append(other)
+                break
+    return found
