@@ -1,1 +1,46 @@
-"""physdiffuser: find the law in a table of measurements."""
+"""physdiffuser: find the law in a table of measurements.
+
+`PhysDiffuserRegressor` is the scikit-learn estimator, `solve` the same search for a file, a data frame
+or arrays. Both are imported when first used: importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from physdiffuser.estimator import PhysDiffuserRegressor
+    from physdiffuser.pipeline import solve
+
+    __version__: str
+
+__all__ = ["PhysDiffuserRegressor", "__version__", "solve"]
+
+_HOME = {"PhysDiffuserRegressor": "physdiffuser.estimator", "solve": "physdiffuser.pipeline"}
+
+
+def __getattr__(name: str) -> Any:
+    value: Any
+    if name == "__version__":
+        value = _version()
+    elif name in _HOME:
+        import importlib
+
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("physdiffuser")
+    except PackageNotFoundError:
+        return "0+source"  # run from a checkout that is not installed

@@ -6,8 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from physdiffuser.expressions.operators import OperatorSpec
+from physdiffuser.generation.protocol import GeneratorSpec
+
 if TYPE_CHECKING:
     from torch import nn
+
+__all__ = ["ATTENTION_CAPABILITIES", "AttentionSpec", "GeneratorSpec", "OperatorSpec"]
 
 ATTENTION_CAPABILITIES = frozenset({"padding_mask", "cross", "causal", "weights", "coordinates", "cache"})
 
