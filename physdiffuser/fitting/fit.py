@@ -12,9 +12,13 @@ from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, free_constants, parameter_count
 from physdiffuser.fitting.levenberg_marquardt import Outcome, levenberg_marquardt
 from physdiffuser.fitting.losses import Loss, relative_loss
+from physdiffuser.fitting.starts import draw_starts
 from physdiffuser.fitting.varpro import SeparableModel
 
 FloatArray = npt.NDArray[np.float64]
+
+_ROWS_FOR_STARTS = 500
+_FIRST_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -84,17 +88,55 @@ def fit_constants(
     if count == 0:
         return _without_parameters(skeleton, inputs, target, weights, loss)
     model = SeparableModel(skeleton, inputs, target, weights)
+    if not model.nonlinear:
+        return _finish(model, np.ones((count, 1)), iterations, tolerance, loss, weights)
+    rng = np.random.default_rng(0) if rng is None else rng
     given = (
         np.empty((count, 0)) if initial is None else np.array(initial, dtype=np.float64).reshape(count, -1)
     )
-    if not model.nonlinear:
-        points = given[:, :1] if given.shape[1] else np.ones((count, 1))
-    elif given.shape[1] >= starts:
-        points = given
-    else:
-        rng = np.random.default_rng(0) if rng is None else rng
-        points = np.concatenate([given, np.ones((count, 1)), rng.normal(0, 2, (count, starts))], axis=1)
-    return _finish(model, points, iterations, tolerance, loss, weights)
+    small = model
+    if target.shape[0] > _ROWS_FOR_STARTS:
+        rows = np.sort(rng.choice(target.shape[0], _ROWS_FOR_STARTS, replace=False))
+        part = None if weights is None else weights[rows]
+        small = SeparableModel(skeleton, inputs[rows], target[rows], part)
+        inputs, target = inputs[rows], target[rows]
+    drawn = draw_starts(skeleton, inputs, target, model.nonlinear, max(64, 8 * starts), rng)
+    points = np.concatenate([given, _most_promising(small, drawn, starts)], axis=1)
+    # A few steps tell which starts are worth following to the end.
+    first = levenberg_marquardt(small, points, iterations=_FIRST_STEPS, tolerance=1e-6, loss=loss)
+    kept = _distinct(first.parameters, first.loss, model.nonlinear, max(3, starts // 4))
+    if small is not model:
+        second = levenberg_marquardt(small, first.parameters[:, kept], iterations=iterations, loss=loss)
+        best = _distinct(second.parameters, second.loss, model.nonlinear, 2)
+        return _finish(model, second.parameters[:, best], iterations, tolerance, loss, weights)
+    return _finish(model, first.parameters[:, kept], iterations, tolerance, loss, weights)
+
+
+@np.errstate(all="ignore")
+def _most_promising(model: SeparableModel, points: FloatArray, count: int) -> FloatArray:
+    """The points of smallest loss once the linear parameters are solved for, no two alike."""
+    projected = model.project(points)
+    return projected.parameters[:, _distinct(points, projected.loss, model.nonlinear, count)]
+
+
+def _distinct(
+    points: FloatArray, loss: FloatArray, nonlinear: tuple[int, ...], count: int
+) -> npt.NDArray[np.intp]:
+    """Indices of the best points that differ by more than 2 % in some nonlinear parameter."""
+    order = np.argsort(loss, kind="stable")
+    values = points[list(nonlinear)][:, order]
+    chosen: list[int] = []
+    for position in range(order.size):
+        if chosen:
+            others = values[:, chosen]
+            distance = np.abs(others - values[:, [position]])
+            close = distance <= 0.02 * np.maximum(np.abs(others), np.abs(values[:, [position]]))
+            if close.all(axis=0).any():
+                continue
+        chosen.append(position)
+        if len(chosen) == count:
+            break
+    return order[chosen]
 
 
 def refit(
@@ -133,6 +175,7 @@ def _without_parameters(
     return Fit(np.zeros(0), expression, value, outcome, expression)
 
 
+@np.errstate(all="ignore")
 def _finish(
     model: SeparableModel,
     points: FloatArray,

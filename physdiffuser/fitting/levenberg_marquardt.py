@@ -14,7 +14,7 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.fitting.linear import power_of_two
+from physdiffuser.fitting.linear import unit_columns
 from physdiffuser.fitting.losses import Loss, huber_weights
 from physdiffuser.fitting.varpro import Projected, SeparableModel
 
@@ -54,7 +54,7 @@ _ADVICE = {
     Outcome.ITERATION_LIMIT: "the loss was still falling; allow more iterations",
     Outcome.STALLED: "no step lowers the loss although its slope is not zero; try other starts, "
     "or rescale the formula",
-    Outcome.NOT_FINITE: "the formula is not finite on every row at any start; the rows lie outside its domain",
+    Outcome.NOT_FINITE: "at every start the formula is not finite on some row; the rows leave its domain",
     Outcome.UNDETERMINED: "the rows do not fix every constant; remove one, or add rows",
     Outcome.NO_PARAMETERS: "there is nothing to fit",
 }
@@ -83,6 +83,7 @@ class Solutions:
     iterations: int
 
 
+@np.errstate(all="ignore")
 def levenberg_marquardt(
     model: SeparableModel,
     starts: FloatArray,
@@ -145,7 +146,6 @@ def levenberg_marquardt(
     damping = np.full(active.size, _FIRST_DAMPING)
     growth = np.full(active.size, 2.0)
     fresh = np.ones(active.size, dtype=np.bool_)
-    slopes = np.zeros((active.size, nonlinear.size, model.tape.rows))
     hessian = np.zeros((active.size, nonlinear.size, nonlinear.size))
     gradient = np.zeros((active.size, nonlinear.size))
     scale = np.ones((active.size, nonlinear.size))
@@ -156,7 +156,10 @@ def levenberg_marquardt(
             everything = bool(fresh.all())
             part = state if everything else state.take(fresh)
             slopes_now = model.slopes(part, None if weights is None else weights[fresh])
-            scale_now, unit = _unit_columns(slopes_now)
+            scale_now, unit = unit_columns(slopes_now)
+            if not np.isfinite(scale_now).all():
+                # A derivative that is not finite (sqrt at 0) holds that parameter still.
+                unit = np.where(np.isfinite(scale_now)[:, :, None], unit, 0.0)
             hessian_now = np.matmul(unit, unit.transpose(0, 2, 1))
             gradient_now = np.matmul(unit, part.residual[:, :, None])[:, :, 0]
             if everything:
@@ -166,9 +169,8 @@ def levenberg_marquardt(
         # Columns have length 1, so the damping is relative to each parameter's own curvature.
         step = _solve(hessian, damping, gradient)
         predicted = np.einsum("sn,sn->s", step, gradient + damping[:, None] * step)
-        with np.errstate(all="ignore"):
-            trial_parameters = state.parameters.copy()
-            trial_parameters[nonlinear] += (step / scale).T
+        trial_parameters = state.parameters.copy()
+        trial_parameters[nonlinear] += (step / scale).T
         trial = model.project(trial_parameters, weights)
         better = trial.loss < state.loss
         gain = np.where(better, (state.loss - trial.loss) / np.maximum(predicted, 5e-324), 0.0)
@@ -218,23 +220,6 @@ def _exact_loss(model: SeparableModel) -> float:
     return float(size @ size) * (2.0 * _EPSILON) ** 2 + 5e-324
 
 
-def _unit_columns(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Lengths of the derivative columns and the columns divided by them; (starts, nonlinear[, rows])."""
-    with np.errstate(all="ignore"):
-        largest = np.abs(slopes).max(axis=-1)
-        finite = np.isfinite(largest)
-        if not finite.all():
-            # A derivative that is not finite (sqrt at 0) holds that parameter still.
-            slopes = np.where(finite[:, :, None], slopes, 0.0)
-            largest = np.where(finite, largest, 0.0)
-        power = power_of_two(largest)
-        unit = slopes / power[:, :, None]
-        length = np.sqrt(np.einsum("snr,snr->sn", unit, unit))
-        length[length == 0.0] = 1.0
-        unit /= length[:, :, None]
-        return power * length, unit
-
-
 def _solve(hessian: FloatArray, damping: FloatArray, gradient: FloatArray) -> FloatArray:
     size = hessian.shape[-1]
     if size == 1:
@@ -245,9 +230,9 @@ def _solve(hessian: FloatArray, damping: FloatArray, gradient: FloatArray) -> Fl
     # Unit diagonal: below 1e-13 the damping would no longer keep dependent columns apart.
     damped[:, index, index] = np.maximum(damped[:, index, index], 1e-30) + np.maximum(damping, 1e-13)[:, None]
     try:
-        step: FloatArray = np.linalg.solve(damped, gradient[:, :, None])[:, :, 0]
+        step = np.linalg.solve(damped, gradient[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:
-        step = np.zeros_like(gradient)
+        return np.zeros_like(gradient)
     return np.where(np.isfinite(step), step, 0.0)
 
 
@@ -257,13 +242,12 @@ def _reweight(
     """One round of reweighting: Huber's weights from the residuals, linear parameters solved anew."""
     root = model.root_weights
     residual = state.residual
-    with np.errstate(all="ignore"):
-        if weights is not None:
-            residual = residual / weights
-        if root is not None:
-            residual = residual / root
-        finite = np.isfinite(residual)
-        new = np.sqrt(huber_weights(np.where(finite, residual, 0.0)))
-        # Far rows keep a trace of weight, so that dividing by it gives their residual back.
-        new = np.maximum(new, 1e-6)
+    if weights is not None:
+        residual = residual / weights
+    if root is not None:
+        residual = residual / root
+    finite = np.isfinite(residual)
+    new = np.sqrt(huber_weights(np.where(finite, residual, 0.0)))
+    # Far rows keep a trace of weight, so that dividing by it gives their residual back.
+    new = np.maximum(new, 1e-6)
     return model.project(state.parameters, new), new

@@ -19,10 +19,10 @@ RANK_TOLERANCE = 1e-11
 
 def power_of_two(size: FloatArray) -> FloatArray:
     """The power of two just above each size; 1 where the size is 0 or not finite."""
-    with np.errstate(all="ignore"):
-        exponent = np.frexp(size)[1]
-        usable = (size > 0.0) & np.isfinite(size)
-        return np.where(usable, np.ldexp(1.0, np.clip(exponent, -1021, 1021)), 1.0)
+    usable = (size > 0.0) & np.isfinite(size)
+    exponent = np.frexp(np.where(usable, size, 1.0))[1]
+    power: FloatArray = np.ldexp(1.0, np.clip(exponent, -1021, 1021))
+    return power
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def solve_columns(
     Parameters
     ----------
     columns
-        Shape (starts, columns, rows), weighted. May hold nan or inf.
+        Shape (starts, columns, rows), weighted. May hold nan or inf; the caller silences warnings.
     target
         Shape (rows,) or (starts, rows), weighted.
 
@@ -118,50 +118,62 @@ def solve_columns(
     independent
         Shape (starts, columns).
     """
-    starts, count, _ = columns.shape
-    with np.errstate(all="ignore"):
-        largest = np.abs(columns).max(axis=-1, initial=0.0)
-        usable = np.isfinite(largest).all(axis=-1)
-        if not usable.all():
-            columns = np.where(usable[:, None, None], columns, 0.0)
-            largest = np.where(usable[:, None], largest, 0.0)
-        scale = power_of_two(largest)
-        unit = columns / scale[:, :, None]
-        norm = np.sqrt(np.einsum("scr,scr->sc", unit, unit))
-        independent = norm > 0.0
-        norm[~independent] = 1.0
-        unit /= norm[:, :, None]
-        if count == 1:
-            basis = unit.transpose(0, 2, 1)
-            products = np.einsum("sr,...r->s", unit[:, 0], target) if target.ndim == 1 else None
-            if products is None:
-                products = np.einsum("sr,sr->s", unit[:, 0], target)
-            coefficients = products[:, None]
-            residual = target - coefficients * unit[:, 0]
+    starts, count, rows = columns.shape
+    scale, unit = unit_columns(columns)
+    usable: npt.NDArray[np.bool_] = np.asarray(np.isfinite(scale).all(axis=-1))
+    whole = bool(usable.all())
+    if not whole:
+        unit = np.where(usable[:, None, None], unit, 0.0)
+        scale = np.where(usable[:, None], scale, 1.0)
+    if count == 1:
+        first = unit[:, 0]
+        basis = unit.transpose(0, 2, 1)
+        coefficients = np.einsum("sr,sr->s", first, np.broadcast_to(target, first.shape))[:, None]
+        residual = target - coefficients * first
+        independent = np.einsum("sr,sr->s", first, first)[:, None] > 0.5
+    else:
+        basis, upper = np.linalg.qr(unit.transpose(0, 2, 1))
+        if rows < count or (np.abs(np.einsum("scc->sc", upper)) <= RANK_TOLERANCE).any():
+            coefficients, residual, basis, independent = _dependent(unit, target)
         else:
-            basis, upper = np.linalg.qr(unit.transpose(0, 2, 1))
-            diagonal = np.abs(np.einsum("scc->sc", upper))
-            independent = independent[:, : diagonal.shape[1]] if diagonal.shape[1] < count else independent
-            deficient = diagonal <= RANK_TOLERANCE
-            if deficient.any() or diagonal.shape[1] < count:
-                return _dependent(unit, target, scale * norm, usable)
-            products = np.matmul(basis.transpose(0, 2, 1), _as_columns(target, starts))[:, :, 0]
-            coefficients = np.linalg.solve(upper, products[:, :, None])[:, :, 0]
+            independent = np.ones((starts, count), dtype=np.bool_)
+            side = np.broadcast_to(target, (starts, rows))[:, :, None]
+            products = np.matmul(basis.transpose(0, 2, 1), side)
+            coefficients = np.linalg.solve(upper, products)[:, :, 0]
             residual = target - np.matmul(coefficients[:, None, :], unit)[:, 0]
-        coefficients = coefficients / (scale * norm)
-        if not usable.all():
-            residual = np.where(usable[:, None], residual, np.nan)
-    return coefficients, residual, basis, independent
+    if not whole:
+        residual = np.where(usable[:, None], residual, np.nan)
+    return coefficients / scale, residual, basis, independent
 
 
-def _as_columns(target: FloatArray, starts: int) -> FloatArray:
-    if target.ndim == 1:
-        return np.broadcast_to(target, (starts, target.shape[0]))[:, :, None]
-    return target[:, :, None]
+def unit_columns(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Euclidean lengths of columns, and the columns divided by them.
+
+    Parameters
+    ----------
+    columns
+        Shape (starts, columns, rows), of any magnitude.
+
+    Returns
+    -------
+    lengths
+        Shape (starts, columns); 1 for a column of zeros, nan or inf for one that is not finite.
+    unit
+        Shape (starts, columns, rows); not finite where the length is not.
+    """
+    length = np.sqrt(np.einsum("scr,scr->sc", columns, columns))
+    if ((length > 1e-140) & (length < 1e140)).all():
+        return length, columns / length[:, :, None]
+    # Squares may have vanished or overflowed: scale first.
+    power = power_of_two(np.abs(columns).max(axis=-1, initial=0.0))
+    unit = columns / power[:, :, None]
+    length = np.sqrt(np.einsum("scr,scr->sc", unit, unit))
+    length[length == 0.0] = 1.0
+    return power * length, unit / length[:, :, None]
 
 
 def _dependent(
-    unit: FloatArray, target: FloatArray, scale: FloatArray, usable: npt.NDArray[np.bool_]
+    unit: FloatArray, target: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, npt.NDArray[np.bool_]]:
     """The slow path: some columns are dependent. Gram-Schmidt, twice, leaving those out."""
     starts, count, rows = unit.shape
@@ -185,6 +197,5 @@ def _dependent(
         residual -= products[:, column, None] * basis[:, :, column]
     # Rows of dependent columns hold only the unit diagonal; their product is 0, so they come out as 0.
     upper = np.where(independent[:, :, None] | np.eye(count, dtype=np.bool_), upper, 0.0)
-    coefficients = np.linalg.solve(upper, products[:, :, None])[:, :, 0] / scale
-    residual = np.where(usable[:, None], residual, np.nan)
+    coefficients = np.linalg.solve(upper, products[:, :, None])[:, :, 0]
     return coefficients, residual, basis, independent

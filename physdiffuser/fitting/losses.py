@@ -11,7 +11,7 @@ FloatArray = npt.NDArray[np.float64]
 Loss = Literal["squared", "huber"]
 
 HUBER_WIDTH = 1.345
-"""In units of sigma: 95 % as efficient as least squares on normal noise (Huber, *Robust Statistics*, 1981)."""
+"""In units of sigma; 95 % as efficient as least squares on normal noise (Huber, *Robust Statistics*)."""
 
 MAD_TO_SIGMA = 1.4826
 """Median absolute deviation to standard deviation, for normal noise."""
@@ -33,15 +33,16 @@ def huber_width(residual: FloatArray) -> FloatArray:
     width: FloatArray = HUBER_WIDTH * MAD_TO_SIGMA * np.median(size, axis=-1)
     # More than half of the rows fitted to the last bit: what is left are outliers.
     least = 1e-15 * size.max(axis=-1, initial=0.0) + 5e-324
-    return np.maximum(width, least)
+    floored: FloatArray = np.maximum(width, least)
+    return floored
 
 
 def huber_weights(residual: FloatArray) -> FloatArray:
     """Weights of iteratively reweighted least squares, shape (..., rows), in (0, 1]."""
     size = np.abs(residual)
     width = huber_width(residual)[..., None]
-    with np.errstate(all="ignore"):
-        return np.where(size <= width, 1.0, width / np.where(size > 0.0, size, 1.0))
+    weights: FloatArray = width / np.maximum(size, width)
+    return weights
 
 
 def mean_loss(residual: FloatArray, weights: FloatArray | None = None, loss: Loss = "squared") -> float:

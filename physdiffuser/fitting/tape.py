@@ -18,6 +18,7 @@ from physdiffuser.expressions.tree import parameter_count
 
 FloatArray = npt.NDArray[np.float64]
 _Numeric = Callable[..., FloatArray]
+_ONE: FloatArray = np.float64(1.0)  # type: ignore[assignment]  # a scalar broadcasts like an array
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,9 @@ class Tape:
     Notes
     -----
     Parameter vectors have shape (parameters,) or (parameters, starts); values (rows,) or (starts, rows),
-    derivatives (wanted, rows) or (starts, wanted, rows). Points outside the domain give nan or inf.
+    derivatives (wanted, rows) or (starts, wanted, rows). Points outside the domain give nan or inf; the
+    caller silences numpy's warnings once around its loop, since entering `np.errstate` a hundred times a
+    fit costs more than the arithmetic.
     """
 
     def __init__(self, skeleton: Expression, inputs: FloatArray) -> None:
@@ -107,8 +110,7 @@ class Tape:
 
     def value(self, parameters: FloatArray) -> FloatArray:
         """Values on every row."""
-        with np.errstate(all="ignore"):
-            value = self._forward(parameters)[self._root]
+        value = self._forward(parameters)[self._root]
         return self._full(value, self._shape(parameters))
 
     @staticmethod
@@ -123,13 +125,12 @@ class Tape:
             wanted = tuple(range(self.parameters))
         shape = self._shape(parameters)
         jacobian = np.zeros((*shape[:-1], len(wanted), self.rows))
-        with np.errstate(all="ignore"):
-            slots = self._forward(parameters)
-            slopes = self._backward(slots, wanted)
-            place = {index: position for position, index in enumerate(wanted)}
-            for slot, index in self._parameter_slots:
-                if index in place and slot in slopes:
-                    jacobian[..., place[index], :] = slopes[slot]
+        slots = self._forward(parameters)
+        slopes = self._backward(slots, wanted)
+        place = {index: position for position, index in enumerate(wanted)}
+        for slot, index in self._parameter_slots:
+            if index in place and slot in slopes:
+                jacobian[..., place[index], :] = slopes[slot]
         return self._full(slots[self._root], shape), jacobian
 
     def _plan(self, wanted: tuple[int, ...]) -> list[tuple[_Step, tuple[bool, ...]]]:
@@ -156,7 +157,7 @@ class Tape:
                 slopes[slot] = slope
             else:
                 before = slopes[slot]
-                slopes[slot] = (1.0 if before is None else before) + (1.0 if slope is None else slope)
+                slopes[slot] = (_ONE if before is None else before) + (_ONE if slope is None else slope)
 
         for step, flags in plan:
             if step.out not in slopes:
@@ -172,9 +173,9 @@ class Tape:
                         if step.operator == "add":
                             add(second, slope)
                         else:
-                            add(second, np.float64(-1.0) if slope is None else -slope)  # type: ignore[arg-type]
+                            add(second, -_ONE if slope is None else -slope)
                 case "neg":
-                    add(first, np.float64(-1.0) if slope is None else -slope)  # type: ignore[arg-type]
+                    add(first, -_ONE if slope is None else -slope)
                 case "mul":
                     second = step.sources[1]
                     if flags[0]:
@@ -188,5 +189,4 @@ class Tape:
                         if flag:
                             outer = derivative(*arguments, value)
                             add(source, outer if slope is None else slope * outer)
-        one = np.float64(1.0)
-        return {slot: one if slope is None else slope for slot, slope in slopes.items()}  # type: ignore[misc]
+        return {slot: _ONE if slope is None else slope for slot, slope in slopes.items()}

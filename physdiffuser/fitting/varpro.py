@@ -103,6 +103,8 @@ class Projected:
 class SeparableModel:
     """A skeleton, its rows and their target, with the linear parameters set apart.
 
+    The caller silences numpy's warnings, as for `Tape`.
+
     Parameters
     ----------
     skeleton
@@ -149,21 +151,20 @@ class SeparableModel:
             robust losses.
         """
         root = self._root(row_weights)
-        with np.errstate(all="ignore"):
-            if not self.linear:
-                residual = self._unit_target - self.tape.value(parameters) / self.scale
-                if root is not None:
-                    residual = residual * root
-                return Projected(parameters, residual, None, self._loss(residual))
-            at_zero = parameters.copy()
-            at_zero[self._linear_index] = 0.0
-            offset, columns = self.tape.value_and_jacobian(at_zero, self.linear)
-            side = self._unit_target - offset / self.scale
+        if not self.linear:
+            residual = self._unit_target - self.tape.value(parameters) / self.scale
             if root is not None:
-                side = side * root
-                columns = columns * (root if root.ndim == 1 else root[:, None, :])
-            solved, residual, basis, _ = solve_columns(columns, side)
-            at_zero[self._linear_index] = solved.T * self.scale
+                residual = residual * root
+            return Projected(parameters, residual, None, self._loss(residual))
+        at_zero = parameters.copy()
+        at_zero[self._linear_index] = 0.0
+        offset, columns = self.tape.value_and_jacobian(at_zero, self.linear)
+        side = self._unit_target - offset / self.scale
+        if root is not None:
+            side = side * root
+            columns = columns * (root if root.ndim == 1 else root[:, None, :])
+        solved, residual, basis, _ = solve_columns(columns, side)
+        at_zero[self._linear_index] = solved.T * self.scale
         return Projected(at_zero, residual, basis, self._loss(residual))
 
     def _root(self, row_weights: FloatArray | None) -> FloatArray | None:
@@ -183,12 +184,11 @@ class SeparableModel:
         -------
         Shape (starts, nonlinear, rows), weighted, in units of the target's scale.
         """
-        with np.errstate(all="ignore"):
-            _, jacobian = self.tape.value_and_jacobian(state.parameters, self.nonlinear)
-            jacobian /= self.scale
-            root = self._root(row_weights)
-            if root is not None:
-                jacobian *= root if root.ndim == 1 else root[:, None, :]
-            if state.basis is not None:
-                jacobian -= np.matmul(np.matmul(jacobian, state.basis), state.basis.transpose(0, 2, 1))
+        _, jacobian = self.tape.value_and_jacobian(state.parameters, self.nonlinear)
+        jacobian /= self.scale
+        root = self._root(row_weights)
+        if root is not None:
+            jacobian *= root if root.ndim == 1 else root[:, None, :]
+        if state.basis is not None:
+            jacobian -= np.matmul(np.matmul(jacobian, state.basis), state.basis.transpose(0, 2, 1))
         return jacobian
