@@ -1,0 +1,1 @@
+"""Networks: set encoder, denoiser, decoder, vocabulary and checkpoints. Importing this loads no torch."""

@@ -1,0 +1,162 @@
+"""The set encoder: rows of a table to a short memory that the generators read.
+
+Set Transformer (Lee et al., ICML 2019): every scalar enters as the 16 bits of its half-precision form,
+induced set attention blocks mix the rows, and pooling by multihead attention leaves `memory` vectors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from physdiffuser.models.attention import build_attention, find_attention, require
+from physdiffuser.models.layers import AttentionBlock
+from physdiffuser.models.statistics import COLUMN_FEATURES, TABLE_FEATURES, summarise
+from physdiffuser.models.vocabulary import MAX_VARIABLES
+
+BITS = 16
+SCALARS = MAX_VARIABLES + 1
+
+
+def to_bits(rows: Tensor) -> Tensor:
+    """The bits of half-precision rows: (batch, rows, 10) float16 to (batch, rows, 160) of 0 and 1."""
+    places = torch.arange(BITS, device=rows.device, dtype=torch.int16)
+    bits = (rows.contiguous().view(torch.int16).unsqueeze(-1) >> places) & 1
+    return bits.flatten(-2)
+
+
+class SetEncoder(nn.Module):
+    """Encodes a table into memory vectors.
+
+    Parameters
+    ----------
+    width, heads, layers
+        Size of the vectors, heads of each attention, number of blocks over the rows.
+    inducing
+        Inducing points of a block, where the attention can cross from one set to another.
+    memory
+        Vectors that pooling leaves; at least 1, and 16 or more for attention to have a choice.
+    attention, options
+        Name of the attention variant inside the blocks, and its options.
+    statistics
+        Whether the memory also holds a token for each column and one for the table, made from the
+        summaries of `physdiffuser.models.statistics`.
+    mixing
+        Self-attention blocks over the memory.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int,
+        heads: int,
+        layers: int,
+        inducing: int,
+        memory: int,
+        attention: str,
+        options: dict[str, Any],
+        statistics: bool,
+        mixing: int,
+        factor: int = 2,
+    ) -> None:
+        super().__init__()
+        spec = find_attention(attention)
+        require(spec, ("padding_mask",), "the set encoder")
+        standard = find_attention("standard")
+
+        def block(cross: bool, plain: bool = False) -> AttentionBlock:
+            module = build_attention(standard if plain else spec, width, heads, {} if plain else options)
+            return AttentionBlock(module, width=width, factor=factor, cross=cross)
+
+        self.width, self.heads = width, heads
+        self.coordinates = "coordinates" in spec.supports
+        self.rows = nn.Linear(SCALARS * BITS, width)
+        self.flags = nn.Linear(MAX_VARIABLES, width, bias=False)
+        self.row_norm = nn.LayerNorm(width)
+        self.row_inner = nn.Linear(width, 2 * width)
+        self.row_outer = nn.Linear(2 * width, width)
+        self.induced = "cross" in spec.supports
+        self.blocks = nn.ModuleList()
+        self.points = nn.ParameterList()
+        for _ in range(layers):
+            if self.induced:
+                self.points.append(nn.Parameter(torch.randn(inducing, width) * 0.5))
+                self.blocks.append(nn.ModuleList((block(cross=True), block(cross=True))))
+            else:
+                self.blocks.append(block(cross=False))
+        self.seeds = nn.Parameter(torch.randn(memory, width) * 0.5)
+        self.pooling = block(cross=True, plain=True)
+        self.statistics = statistics
+        if statistics:
+            self.column_tokens = _TokenMaker(COLUMN_FEATURES, width)
+            self.table_token = _TokenMaker(TABLE_FEATURES, width)
+            self.places = nn.Parameter(torch.randn(MAX_VARIABLES, width) * 0.3)
+        self.mixing = nn.ModuleList(block(cross=False, plain=True) for _ in range(mixing))
+        self.final = nn.LayerNorm(width)
+
+    def forward(self, rows: Tensor, padding_mask: Tensor, used: Tensor, summary_rows: Tensor | None = None,
+                summary_mask: Tensor | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Encode tables.
+
+        Parameters
+        ----------
+        rows
+            (batch, rows, 10) float16: nine places and the target.
+        padding_mask
+            (batch, rows), True where a row is padding.
+        used
+            (batch, 9), True where a place holds a column.
+        summary_rows, summary_mask
+            More rows of the same tables for the summaries, which are cheap; the same when None.
+
+        Returns
+        -------
+        memory
+            (batch, tokens, width).
+        mask
+            (batch, tokens), True where a token is to be ignored (places without a column).
+        """
+        flags = self.flags(used.to(self.flags.weight.dtype)).unsqueeze(1)
+        vectors = self.rows(to_bits(rows).to(self.rows.weight.dtype)) + flags
+        inner = nn.functional.gelu(self.row_inner(self.row_norm(vectors)), approximate="tanh")
+        vectors = vectors + self.row_outer(inner)
+        extra = {"coordinates": rows} if self.coordinates else {}
+        for position, block in enumerate(self.blocks):
+            if self.induced:
+                gather, spread = block  # type: ignore[misc]
+                points = self.points[position].expand(rows.shape[0], -1, -1)
+                points = gather(points, vectors, padding_mask=padding_mask)
+                vectors = spread(vectors, points)
+            else:
+                vectors = block(vectors, padding_mask=padding_mask, **extra)
+        memory = self.pooling(self.seeds.expand(rows.shape[0], -1, -1), vectors, padding_mask=padding_mask)
+        mask = torch.zeros(memory.shape[:2], dtype=torch.bool, device=memory.device)
+        if self.statistics:
+            with torch.autocast(device_type=rows.device.type, enabled=False):
+                columns, table = summarise(
+                    rows if summary_rows is None else summary_rows,
+                    padding_mask if summary_mask is None else summary_mask,
+                    used,
+                )
+            tokens = self.column_tokens(columns) + self.places
+            memory = torch.cat((memory, tokens, self.table_token(table).unsqueeze(1)), dim=1)
+            always = torch.zeros_like(mask[:, :1])
+            mask = torch.cat((mask, ~used, always), dim=1)
+        for block in self.mixing:
+            memory = block(memory, padding_mask=mask)
+        return self.final(memory), mask
+
+
+class _TokenMaker(nn.Module):
+    """Features to a memory token."""
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        self.inner = nn.Linear(features, 2 * width)
+        self.outer = nn.Linear(2 * width, width)
+
+    def forward(self, features: Tensor) -> Tensor:
+        result: Tensor = self.outer(nn.functional.gelu(self.inner(features), approximate="tanh"))
+        return result

@@ -1,0 +1,103 @@
+"""Skeletons: what of a formula is learned, and what is left to least squares.
+
+A factor in front of a formula, and the factors in front of the terms of its outermost sum, follow
+from the data by linear least squares. `bare` takes them away, so that a network never has to write
+`8*pi` in front of a law; `dressed` puts a parameter in each of these places.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter, Symbol, evaluate
+from physdiffuser.expressions.tree import add, div, mul, substitute, walk
+
+
+def _constant(expression: Expression) -> bool:
+    """Whether no variable and no parameter occurs."""
+    return all(isinstance(node, (Number, Symbol, Apply)) for node in walk(expression))
+
+
+def _strip_factor(expression: Expression, under_root: bool = False) -> Expression:
+    """A product without its constant factors; 1 when nothing else is left.
+
+    Under a root a sign belongs to the argument, so only positive numbers are taken away there.
+    """
+    if isinstance(expression, Parameter):
+        return expression if under_root else ONE
+    if _constant(expression):
+        negative = bool(evaluate(expression, np.empty((1, 0)))[0] < 0)
+        return expression if under_root and negative else ONE
+    if not isinstance(expression, Apply):
+        return expression
+    match expression.operator, expression.arguments:
+        case "neg", (argument,):
+            inner = _strip_factor(argument, under_root)
+            return Apply("neg", (inner,)) if under_root else inner
+        case "sqrt", (argument,):
+            inner = _strip_factor(argument, True)
+            return ONE if inner == ONE else Apply("sqrt", (inner,))
+        case "pow", (base, Number() as exponent):
+            inner = _strip_factor(base, True)
+            return ONE if inner == ONE else Apply("pow", (inner, exponent))
+        case "mul", (first, second):
+            left, right = _strip_factor(first, under_root), _strip_factor(second, under_root)
+            return right if left == ONE else left if right == ONE else mul(left, right)
+        case "div", (first, second):
+            above, below = _strip_factor(first, under_root), _strip_factor(second, under_root)
+            return above if below == ONE else div(above, below)
+        case _:
+            return expression
+
+
+def terms(expression: Expression) -> list[Expression]:
+    """Terms of the outermost sum, signs left out."""
+    if isinstance(expression, Apply) and expression.operator in ("add", "sub"):
+        return [term for argument in expression.arguments for term in terms(argument)]
+    if isinstance(expression, Apply) and expression.operator == "neg":
+        return terms(expression.arguments[0])
+    return [expression]
+
+
+def bare(expression: Expression) -> Expression:
+    """The formula without the numbers that linear least squares can restore.
+
+    Constant factors of the whole, and of each term of the outermost sum, are dropped; signs between
+    these terms become `+`. Terms that become equal are merged.
+    """
+    if len(terms(expression)) == 1:
+        stripped = _strip_factor(expression)
+        # 2*(a + b): what was inside the factor may itself be a sum.
+        return stripped if stripped == expression else bare(stripped)
+    unique = list(dict.fromkeys(_strip_factor(term) for term in terms(expression)))
+    result = unique[0]
+    for term in unique[1:]:
+        result = add(result, term)
+    return result
+
+
+def dressed(skeleton: Expression) -> Expression:
+    """The skeleton with a parameter in front of every term of its outermost sum.
+
+    Parameters already in the skeleton are renumbered after their order of appearance; a term that is
+    1 becomes the parameter itself.
+    """
+    count = 0
+
+    def fresh() -> Parameter:
+        nonlocal count
+        count += 1
+        return Parameter(count - 1)
+
+    def renumber(node: Expression) -> Expression | None:
+        return fresh() if isinstance(node, Parameter) else None
+
+    parts: list[Expression] = []
+    for term in terms(skeleton):
+        stripped = _strip_factor(term)
+        factor = fresh()
+        parts.append(factor if stripped == ONE else mul(factor, substitute(stripped, renumber)))
+    result = parts[0]
+    for part in parts[1:]:
+        result = add(result, part)
+    return result

@@ -1,0 +1,1 @@
+"""Training: synthetic laws, the stream they arrive in, objectives and the loop."""
