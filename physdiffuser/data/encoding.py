@@ -112,8 +112,6 @@ def line_blocks(stream: io.BufferedIOBase, encoding: str, source: str) -> Iterat
         try:
             raw = stream.read(size)
         except OSError as error:
-            if isinstance(error, DataError):
-                raise
             raise file_error(source, error) from error
         ended = not raw
         data = newlines.translate(decoder.decode(raw, final=ended, line=line + carry.count(b"\n")), ended)

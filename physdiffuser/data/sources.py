@@ -52,9 +52,7 @@ def open_binary(source: str | os.PathLike[str]) -> io.BufferedReader[Any]:
         # runners and embedding programs standard input may be any readable object.
         return io.BufferedReader(_Raw(sys.stdin.buffer), 1 << 16)
     try:
-        if os.path.isdir(path):
-            raise IsADirectoryError(errno.EISDIR, "is a directory")
-        return open(path, "rb", buffering=1 << 16)
+        return io.BufferedReader(io.FileIO(path), 1 << 16)
     except OSError as error:
         raise file_error(path, error) from error
     except ValueError as error:  # a NUL character in the path
