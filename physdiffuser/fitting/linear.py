@@ -197,5 +197,5 @@ def _dependent(
         residual -= products[:, column, None] * basis[:, :, column]
     # Rows of dependent columns hold only the unit diagonal; their product is 0, so they come out as 0.
     upper = np.where(independent[:, :, None] | np.eye(count, dtype=np.bool_), upper, 0.0)
-    coefficients = np.linalg.solve(upper, products[:, :, None])[:, :, 0]
+    coefficients = np.asarray(np.linalg.solve(upper, products[:, :, None])[:, :, 0], dtype=np.float64)
     return coefficients, residual, basis, independent

@@ -8,10 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 
-from physdiffuser.expressions import Apply, Expression, Parameter
-from physdiffuser.expressions.tree import ONE, ZERO, add, div, mul, sub
+from physdiffuser.expressions import Apply, Expression, Number, Parameter
+from physdiffuser.expressions.tree import (
+    ONE,
+    ZERO,
+    add,
+    call,
+    div,
+    mul,
+    parameter_count,
+    power,
+    sub,
+    variables,
+)
 
+_HALF = Number(Fraction(1, 2))
 _PERIODIC = frozenset({"sin", "cos", "tan"})
 
 
@@ -43,8 +56,8 @@ class Role:
         The sum of the other terms beside that product, or None.
     sign
         Sign of the parameter's term in the sum.
-    inverse
-        Whether it stands in the denominator of its term, so that 1/c is what counts.
+    power
+        The term holds `c**power`: -1 for a denominator, 2 for a square; free of variables.
     around
         Name of the operator around the sum; "" at the root.
     node
@@ -58,7 +71,7 @@ class Role:
     factor: Expression | None
     rest: Expression | None
     sign: int
-    inverse: bool
+    power: Expression
     around: str
     node: Expression
     depth: int
@@ -84,13 +97,21 @@ def find_roles(skeleton: Expression, wanted: tuple[int, ...]) -> list[Role]:
                 path.pop()
 
     visit(skeleton)
-    return sorted(found.values(), key=lambda role: (-role.depth, role.kind is Kind.OFFSET, role.index))
+    return sorted(
+        found.values(),
+        key=lambda role: (
+            -role.depth,
+            parameter_count(role.power) > 0,
+            role.kind is Kind.OFFSET,
+            role.index,
+        ),
+    )
 
 
 def _role(parameter: Parameter, path: list[tuple[Apply, int]]) -> Role:
     factor: Expression | None = None
     rest: Expression | None = None
-    inverse = False
+    exponent: Expression = ONE
     sign = 1
     node: Expression = parameter
     level = len(path)
@@ -106,7 +127,13 @@ def _role(parameter: Parameter, path: list[tuple[Apply, int]]) -> Role:
                 factor = div(ONE if factor is None else factor, parent.arguments[1])
             case "div", 1:
                 factor = parent.arguments[0] if factor is None else div(parent.arguments[0], factor)
-                inverse = not inverse
+                exponent = call("neg", exponent)
+            case ("sqrt", _) if sign == 1:
+                factor = None if factor is None else call("sqrt", factor)
+                exponent = mul(exponent, _HALF)
+            case ("pow", 0) if sign == 1 and not variables(parent.arguments[1]):
+                factor = None if factor is None else power(factor, parent.arguments[1])
+                exponent = mul(exponent, parent.arguments[1])
             case _:
                 break
         node = parent
@@ -137,7 +164,7 @@ def _role(parameter: Parameter, path: list[tuple[Apply, int]]) -> Role:
         factor,
         rest,
         sign,
-        inverse,
+        exponent,
         around,
         enclosing,
         len(path),

@@ -72,10 +72,13 @@ def draw_starts(
             use = rng.random(count) < 0.5
             use[:early] = True
             values = np.where(use, chosen, random)
-        if role.inverse:
-            values = 1.0 / np.where(values == 0.0, 1.0, values)
+        values = _root(values, surroundings.number(role.power))
         drawn[role.index] = np.where(np.isfinite(values), values, 1.0)
     return drawn
+
+
+_Proposal = tuple[FloatArray, FloatArray]
+"""Likely values, shape (m, count), and random ones, shape (count,)."""
 
 
 class _Surroundings:
@@ -88,7 +91,7 @@ class _Surroundings:
         self.inputs = inputs
         self.target = target
         self.drawn = drawn
-        self.count = drawn.shape[1]
+        self.count: int = drawn.shape[1]
         self.log_target = np.log(np.abs(target))
 
     def values(self, expression: Expression | None) -> FloatArray | None:
@@ -98,6 +101,11 @@ class _Surroundings:
         tape = Tape(expression, self.inputs)
         value = tape.value(self.drawn if tape.parameters else np.zeros((0, 1)))
         return np.where(np.isfinite(value), value, np.nan)
+
+    def number(self, expression: Expression) -> FloatArray:
+        """Shape (count,): value of an expression without variables."""
+        tape = Tape(expression, self.inputs[:1])
+        return self.wide(tape.value(self.drawn if tape.parameters else np.zeros((0, 1)))[:, 0])
 
     def size(self, expression: Expression | None) -> FloatArray:
         """Shape (count,): median magnitude; 1 without an expression or where it is 0."""
@@ -120,16 +128,19 @@ class _Surroundings:
         return self.wide(np.where(spread > 0.0, spread, _usable(_median(np.abs(values)))))
 
 
-_Proposal = tuple[FloatArray, FloatArray]
-"""Likely values, shape (m, count), and random ones, shape (count,)."""
-
-
 def _median(values: FloatArray) -> FloatArray:
     # The lower median, nan last: np.nanmedian is 20 times slower.
     ordered = np.sort(values, axis=1)
     finite = np.isfinite(values).sum(axis=1)
     middle: FloatArray = ordered[np.arange(values.shape[0]), np.maximum(finite - 1, 0) // 2]
     return middle
+
+
+def _root(values: FloatArray, power: FloatArray) -> FloatArray:
+    """c from c**power; where the values are negative and the power is not odd, from their magnitude."""
+    power = np.where((power == 0.0) | ~np.isfinite(power), 1.0, power)
+    size = np.abs(values) ** (1.0 / power)
+    return np.where((values < 0.0) & (np.abs(power % 2.0) == 1.0), -size, size)
 
 
 def _usable(size: FloatArray) -> FloatArray:
