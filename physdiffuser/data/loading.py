@@ -143,6 +143,42 @@ def load_inputs(
     DataError
         When a column is missing or holds text.
     """
+    matrix = read_columns(
+        source,
+        columns,
+        encoding=encoding,
+        delimiter=delimiter,
+        header=header,
+        thousands=thousands,
+        units_row=units_row,
+    )
+    kept = np.flatnonzero(~np.isnan(matrix).any(axis=1))
+    return (matrix if kept.size == matrix.shape[0] else matrix[kept]), kept
+
+
+def read_columns(
+    source: str | os.PathLike[str] | pandas.DataFrame, columns: Sequence[str], **options: Any
+) -> FloatArray:
+    """Read some columns of numbers, every row of them.
+
+    Parameters
+    ----------
+    source
+        As in `load_dataset`; other columns of the table are not looked at.
+    columns
+        Original column names, in the order wanted.
+    **options
+        As in `read_table`.
+
+    Returns
+    -------
+    Shape (rows, columns), nan where a value is missing.
+
+    Raises
+    ------
+    DataError
+        When a column is missing or holds text.
+    """
     where: list[int] = []
     name = (
         "the table" if not isinstance(source, str) else ("<stdin>" if source == "-" else visible(source, 200))
@@ -156,22 +192,10 @@ def load_inputs(
         where.extend(position for position in found if position is not None)
         return frozenset(where)
 
-    table = read_table(
-        source,
-        encoding=encoding,
-        delimiter=delimiter,
-        header=header,
-        thousands=thousands,
-        units_row=units_row,
-        choose=choose,
-    )
+    table = read_table(source, choose=choose, **options)
     refuse_text(table.columns, table.source)
     by_position = {column.position - 1: column.values for column in table.columns}
-    keep = np.ones(table.rows, bool)
-    for values in by_position.values():
-        keep &= ~np.isnan(values)
-    kept = np.flatnonzero(keep)
-    matrix = np.empty((len(where), kept.size)).T
+    matrix = np.empty((len(where), table.rows)).T
     for index, position in enumerate(where):
-        matrix[:, index] = by_position[position][kept]
-    return matrix, kept
+        matrix[:, index] = by_position[position]
+    return matrix
