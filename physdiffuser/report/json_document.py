@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from physdiffuser.errors import DataError
-from physdiffuser.expressions import Expression, Number, complexity, parse
+from physdiffuser.expressions import Expression, Number, parse
 from physdiffuser.expressions.tree import Apply
 from physdiffuser.report.document_reader import Reader
 from physdiffuser.report.solution import ConstantEstimate, Equation, Solution
@@ -169,7 +169,7 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         expression=expression,
         text=text,
         latex=reader.text("latex"),
-        complexity=complexity(expression),
+        complexity=reader.integer("complexity"),
         rmse=reader.number("rmse"),
         r2=reader.number("r2"),
         max_relative_error=reader.number("max_relative_error"),

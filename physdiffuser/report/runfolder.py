@@ -217,8 +217,8 @@ def load_solution(run: Path) -> Solution:
     path = run / RESULT_NAME if run.is_dir() else run
     if run.is_dir() and not path.exists():
         raise FileError(
-            f"'{visible(str(run), 300)}' holds no {RESULT_NAME}: the run was stopped before its first result, "
-            "or this is no run folder."
+            f"'{visible(str(run), 300)}' holds no {RESULT_NAME}: the run was stopped before its first "
+            "result, or this is no run folder."
         )
     return solution_from_document(_read_json(path), visible(str(path), 300))
 
@@ -236,8 +236,8 @@ def _read_json(path: Path) -> object:
         return json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{shown}: not JSON ({visible(str(error), 120)}). Give the run folder of 'physdiffuser solve', or "
-            f"the {RESULT_NAME} in it."
+            f"{shown}: not JSON ({visible(str(error), 120)}). Give the run folder of 'physdiffuser solve', "
+            f"or the {RESULT_NAME} in it."
         ) from error
 
 

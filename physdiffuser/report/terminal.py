@@ -1,0 +1,195 @@
+"""The answer as a scientist reads it in a terminal.
+
+Text from the table (column names) is escaped, so it can neither colour the terminal nor forge a line;
+no markup language is interpreted anywhere.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from physdiffuser.data.display import counted, visible
+from physdiffuser.expressions import to_text
+from physdiffuser.report.digits import aligned, half_width, short, shown_digits, with_uncertainty
+from physdiffuser.report.json_document import is_chosen
+from physdiffuser.report.solution import Equation, Solution
+
+_LIMIT = 20_000
+_TABLE_DIGITS = 4
+_LABEL_WIDTH = 11
+_VERDICTS = {
+    "verified": "verified",
+    "different": "not confirmed: the rounded formula differs from the fitted one",
+    "unknown": "not verified",
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """What the terminal can show.
+
+    Attributes
+    ----------
+    width
+        Columns of the terminal; None when the report goes to a file and nothing is cut.
+    unicode
+        Whether signs such as ± can be written.
+    emphasise
+        Marks the headline and the chosen row; returns its argument where there is no colour.
+    """
+
+    width: int | None = None
+    unicode: bool = True
+    emphasise: Callable[[str], str] = str
+
+    def sign(self, wanted: str, plain: str) -> str:
+        """A sign, or its spelling where the terminal cannot show it."""
+        return wanted if self.unicode else plain
+
+
+def render(solution: Solution, style: Style | None = None) -> str:
+    """The whole report, with a line end at the end.
+
+    Parameters
+    ----------
+    solution
+        What `solve` returned.
+    style
+        What the terminal can show; a plain file when not given.
+    """
+    style = style or Style()
+    if solution.best is None:
+        return "No formula with finite values was found.\n"
+    sections = [
+        _pareto(solution, style),
+        _headline(solution, solution.best, style),
+        _facts(solution, solution.best, style),
+        _derivation(solution, solution.best),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _pareto(solution: Solution, style: Style) -> list[str]:
+    with_held_out = any(row.held_out_rmse is not None for row in solution.pareto)
+    head = ["", "row", "complexity", "rmse", *(["held-out"] if with_held_out else []), "equation"]
+    table = [head]
+    for number, row in enumerate(solution.pareto, start=1):
+        marker = style.sign("▸", ">") if is_chosen(row, solution.best) else ""
+        held_out = [aligned(row.held_out_rmse)] if with_held_out else []
+        text = visible(to_text(row.expression, solution.names, _TABLE_DIGITS), _LIMIT)
+        table.append([marker, str(number), str(row.complexity), aligned(row.rmse), *held_out, text])
+    widths = [max(display_width(line[column]) for line in table) for column in range(len(head) - 1)]
+    lines = []
+    for index, cells in enumerate(table):
+        numbers = "  ".join(
+            " " * (width - display_width(cell)) + cell for cell, width in zip(cells[:-1], widths, strict=True)
+        )
+        line = f"{numbers}  {cells[-1]}".rstrip()
+        line = cut(line, style.width, style.sign("…", "..."))
+        lines.append(style.emphasise(line) if index and cells[0] else line)
+    return lines
+
+
+def _headline(solution: Solution, best: Equation, style: Style) -> list[str]:
+    formula = to_text(best.expression, solution.names, shown_digits(best))
+    line = f"{visible(solution.target, 200)} = {visible(formula, _LIMIT)}"
+    names = [name for name in solution.names if name in solution.aliases]
+    used = [
+        f"{alias} is the column '{visible(solution.aliases[alias], 200)}'"
+        for alias in names
+        if alias in formula
+    ]
+    return ["  " + style.emphasise(line), *(f"    {text}" for text in used)]
+
+
+def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
+    lines = _labelled("LaTeX", [visible(best.latex, _LIMIT)])
+    accuracy = [f"rmse {short(best.rmse)}", f"{style.sign('R²', 'R^2')} {_r2(best.r2)}"]
+    accuracy.append(f"largest relative error {short(best.max_relative_error)}")
+    rows = f", over {counted(solution.rows, 'row')}" if solution.rows else ""
+    exact = "exact: " if solution.status == "exact" else ""
+    lines += _labelled("Accuracy", [f"{exact}{', '.join(accuracy)}{rows}"])
+    if best.held_out_rmse is not None:
+        rows = f" over {counted(solution.held_out_rows, 'row')}" if solution.held_out_rows else ""
+        lines += _labelled(
+            "Held out", [f"rmse {short(best.held_out_rmse)}{rows} that search and fit did not see"]
+        )
+    checks = [f"- {visible(text, _LIMIT)}" for text in best.verification]
+    lines += _labelled("Verdict", [_VERDICTS[best.verdict], *checks])
+    constants = _constants(best, style)
+    if constants:
+        lines += _labelled("Constants", constants)
+    return lines
+
+
+def _constants(best: Equation, style: Style) -> list[str]:
+    plus_minus = style.sign("±", "+/-")
+    rows = []
+    for constant in best.constants:
+        name = visible(constant.name)
+        if constant.exact:
+            rows.append((name, visible(constant.text), "exact"))
+            continue
+        width = half_width(constant)
+        if width is None:
+            rows.append((name, short(constant.value, 10), ""))
+        else:
+            value, error = with_uncertainty(constant.value, width)
+            rows.append((name, value, f"{plus_minus} {error}"))
+    if not rows:
+        return []
+    name_width, value_width = (max(len(row[part]) for row in rows) for part in (0, 1))
+    lines = [f"{name:<{name_width}} = {value:<{value_width}} {note}".rstrip() for name, value, note in rows]
+    if any(note.startswith(plus_minus) for _, _, note in rows):
+        lines.append("(95 % confidence)")
+    return lines
+
+
+def _derivation(solution: Solution, best: Equation) -> list[str]:
+    steps = best.derivation or solution.derivation
+    if not steps:
+        return []
+    width = len(str(len(steps)))
+    return [
+        "  How it was found",
+        *(f"    {number:>{width}}. {visible(step, _LIMIT)}" for number, step in enumerate(steps, start=1)),
+    ]
+
+
+def _labelled(label: str, lines: Sequence[str]) -> list[str]:
+    first, *rest = lines
+    return [f"  {label:<{_LABEL_WIDTH}}{first}", *(" " * (_LABEL_WIDTH + 2) + line for line in rest)]
+
+
+def _r2(value: float) -> str:
+    """Enough nines to tell 0.99 from 0.9999, and 1 only for 1."""
+    if not value < 1.0:
+        return short(value, 6)
+    for digits in range(4, 16):
+        text = f"{value:.{digits}f}"
+        if float(text) < 1.0:
+            return text
+    return "1"
+
+
+def display_width(text: str) -> int:
+    """Columns that a text takes: wide East Asian letters take two, combining marks none."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+def cut(text: str, width: int | None, mark: str) -> str:
+    """The text, or its beginning and a mark when it is wider than the terminal."""
+    if width is None or display_width(text) <= width:
+        return text
+    kept, used = [], 0
+    for char in text:
+        used += display_width(char)
+        if used > max(width - display_width(mark), 0):
+            break
+        kept.append(char)
+    return "".join(kept) + mark
