@@ -121,7 +121,10 @@ def find_dialect(lines: Sequence[str], asked: str | None, thousands: str | None)
     if asked is not None:
         delimiter = check_delimiter(asked)
     else:
-        scored = [(_score(lines, candidate), candidate) for candidate in _CANDIDATES]
+        tabs = sum("\t" in line.strip() for line in lines)
+        # Whitespace would close up the empty cells of a table with tabs and shift the others.
+        candidates = _CANDIDATES[:-1] if tabs > len(lines) / 2 else _CANDIDATES
+        scored = [(_score(lines, candidate), candidate) for candidate in candidates]
         best = max(score for score, _ in scored)
         delimiter = next(candidate for score, candidate in scored if score == best)
     if thousands == ".":

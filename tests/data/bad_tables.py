@@ -58,7 +58,9 @@ class BadInput:
 CATALOGUE: list[BadInput] = []
 
 
-def entry(code: str, title: str, behaviour: str) -> Callable[[Callable[[Path], Case]], Callable[[Path], Case]]:
+def entry(
+    code: str, title: str, behaviour: str
+) -> Callable[[Callable[[Path], Case]], Callable[[Path], Case]]:
     """Register a builder."""
 
     def register(build: Callable[[Path], Case]) -> Callable[[Path], Case]:
@@ -90,7 +92,9 @@ def write(folder: Path, content: str | bytes, name: str = "table.csv", **options
     return str(path)
 
 
-def holds(a: list[float] = A, b: list[float] = B, y: list[float] = Y, names: tuple[str, ...] = ("a", "b")) -> Check:
+def holds(
+    a: list[float] = A, b: list[float] = B, y: list[float] = Y, names: tuple[str, ...] = ("a", "b")
+) -> Check:
     """Check that the dataset is exactly this table."""
 
     def check(data: Dataset) -> None:
@@ -101,7 +105,9 @@ def holds(a: list[float] = A, b: list[float] = B, y: list[float] = Y, names: tup
     return check
 
 
-def simple(content: str | bytes, *says: str, check: Check | None = None, name: str = "table.csv", **options: Any):
+def simple(
+    content: str | bytes, *says: str, check: Check | None = None, name: str = "table.csv", **options: Any
+):
     """A builder for a file with this content."""
     return lambda folder: Case(write(folder, content, name), options, says, check)
 
@@ -144,7 +150,14 @@ add("2b", "UTF-16 big-endian with mark", "A", b"\xfe\xff" + GOOD.encode("utf-16-
 LATIN = csv_text(("a", "größe", "y")).encode("latin-1")
 add("3", "Latin-1", "D", LATIN, "--encoding latin-1", "offset")
 add("3b", "Latin-1, asked for", "A", LATIN, encoding="latin-1", check=holds(names=("a", "größe")))
-add("4", "invalid byte in the middle", "D", GOOD.encode()[:90] + b"\xff" + GOOD.encode()[90:], "offset 90", "0xff")
+add(
+    "4",
+    "invalid byte in the middle",
+    "D",
+    GOOD.encode()[:90] + b"\xff" + GOOD.encode()[90:],
+    "offset 90",
+    "0xff",
+)
 add("5", "NUL character", "D", GOOD.encode()[:60] + b"\0" + GOOD.encode()[60:], "NUL", "line")
 add("6", "carriage returns only", "A", csv_text(end="\r"), check=holds())
 add("7", "mixed line ends", "A", GOOD.replace("\n", "\r\n", 5).replace("\n", "\r", 1), check=holds())
@@ -212,19 +225,43 @@ def _thousands(data: Dataset) -> None:
 
 add("18b", "thousands separators, named", "A", with_cell('"1,234"'), thousands=",", check=_thousands)
 add("19", "no header", "W", csv_text(names=()), "no header", "x1", check=holds(names=("x1", "x2")))
-add("20", "comments", "A", "# made by hand\n" + GOOD.replace("\n", "\n# remark, with a comma\n", 3), check=holds())
+add(
+    "20",
+    "comments",
+    "A",
+    "# made by hand\n" + GOOD.replace("\n", "\n# remark, with a comma\n", 3),
+    check=holds(),
+)
 add("21", "row of units", "D", GOOD.replace("\n", "\nm,s,kg\n", 1), "units", "line 2")
-add("22", "unnamed index column", "W",
-    csv_text(("", "a", "b", "y"), (list(range(ROWS)), A, B, Y)), "no name", "left out", check=holds())
+add(
+    "22",
+    "unnamed index column",
+    "W",
+    csv_text(("", "a", "b", "y"), (list(range(ROWS)), A, B, Y)),
+    "no name",
+    "left out",
+    check=holds(),
+)
 add("23", "empty last field everywhere", "W", csv_text(end=",\n"), "neither name nor values", check=holds())
 add("24", "ragged line", "D", GOOD.replace(f"{A[5]},{B[5]},", f"{A[5]},", 1), "line 7", "2 fields")
-add("25", "rows longer than the header", "D",
-    csv_text(("a", "b", "y"), (A, B, Y, A)).replace("a,b,y,", "a,b,y"), "no name", "line 2")
+add(
+    "25",
+    "rows longer than the header",
+    "D",
+    csv_text(("a", "b", "y"), (A, B, Y, A)).replace("a,b,y,", "a,b,y"),
+    "no name",
+    "line 2",
+)
 add("26", "open quote", "D", with_cell('"3.5'), "line 8", "quote")
 add("27", "padded names", "A", GOOD.replace("a,b,y", " a , b,  y "), check=holds())
 add("28", "the same name twice", "D", GOOD.replace("a,b,y", "x,x,y"), "both called 'x'")
-add("29", "the same name twice and its usual replacement", "D",
-    csv_text(("x", "x", "x.1", "y"), (A, B, A, Y)), "both called 'x'")
+add(
+    "29",
+    "the same name twice and its usual replacement",
+    "D",
+    csv_text(("x", "x", "x.1", "y"), (A, B, A, Y)),
+    "both called 'x'",
+)
 
 # --- names ------------------------------------------------------------------------------------------------
 
@@ -251,13 +288,37 @@ def _code_name(folder: Path) -> Case:
 
 
 add("37", "line break in a name", "D", with_name("first\nsecond"), "line break")
-add("38", "terminal escape sequence in a name", "A", with_name("\x1b[31mred\x1b[0m"), check=named("\x1b[31mred\x1b[0m"))
-add("39", "markup in a name", "A", with_name(r"[red]x[/red] \input{/etc/passwd} $x^2$ <b>"),
-    check=named(r"[red]x[/red] \input{/etc/passwd} $x^2$ <b>"))
-add("40", "spreadsheet formula as a name", "A", with_name("=cmd|' /C calc'!A0"), check=named("=cmd|' /C calc'!A0"))
+add(
+    "38",
+    "terminal escape sequence in a name",
+    "A",
+    with_name("\x1b[31mred\x1b[0m"),
+    check=named("\x1b[31mred\x1b[0m"),
+)
+add(
+    "39",
+    "markup in a name",
+    "A",
+    with_name(r"[red]x[/red] \input{/etc/passwd} $x^2$ <b>"),
+    check=named(r"[red]x[/red] \input{/etc/passwd} $x^2$ <b>"),
+)
+add(
+    "40",
+    "spreadsheet formula as a name",
+    "A",
+    with_name("=cmd|' /C calc'!A0"),
+    check=named("=cmd|' /C calc'!A0"),
+)
 add("41", "a name of 10 kB", "D", with_name("n" * 10_000), "10,000 characters")
 add("42", "target among the inputs", "U", GOOD, "is the target", inputs=["a", "y"], target="y")
-add("43", "unknown target", "U", csv_text(("mass", "speed", "energy")), "Did you mean 'energy'", target="enrgy")
+add(
+    "43",
+    "unknown target",
+    "U",
+    csv_text(("mass", "speed", "energy")),
+    "Did you mean 'energy'",
+    target="enrgy",
+)
 
 # --- values -----------------------------------------------------------------------------------------------
 
@@ -278,42 +339,104 @@ def _dropped(*rows: int) -> Check:
 
 
 for _letter, _spelling in zip(" bcdefg", ("NaN", "", "NA", "null", "#N/A", "nan", "N/A"), strict=True):
-    add(f"45{_letter}".strip(), f"missing value {_spelling!r}", "W", with_cell(_spelling), "1 row", "missing",
-        check=_dropped(6))
+    add(
+        f"45{_letter}".strip(),
+        f"missing value {_spelling!r}",
+        "W",
+        with_cell(_spelling),
+        "1 row",
+        "missing",
+        check=_dropped(6),
+    )
 add("45h", "more than half missing", "D", csv_text(columns=(A, [*B[:11], *[""] * 13], Y)), "13 of 24", "'b'")
 add("46", "infinity", "D", with_cell("inf"), "infinite", "line 8")
 add("46b", "beyond float64", "D", with_cell("1e400"), "64-bit", "line 8")
-add("46c", "infinity, spelled out, in the first row", "D", with_cell("-Infinity", row=1), "infinite", "line 2")
-add("47", "a sentinel for missing values", "W", with_cell("-999", text=with_cell("-999", row=9)), "-999", "2 rows")
+add(
+    "46c", "infinity, spelled out, in the first row", "D", with_cell("-Infinity", row=1), "infinite", "line 2"
+)
+add(
+    "47",
+    "a sentinel for missing values",
+    "W",
+    with_cell("-999", text=with_cell("-999", row=9)),
+    "-999",
+    "2 rows",
+)
 add("48", "complex number", "D", with_cell("1+2j"), "complex")
-add("49", "dates", "D", csv_text(columns=([f"2024-01-{i + 1:02d}" for i in range(ROWS)], B, Y)), "date", "line 2")
-add("49b", "dates with slashes", "D", csv_text(columns=([f"{i + 1}/2/2024" for i in range(ROWS)], B, Y)), "date")
+add(
+    "49",
+    "dates",
+    "D",
+    csv_text(columns=([f"2024-01-{i + 1:02d}" for i in range(ROWS)], B, Y)),
+    "date",
+    "line 2",
+)
+add(
+    "49b",
+    "dates with slashes",
+    "D",
+    csv_text(columns=([f"{i + 1}/2/2024" for i in range(ROWS)], B, Y)),
+    "date",
+)
 
 
 def _boolean(data: Dataset) -> None:
     np.testing.assert_array_equal(data.inputs[:, 0], [i % 2 for i in range(ROWS)])
 
 
-add("50", "truth values", "W", csv_text(columns=([("False", "True")[i % 2] for i in range(ROWS)], B, Y)), "0 and 1",
-    check=_boolean)
+add(
+    "50",
+    "truth values",
+    "W",
+    csv_text(columns=([("False", "True")[i % 2] for i in range(ROWS)], B, Y)),
+    "0 and 1",
+    check=_boolean,
+)
 add("51", "text among numbers", "D", with_cell("about three"), "line 8", "column 2 'b'", "not a number")
 add("51b", "text above numbers", "D", with_cell("unknown", row=2), "line 3", "column 2 'b'")
-add("51c", "a column of labels", "W", csv_text(("planet", "a", "b", "y"), ([f"no {chr(97 + i)}" for i in range(ROWS)], A, B, Y)),
-    "'planet'", "text", check=holds())
-for _letter, _cell in zip(" bcdefg", ("0x10", "1_000", "1.5D+03", "\u22125", "5%", "１２", "1/2"), strict=True):
+add(
+    "51c",
+    "a column of labels",
+    "W",
+    csv_text(("planet", "a", "b", "y"), ([f"no {chr(97 + i)}" for i in range(ROWS)], A, B, Y)),
+    "'planet'",
+    "text",
+    check=holds(),
+)
+for _letter, _cell in zip(
+    " bcdefg", ("0x10", "1_000", "1.5D+03", "\u22125", "5%", "１２", "1/2"), strict=True
+):
     add(f"52{_letter}".strip(), f"odd number {_cell}", "D", with_cell(_cell), "line 8", "column 2 'b'")
-add("52h", "a column of percentages", "D", csv_text(columns=([f"{i}%" for i in range(ROWS)], B, Y)), "percentage")
+add(
+    "52h",
+    "a column of percentages",
+    "D",
+    csv_text(columns=([f"{i}%" for i in range(ROWS)], B, Y)),
+    "percentage",
+)
 
 
 def _big(data: Dataset) -> None:
     assert data.inputs[6, 1] == 2.0**63
 
 
-add("53", "whole number beyond 2**63", "W",
-    csv_text(columns=(A, [2**62 + i * 2**58 for i in range(ROWS)], Y)).replace(str(2**62 + 6 * 2**58), str(2**63)),
-    "2**63", check=_big)
-add("54", "very small and very large values", "A", csv_text(columns=([a * 1e-30 for a in A], [b * 1e30 for b in B], Y)),
-    check=holds([a * 1e-30 for a in A], [b * 1e30 for b in B]))
+add(
+    "53",
+    "whole number beyond 2**63",
+    "W",
+    csv_text(columns=(A, [2**62 + i * 2**58 for i in range(ROWS)], Y)).replace(
+        str(2**62 + 6 * 2**58), str(2**63)
+    ),
+    "2**63",
+    check=_big,
+)
+add(
+    "54",
+    "very small and very large values",
+    "A",
+    csv_text(columns=([a * 1e-30 for a in A], [b * 1e30 for b in B], Y)),
+    check=holds([a * 1e-30 for a in A], [b * 1e30 for b in B]),
+)
 
 
 def _edge(data: Dataset) -> None:
@@ -321,10 +444,22 @@ def _edge(data: Dataset) -> None:
     assert data.inputs[3, 1] == -np.finfo(float).max
 
 
-add("55", "the end of the float64 range", "W", with_cell("1.8e308", text=with_cell("-1.8e308", row=4)), "float64",
-    check=_edge)
-add("55b", "the end of the float64 range, exactly", "W",
-    with_cell("1.7976931348623157e308", text=with_cell("-1.7976931348623157e+308", row=4)), "float64", check=_edge)
+add(
+    "55",
+    "the end of the float64 range",
+    "W",
+    with_cell("1.8e308", text=with_cell("-1.8e308", row=4)),
+    "float64",
+    check=_edge,
+)
+add(
+    "55b",
+    "the end of the float64 range, exactly",
+    "W",
+    with_cell("1.7976931348623157e308", text=with_cell("-1.7976931348623157e+308", row=4)),
+    "float64",
+    check=_edge,
+)
 
 # --- shape ------------------------------------------------------------------------------------------------
 
@@ -343,7 +478,14 @@ def _wide(columns: int, rows: int) -> str:
 
 
 add("60", "fewer rows than columns", "W", _wide(9, 5), "fewer rows (5) than input columns (8)")
-add("61", "constant column", "W", csv_text(("a", "b", "g", "y"), (A, B, [9.81] * ROWS, Y)), "'g' = 9.81", check=holds())
+add(
+    "61",
+    "constant column",
+    "W",
+    csv_text(("a", "b", "g", "y"), (A, B, [9.81] * ROWS, Y)),
+    "'g' = 9.81",
+    check=holds(),
+)
 
 
 def _constant(data: Dataset) -> None:
@@ -351,8 +493,13 @@ def _constant(data: Dataset) -> None:
 
 
 add("62", "constant target", "A", csv_text(columns=(A, B, [4.5] * ROWS)), check=_constant)
-add("63", "collinear columns", "W",
-    csv_text(("a", "b", "c", "y"), (A, B, [2 * a - b + 1 for a, b in zip(A, B, strict=True)], Y)), "depend linearly")
+add(
+    "63",
+    "collinear columns",
+    "W",
+    csv_text(("a", "b", "c", "y"), (A, B, [2 * a - b + 1 for a, b in zip(A, B, strict=True)], Y)),
+    "depend linearly",
+)
 
 
 def _twice(data: Dataset) -> None:

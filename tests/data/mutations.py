@@ -37,7 +37,9 @@ class Sample:
 
 
 def _number(rng: random.Random) -> str:
-    value = rng.choice((rng.uniform(-10, 10), rng.gauss(0, 1) * 10 ** rng.randint(-12, 12), rng.randint(-50, 50)))
+    value = rng.choice(
+        (rng.uniform(-10, 10), rng.gauss(0, 1) * 10 ** rng.randint(-12, 12), rng.randint(-50, 50))
+    )
     return rng.choice((repr(value), f"{value:.4g}", f"{value:.3f}", f"{value:.6e}"))
 
 
@@ -49,7 +51,9 @@ def make_sample(rng: random.Random) -> Sample:
     cells = [[_number(rng).replace(".", decimal) for _ in range(columns)] for _ in range(rows)]
     if rng.random() < 0.15:
         for row in cells:
-            row[rng.randrange(columns) if rng.random() < 0.05 else 0] = rng.choice(("alpha", "beta", "gamma ray"))
+            row[rng.randrange(columns) if rng.random() < 0.05 else 0] = rng.choice(
+                ("alpha", "beta", "gamma ray")
+            )
     names = rng.sample(NAMES, columns)
     if delimiter == " ":
         names = [name.replace(" ", "_") for name in names]
@@ -111,7 +115,9 @@ def _change_lines(lines: list[str], delimiter: str, rng: random.Random) -> None:
         lines[at] = lines[at].replace(delimiter, rng.choice((",", ";", "\t", " ")), 1)
     elif kind == 5 and at < len(lines) and lines[at]:
         where = rng.randrange(len(lines[at]))
-        lines[at] = lines[at][:where] + rng.choice("\"'#,;. \t-eE1\u2212x\x00\x0b\x85\u2028") + lines[at][where:]
+        lines[at] = (
+            lines[at][:where] + rng.choice("\"'#,;. \t-eE1\u2212x\x00\x0b\x85\u2028") + lines[at][where:]
+        )
     elif at < len(lines):
         lines[at] = "  " + lines[at] + " "
 
@@ -147,9 +153,10 @@ def reference(sample: Sample, data: Dataset) -> np.ndarray:
     for line in text.split("\n"):
         if line.strip() and (not line.strip().startswith("#") or line.strip().upper().startswith("#N")):
             if sample.delimiter == " ":
-                rows.append([cell.strip('"') for cell in line.split()])
-            else:
-                rows.append(next(csv.reader(io.StringIO(line), delimiter=sample.delimiter, skipinitialspace=True)))
+                line = line.replace("\t", " ").strip()
+            rows.append(
+                next(csv.reader(io.StringIO(line), delimiter=sample.delimiter, skipinitialspace=True))
+            )
     names = [cell.strip(" \t\xa0\ufeff") for cell in rows[0]]
     wanted = [*(column.name for column in data.columns), data.target_column.name]
     if all(name in names for name in wanted):

@@ -21,7 +21,9 @@ def test_every_number_is_there() -> None:
 
 
 @pytest.mark.parametrize("row", CATALOGUE, ids=lambda row: f"{row.code}-{row.title}")
-def test_behaviour(row: BadInput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_behaviour(
+    row: BadInput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     case = row.build(tmp_path)
     if case.stdin is not None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(case.stdin)))
