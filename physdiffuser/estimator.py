@@ -1,0 +1,286 @@
+"""The scikit-learn estimator: the whole pipeline in one readable `fit`."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from physdiffuser.data.arrays import dataset_from_arrays
+from physdiffuser.errors import NothingFoundError, UsageError
+from physdiffuser.expressions import evaluate
+from physdiffuser.pipeline import solve_dataset
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from physdiffuser.report.functions import NumpyFunction
+    from physdiffuser.report.solution import Equation
+    from physdiffuser.report.torch_module import TorchLaw
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sklearn has no types
+    """Finds a short formula for `y` in terms of the columns of `X`.
+
+    Parameters
+    ----------
+    time
+        Seconds for the search. It stops earlier when the law is exact, or as good as the noise allows.
+    steps
+        Units of work in place of seconds: equal steps give equal results on the same machine, which
+        seconds cannot promise. `time` still ends the search.
+    random_state
+        Seed of the search. None for a fresh one at each fit.
+    generators
+        Names of the generators to use; None for the default choice.
+    operators
+        Names of the operators that may occur (`["add", "mul", "sqrt"]`); None for all.
+    max_complexity
+        Formulas above it are not considered.
+    constants
+        Known constants that may occur, by name and value; a name with the value None is looked up
+        among the physical constants.
+    units
+        Unit of each column and of the target, by name (`{"x1": "m", "y": "m/s"}`), or a file that holds
+        them. Formulas must then balance. The target is called `y` unless `y` is a named Series.
+    noise
+        Relative standard deviation of the target, if known.
+    loss
+        "squared", or "huber" where the table has outliers.
+
+    Attributes
+    ----------
+    solution_
+        All that was found, as plain data (see `physdiffuser.report.solution.Solution`).
+    best_
+        The chosen formula: `text`, `latex`, `complexity`, `rmse`, `r2`, `verdict`, ...
+    equations_
+        Data frame of the Pareto front, simple formulas first; `chosen` marks `best_`.
+    n_features_in_, feature_names_in_
+        As scikit-learn defines them.
+
+    Notes
+    -----
+    A row that occurs twice is a row with twice the weight, a row of weight zero is no row, and the order
+    of the rows does not matter: `fit` merges, drops and sorts before it searches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from physdiffuser import PhysDiffuserRegressor
+    >>> X = np.random.default_rng(0).uniform(1, 5, (200, 2))
+    >>> law = PhysDiffuserRegressor(time=10).fit(X, X[:, 0] * X[:, 1] ** 2 / 2)
+    >>> law.best_.text
+    'x1*x2**2/2'
+    """
+
+    def __init__(
+        self,
+        time: float = 60.0,
+        steps: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        generators: Sequence[str] | None = None,
+        operators: Sequence[str] | None = None,
+        max_complexity: int = 60,
+        constants: Mapping[str, float | None] | None = None,
+        units: Any = None,
+        noise: float | None = None,
+        loss: str = "squared",
+    ) -> None:
+        self.time = time
+        self.steps = steps
+        self.random_state = random_state
+        self.generators = generators
+        self.operators = operators
+        self.max_complexity = max_complexity
+        self.constants = constants
+        self.units = units
+        self.noise = noise
+        self.loss = loss
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Search for the law.
+
+        Parameters
+        ----------
+        X
+            Shape (rows, columns); the names of a data frame's columns are used in formulas.
+        y
+            Shape (rows,).
+        sample_weight
+            Shape (rows,), not negative. For known errors of `y`, give `1/sigma**2`.
+
+        Raises
+        ------
+        ValueError
+            If the table is not finite numbers of fitting shapes, or has fewer than two distinct rows.
+        NothingFoundError
+            If no formula is finite on all rows.
+        """
+        target_name = getattr(y, "name", None)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        inputs, target, merged = distinct_rows(X, np.asarray(y, dtype=np.float64), weights)
+        names = [str(name) for name in getattr(self, "feature_names_in_", _numbered(X.shape[1]))]
+        dataset = dataset_from_arrays(
+            inputs, target, names=names, target_name=_target_name(target_name, names), weights=merged
+        )
+        self.solution_ = solve_dataset(
+            dataset,
+            time=self.time,
+            steps=self.steps,
+            seed=self._seed(),
+            generators=self.generators,
+            operators=self.operators,
+            max_complexity=self.max_complexity,
+            constants=self.constants,
+            units=self.units,
+            noise=self.noise,
+            loss=self.loss,
+        )
+        if self.solution_.best is None:
+            raise NothingFoundError("no formula is finite on all rows; allow more operators or more time")
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Value of the chosen formula on each row, shape (rows,).
+
+        nan or inf on rows outside the formula's domain, which only rows unlike those of `fit` can be.
+        """
+        check_is_fitted(self, "solution_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return evaluate(self.best_.expression, X)
+
+    @property
+    def best_(self) -> Equation:
+        """The chosen formula."""
+        check_is_fitted(self, "solution_")
+        best: Equation = self.solution_.best
+        return best
+
+    @property
+    def equations_(self) -> pd.DataFrame:
+        """The Pareto front, one row a formula, simple ones first."""
+        check_is_fitted(self, "solution_")
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "expression": equation.text,
+                "complexity": equation.complexity,
+                "rmse": equation.rmse,
+                "r2": equation.r2,
+                "max_relative_error": equation.max_relative_error,
+                "held_out_rmse": equation.held_out_rmse,
+                "latex": equation.latex,
+                "verdict": equation.verdict,
+                "generator": equation.generator,
+                "chosen": equation == self.best_,
+            }
+            for equation in self.solution_.pareto
+        )
+
+    def sympy(self, row: int | None = None) -> Any:
+        """The chosen formula, or a row of `equations_`, as a sympy expression."""
+        from physdiffuser.report.functions import to_sympy
+
+        equation = self._equation(row)
+        return to_sympy(equation.expression, self.solution_.names)
+
+    def latex(self, row: int | None = None) -> str:
+        """The chosen formula, or a row of `equations_`, as LaTeX."""
+        return self._equation(row).latex
+
+    def to_numpy(self, row: int | None = None) -> NumpyFunction:
+        """The chosen formula, or a row of `equations_`, as a function of numpy arrays."""
+        from physdiffuser.report.functions import to_numpy
+
+        equation = self._equation(row)
+        return to_numpy(equation.expression, self.solution_.names)
+
+    def to_torch(self, row: int | None = None) -> TorchLaw:
+        """The chosen formula, or a row of `equations_`, as a torch module with trainable constants."""
+        from physdiffuser.report.functions import to_torch
+
+        equation = self._equation(row)
+        return to_torch(equation.expression, self.solution_.names)
+
+    def _equation(self, row: int | None) -> Equation:
+        best = self.best_
+        if row is None:
+            return best
+        pareto: tuple[Equation, ...] = self.solution_.pareto
+        if not 0 <= row < len(pareto):
+            raise UsageError(f"row {row} of equations_, which has rows 0 to {len(pareto) - 1}")
+        return pareto[row]
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, numbers.Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+
+def distinct_rows(
+    inputs: FloatArray, target: FloatArray, weights: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """One row for each that occurs, with the weights of its copies added up, in lexicographic order.
+
+    Parameters
+    ----------
+    inputs
+        Shape (rows, columns).
+    target
+        Shape (rows,).
+    weights
+        Shape (rows,), not negative; all 1 when None. Rows of weight zero are left out.
+
+    Returns
+    -------
+    inputs, target, weights
+        Shapes (distinct, columns), (distinct,) and (distinct,). The weights are None when all are equal.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two distinct rows are left.
+    """
+    kept = np.ones(target.shape[0]) if weights is None else weights
+    table = np.column_stack([inputs, target])[kept > 0] + 0.0  # -0.0 + 0.0 is 0.0: one zero, not two
+    kept = kept[kept > 0]
+    # The last key of lexsort counts most: columns from the right, so that the first input comes first.
+    # Weights are the least of the keys: in a sum over equal rows, their order must not show.
+    order = np.lexsort((kept, *table.T[::-1]))
+    table, kept = table[order], kept[order]
+    starts = np.flatnonzero(np.r_[True, (table[1:] != table[:-1]).any(axis=1)]) if len(table) else order
+    if len(starts) < 2:
+        raise ValueError(
+            f"{len(starts)} distinct sample(s) of weight above zero while a minimum of 2 is required"
+        )
+    sums = np.add.reduceat(kept, starts)
+    rows = table[starts]
+    return rows[:, :-1], rows[:, -1], None if np.ptp(sums) == 0.0 else sums
+
+
+def _numbered(count: int) -> list[str]:
+    return [f"x{index + 1}" for index in range(count)]
+
+
+def _target_name(given: object, names: Sequence[str]) -> str:
+    """The Series' name, or `y`; never that of a column."""
+    for name in (given, "y", "target"):
+        if isinstance(name, str) and name and name not in names:
+            return name
+    number = 2
+    while f"y{number}" in names:
+        number += 1
+    return f"y{number}"
