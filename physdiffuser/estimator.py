@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -225,7 +224,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return pareto[row]
 
     def _seed(self) -> int:
-        if isinstance(self.random_state, numbers.Integral):
+        if isinstance(self.random_state, int | np.integer):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 

@@ -17,7 +17,6 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from physdiffuser.errors import PluginError
-from physdiffuser.plugin_guard import GuardedGenerator, GuardedOperator, call_with_limit
 
 if TYPE_CHECKING:
     import click
@@ -279,6 +278,8 @@ class _Loader:
         self._guarded(partial(self._collect, plugin, origin), origin, ())
 
     def _guarded(self, load: partial[list[Registered[Any]]], origin: _Origin, names: tuple[str, ...]) -> None:
+        from physdiffuser.plugin_guard import call_with_limit
+
         try:
             records = call_with_limit(load, self.limit)
         except TimeoutError:
@@ -329,6 +330,8 @@ class _Loader:
             self._accept(chosen[0])
 
     def _accept(self, record: Registered[Any]) -> None:
+        from physdiffuser.plugin_guard import GuardedGenerator
+
         own = record.package == BUILT_IN_PACKAGE
         match record.kind:
             case "attention":
@@ -343,6 +346,7 @@ class _Loader:
 
     def _accept_operator(self, record: Registered[Any]) -> None:
         from physdiffuser.expressions.operators import OPERATORS, register
+        from physdiffuser.plugin_guard import GuardedOperator
 
         guard = GuardedOperator(record.package, record.spec)
         spec = replace(record.spec, evaluate=guard.evaluate, derivatives=guard.derivatives)
