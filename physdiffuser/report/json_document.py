@@ -62,6 +62,53 @@ def document(solution: Solution) -> Json:
     }
 
 
+def unfinished_document(
+    *,
+    target: str | None,
+    seed: int,
+    expression: str | None,
+    complexity: int | None,
+    elapsed: float | None,
+    warning: str,
+) -> Json:
+    """The document of a run that was stopped inside a long step: the best formula, not yet scored.
+
+    Parameters
+    ----------
+    target
+        Name of the target, if the user gave it.
+    seed
+        The seed of the run.
+    expression, complexity
+        The best formula so far, if there is one.
+    elapsed
+        Seconds at which it was reported.
+    warning
+        Why the document is unfinished.
+    """
+    from physdiffuser import __version__
+
+    empty = Solution(
+        target="",
+        status="none",
+        best=None,
+        pareto=(),
+        names=(),
+        columns=(),
+        aliases={},
+        warnings=(warning,),
+        seed=seed,
+        version=__version__,
+        timing={} if elapsed is None else {"elapsed_seconds": elapsed},
+    )
+    content = document(empty) | {"target": target}
+    if expression:
+        unknown = float("nan")
+        equation = _equation(Equation(Number(0), expression, "", complexity or 0, unknown, unknown, unknown))
+        content |= {"status": "approximate", "best": equation | {"latex": None}}
+    return content
+
+
 def document_text(content: Mapping[str, Any]) -> str:
     """The document as text, one line end at the end.
 

@@ -1,0 +1,148 @@
+"""Types of option values, each with an error that says what to write instead."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from physdiffuser.data.display import visible
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]  # older releases of click have no type argument at run time
+else:
+    _ParamType = click.ParamType
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_DELIMITERS = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "whitespace": " "}
+
+
+class FiniteNumber(_ParamType):
+    """A float that is a number and lies within limits.
+
+    Parameters
+    ----------
+    above
+        The value must be greater than this.
+    least
+        The value must be at least this.
+    """
+
+    name = "number"
+
+    def __init__(self, *, above: float | None = None, least: float | None = None) -> None:
+        self.above = above
+        self.least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Text to float."""
+        try:
+            number = float(value)
+        except ValueError:
+            self.fail(f"'{visible(str(value))}' is not a number.", param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"'{visible(str(value))}' is not a finite number.", param, ctx)
+        if self.above is not None and not number > self.above:
+            self.fail(f"{number:g} is not greater than {self.above:g}.", param, ctx)
+        if self.least is not None and not number >= self.least:
+            self.fail(f"{number:g} is less than {self.least:g}.", param, ctx)
+        return number
+
+
+class Names(_ParamType):
+    """A comma-separated list of names; a name that holds a comma is written in double quotes."""
+
+    name = "a,b,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Text to a tuple of names."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            rows = list(csv.reader([value], skipinitialspace=True, strict=True))
+        except csv.Error as error:
+            self.fail(f"'{visible(value)}' is no list of names ({error}).", param, ctx)
+        names = tuple(name.strip() for row in rows for name in row)
+        if not names or not all(names):
+            self.fail(f"'{visible(value)}' has an empty name; write a,b,c.", param, ctx)
+        for name in names:
+            if names.count(name) > 1:
+                self.fail(f"'{visible(name)}' is named twice.", param, ctx)
+        return names
+
+
+class Constants(_ParamType):
+    """Known constants as `name=value,...`."""
+
+    name = "G=6.674e-11,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, float]:
+        """Text to a dictionary from name to value."""
+        if isinstance(value, dict):
+            return value
+        constants: dict[str, float] = {}
+        for part in value.split(","):
+            name, sign, text = (piece.strip() for piece in part.partition("="))
+            if not sign or not name or not text:
+                self.fail(
+                    f"'{visible(part)}' is not written as NAME=VALUE, as in G=6.674e-11,c=299792458.",
+                    param,
+                    ctx,
+                )
+            self._check_name(name, param, ctx)
+            if name in constants:
+                self.fail(f"'{visible(name)}' is given twice.", param, ctx)
+            constants[name] = FiniteNumber().convert(text, param, ctx)
+        return constants
+
+    def _check_name(self, name: str, param: click.Parameter | None, ctx: click.Context | None) -> None:
+        from physdiffuser.data.aliases import needs_alias
+
+        if needs_alias(name):
+            self.fail(
+                f"'{visible(name)}' cannot be the name of a constant: use letters, digits and underscores, "
+                "and no function name, keyword or pi.",
+                param,
+                ctx,
+            )
+
+
+class Delimiter(_ParamType):
+    """One character, or the name of one."""
+
+    name = "character"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        r"""`tab`, `\t`, `comma`, ... or the character itself."""
+        delimiter = _DELIMITERS.get(value.lower(), value)
+        if len(delimiter) != 1:
+            self.fail(f"'{visible(value)}' is not one character; write , or ; or tab or space.", param, ctx)
+        return str(delimiter)
+
+
+def table_options(function: Function) -> Function:
+    """The options that say how a table is written, shared by every command that reads one."""
+    for option in reversed(
+        [
+            click.option("--units-row", is_flag=True, help="The row below the header holds units."),
+            click.option("--encoding", metavar="NAME", help="Encoding of a text table, such as latin-1."),
+            click.option("--delimiter", type=Delimiter(), help="What separates the cells: , ; tab space ..."),
+            click.option(
+                "--header/--no-header",
+                "header",
+                default=None,
+                help="Whether the first row holds names; found out when not given.",
+            ),
+            click.option("--thousands", metavar="CHARACTER", help="What groups digits, as in 1,234."),
+        ]
+    ):
+        function = option(function)
+    return function

@@ -1,0 +1,78 @@
+"""`physdiffuser predict`: apply a law that was found to another table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from physdiffuser.cli import messages
+from physdiffuser.cli.options import table_options
+from physdiffuser.cli.stored import chosen_equation, load_run, row_option, write_output
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from physdiffuser.report.solution import Equation, Solution
+
+    FloatArray = npt.NDArray[np.float64]
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("table")
+@row_option
+@click.option("--intervals", is_flag=True, help="Add the 95 % confidence interval of each prediction.")
+@table_options
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of stdout.")
+def predict(run: Path, table: str, row: int | None, intervals: bool, out: Path | None, **written: Any) -> int:
+    """Apply the law found by RUN (a run folder, or its result.json) to TABLE.
+
+    Writes CSV: one line for each row of TABLE, nan where an input is missing or outside the domain.
+    """
+    import numpy as np
+
+    from physdiffuser.report.predictions import prediction_csv, prediction_interval
+
+    solution = load_run(run)
+    equation = chosen_equation(solution, row, run)
+    inputs = _read_inputs(solution, equation, table, written)
+    prediction = _evaluate(equation, inputs)
+    columns = {solution.target: prediction}
+    if intervals:
+        low, high = prediction_interval(equation, inputs)
+        columns |= {f"{solution.target}_low": low, f"{solution.target}_high": high}
+    undefined = int(np.count_nonzero(~np.isfinite(prediction)))
+    if undefined:
+        messages.warning(
+            f"{undefined:,} of {prediction.size:,} rows have no finite prediction: an input is missing, or "
+            "outside the domain of the formula"
+        )
+    write_output(prediction_csv(columns), out)
+    return 0
+
+
+def _evaluate(equation: Equation, inputs: FloatArray) -> FloatArray:
+    from physdiffuser.expressions import evaluate
+
+    return evaluate(equation.expression, inputs)
+
+
+def _read_inputs(solution: Solution, equation: Equation, table: str, written: dict[str, Any]) -> FloatArray:
+    """The columns that the formula needs, at the positions of its variables; nan elsewhere."""
+    import numpy as np
+
+    from physdiffuser.data.loading import read_columns
+    from physdiffuser.data.readers import read_table
+    from physdiffuser.expressions.tree import variables
+
+    used = sorted(variables(equation.expression))
+    if not used:
+        return np.full((read_table(table, **written).rows, len(solution.columns)), np.nan)
+    values = read_columns(table, [solution.columns[index] for index in used], **written)
+    # Column by column in memory, as it is read: rows may be many.
+    inputs = np.full((len(solution.columns), values.shape[0]), np.nan).T
+    inputs[:, used] = values
+    return inputs

@@ -1,0 +1,230 @@
+"""One run of `solve`: search, then print and save, or as much of that as a stopped run has time for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from physdiffuser.cli import messages
+from physdiffuser.cli.progress import ProgressLine
+from physdiffuser.cli.stopping import Stopping
+from physdiffuser.errors import NothingFoundError
+
+if TYPE_CHECKING:
+    from physdiffuser.pipeline import Progress
+    from physdiffuser.report.runfolder import RunFolder
+    from physdiffuser.report.solution import Solution
+    from physdiffuser.report.terminal import Style
+
+SAVE_INTERVAL = 5.0
+"""Seconds between two saves of what the search has so far: as much as a killed run loses."""
+
+
+class Run:
+    """A run and what is known while it goes.
+
+    Parameters
+    ----------
+    table
+        Path of the table, or `-`.
+    search
+        Arguments of `physdiffuser.pipeline.solve`.
+    out
+        The run folder; a fresh one under `runs/`, or none with `as_json`, when None.
+    resume
+        Start from the formulas that an earlier run left there.
+    as_json
+        Print the JSON document instead of the report.
+    quiet
+        No progress and no notes.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        search: Mapping[str, Any],
+        *,
+        out: Path | None,
+        resume: bool,
+        as_json: bool,
+        quiet: bool,
+    ) -> None:
+        self.table = table
+        self.search = search
+        self.out = out
+        self.resume = resume
+        self.as_json = as_json
+        self.quiet = quiet
+        self.folder: RunFolder | None = None
+        self.progress: Progress | None = None
+        self._saved_at = float("-inf")
+
+    def go(self, stopping: Stopping) -> int:
+        """Search, save and print; returns the exit code."""
+        with contextlib.ExitStack() as stack:
+            self.folder = self._open_folder()
+            if self.folder is not None:
+                stack.enter_context(self.folder)
+            initial = self._initial()
+            line = ProgressLine(shown=not self.quiet and sys.stderr.isatty())
+            stack.callback(line.close)
+            solution = self._solve(stopping.cancelled, line.update, initial)
+            stopping.begin_report()
+            line.close()
+            if stopping.signal_number is not None:
+                solution = _stopped(solution, stopping.signal_number)
+            code = stopping.exit_code or (5 if solution.best is None else 0)
+            self._report(solution, code, stopping)
+            return code
+
+    def _open_folder(self) -> RunFolder | None:
+        from physdiffuser.report.runfolder import RunFolder, fresh_folder
+
+        if self.out is not None:
+            return RunFolder(self.out)
+        # Before the search: a folder that cannot be written should not cost a minute to find out.
+        return None if self.as_json else fresh_folder(self.table)
+
+    def _initial(self) -> tuple[str, ...]:
+        if self.folder is None:
+            return ()
+        if self.resume:
+            formulas = self.folder.saved_formulas()
+            if not formulas:
+                self._note("nothing to resume in the run folder; starting anew")
+            return formulas
+        if self.folder.has_result:
+            self._note(f"replacing the earlier result in {self.folder.path}; --resume would build on it")
+        return ()
+
+    def _solve(
+        self, cancelled: Callable[[], bool], show: Callable[[Progress], None], initial: tuple[str, ...]
+    ) -> Solution:
+        from physdiffuser.pipeline import solve
+
+        def on_progress(progress: Progress) -> None:
+            self.progress = progress
+            show(progress)
+            self._save_progress(progress)
+
+        return solve(self.table, initial=initial, on_progress=on_progress, cancelled=cancelled, **self.search)
+
+    def _save_progress(self, progress: Progress) -> None:
+        """Keep what the search has, so that a killed run can be resumed."""
+        if self.folder is None or not progress.front or progress.elapsed < self._saved_at + SAVE_INTERVAL:
+            return
+        self._saved_at = progress.elapsed
+        self.folder.save_progress({"elapsed_seconds": progress.elapsed, "front": list(progress.front)})
+
+    def _report(self, solution: Solution, code: int, stopping: Stopping) -> None:
+        from physdiffuser.report.json_document import document, document_text
+
+        content = document(solution)
+        # A run that was stopped before its first formula must not wipe out an earlier result.
+        folder = self.folder
+        if folder is not None and solution.best is None and folder.has_result:
+            folder = None
+        if folder is not None:
+            folder.save_result(content)
+            folder.save_pareto(solution)
+            if self.as_json and code == 0:
+                folder.save_plot(solution)  # before the document, which promises that all went well
+        for text in solution.notes.values():
+            self._note(text)
+        for text in solution.warnings:
+            messages.warning(text)
+        if self.as_json:
+            click.echo(document_text(content), nl=False)
+        elif solution.best is not None:
+            self._print_report(solution)
+        else:
+            messages.error(str(NothingFoundError(_NOTHING if code == 5 else _NOTHING_YET)))
+        sys.stdout.flush()
+        stopping.end_report()
+        if folder is not None:
+            if not self.as_json and code == 0:
+                # People see the answer first: a picture takes half a second, which a stopped run has not.
+                folder.save_plot(solution)
+            self._note(f"saved in {folder.path}")
+
+    def _print_report(self, solution: Solution) -> None:
+        from physdiffuser.report.terminal import render
+
+        click.echo(render(solution, terminal_style()), nl=False)
+
+    def _note(self, text: str) -> None:
+        if not self.quiet:
+            messages.note(text)
+
+    def emergency(self, signal_number: int) -> None:
+        """Print and save the best so far while the main thread is busy; called in another thread."""
+        progress = self.progress
+        with contextlib.suppress(OSError):
+            if self.folder is not None and progress is not None and progress.front:
+                self.folder.save_progress(
+                    {"elapsed_seconds": progress.elapsed, "front": list(progress.front)}
+                )
+        if self.as_json:
+            from physdiffuser.report.json_document import document_text, unfinished_document
+
+            content = unfinished_document(
+                target=self.search.get("target"),
+                seed=self.search.get("seed", 0),
+                expression=progress.best if progress is not None else None,
+                complexity=progress.complexity if progress is not None else None,
+                elapsed=progress.elapsed if progress is not None else None,
+                warning=_stop_warning(signal_number),
+            )
+            click.echo(document_text(content), nl=False)
+        elif progress is not None and progress.best:
+            click.echo(f"best so far: {messages.one_line(progress.best)}")
+            messages.warning(_stop_warning(signal_number))
+        else:
+            messages.error(_NOTHING_YET)
+        sys.stdout.flush()
+
+
+_NOTHING = (
+    "no formula with finite values was found. Give more time (--time), allow more operators (--operators) or "
+    "a larger --max-complexity."
+)
+_NOTHING_YET = "stopped before the first formula was found."
+
+
+def _stop_warning(signal_number: int) -> str:
+    how = "Ctrl-C" if signal_number == signal.SIGINT else signal.Signals(signal_number).name
+    return f"stopped by {how} before the search was finished; this is the best so far"
+
+
+def _stopped(solution: Solution, signal_number: int) -> Solution:
+    return replace(solution, warnings=(*solution.warnings, _stop_warning(signal_number)))
+
+
+def terminal_style() -> Style:
+    """What stdout can show."""
+    from physdiffuser.report.terminal import Style
+
+    is_terminal = sys.stdout.isatty()
+    colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Style(
+        width=shutil.get_terminal_size().columns if is_terminal else None,
+        unicode=_can_show("▸±²…"),
+        emphasise=(lambda text: click.style(text, bold=True)) if colour else str,
+    )
+
+
+def _can_show(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,137 @@
+"""Ctrl-C and SIGTERM: the first asks for the best so far, the second ends the process.
+
+Signals arrive at a small thread of their own, which works while the main thread is inside a long call
+of a library. If the main thread does not come back in time, the thread prints what is known and ends
+the process, so that the promise of one second holds whatever the main thread is doing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+
+GRACE = 0.75
+"""Seconds the search gets to come back with its result."""
+
+_REPEAT = 0.05
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopping:
+    """Watches for signals while the `with` block runs.
+
+    Parameters
+    ----------
+    emergency
+        Prints the best so far; called in the watching thread with the signal's number, once, when the
+        main thread has not come back within `grace` seconds. The process ends after it.
+    grace
+        Seconds.
+    """
+
+    def __init__(self, emergency: Callable[[int], None], grace: float = GRACE) -> None:
+        self.signal_number: int | None = None
+        self._emergency = emergency
+        self._grace = grace
+        self._claim = threading.Lock()
+        self._reported = False
+        self._last = float("-inf")
+        self._previous: dict[int, object] = {}
+
+    def cancelled(self) -> bool:
+        """Whether the user asked to stop."""
+        return self.signal_number is not None
+
+    @property
+    def exit_code(self) -> int:
+        """128 + signal; 0 when none came."""
+        return 0 if self.signal_number is None else 128 + self.signal_number
+
+    def begin_report(self) -> None:
+        """The main thread prints the result now; nobody else does. Blocks for ever if it is too late."""
+        self._claim.acquire()
+
+    def end_report(self) -> None:
+        """Everything is printed and saved; from now on the first signal ends the process."""
+        self._reported = True
+
+    def __enter__(self) -> Stopping:
+        global _active
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        self._previous = {number: signal.signal(number, _do_nothing) for number in _SIGNALS}
+        self._previous_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        _active = True
+        threading.Thread(target=self._watch, name="physdiffuser-signals", daemon=True).start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        global _active
+        _active = False
+        signal.set_wakeup_fd(self._previous_fd)
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._writer.close()  # ends the thread
+
+    def _watch(self) -> None:
+        with self._reader:
+            while data := self._reader.recv(64):
+                for number in data:
+                    if number in _SIGNALS:
+                        self._arrived(number)
+
+    def _arrived(self, number: int) -> None:
+        now = time.monotonic()
+        # Some launchers pass on the signal that the terminal has sent already: one press is one.
+        repeat = now - self._last < _REPEAT
+        self._last = now
+        if self.signal_number is None:
+            self.signal_number = number
+            if self._reported:
+                self._leave()
+            timer = threading.Timer(self._grace, self._too_late)
+            timer.daemon = True
+            timer.start()
+        elif not repeat:
+            self._leave()
+
+    def _too_late(self) -> None:
+        if not self._claim.acquire(blocking=False):
+            return  # the main thread has come back and is printing
+        try:
+            self._emergency(int(self.signal_number or 0))
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """End at once. Files are written in one step, so there is nothing to tidy but children."""
+        multiprocessing = sys.modules.get("multiprocessing")
+        if multiprocessing is not None:
+            for child in multiprocessing.active_children():
+                child.kill()
+        os._exit(self.exit_code)
+
+
+_active = False
+
+
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    """A handler must exist for the number to reach the watching thread."""
+
+
+def _in_child() -> None:
+    """A forked worker shares the socket: its signals would count as the user's."""
+    if _active:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
