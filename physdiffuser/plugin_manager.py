@@ -47,7 +47,9 @@ class Registered(Generic[Spec]):
     entry_point
         Name and value of the entry point, as in its metadata.
     spec
-        The record.
+        The record, behind guards if it is a stranger's.
+    original
+        The record as the plugin returned it.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Registered(Generic[Spec]):
     version: str
     entry_point: str
     spec: Spec
+    original: Spec
 
 
 @dataclass(frozen=True)
@@ -305,7 +308,9 @@ class _Loader:
                 for spec in result if isinstance(result, list | tuple) else (result,):
                     check(spec)
                     records.append(
-                        Registered(spec.name, kind, origin.package, origin.version, origin.entry_point, spec)
+                        Registered(
+                            spec.name, kind, origin.package, origin.version, origin.entry_point, spec, spec
+                        )
                     )
         if not hooks:
             raise TypeError("it implements no hook; is each function marked with @hookimpl?")
