@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks_feynman.sampling import Table, dummy_names, sample
-from benchmarks_feynman.tasks import Settings
 from benchmarks_feynman.suites import Law
+from benchmarks_feynman.tasks import Settings
 from physdiffuser.errors import FileError
 from physdiffuser.report.atomic import write_text_atomic
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -68,13 +69,11 @@ def generalised(expression: Expression) -> tuple[Expression, int]:
 def _plain(number: Number) -> bool:
     if isinstance(number.value, float):
         return False
-    value = abs(number.value)
-    return value.numerator <= _LARGEST_PLAIN_NUMBER and value.denominator <= _LARGEST_PLAIN_NUMBER
+    value = Fraction(number.value)
+    return max(abs(value.numerator), value.denominator) <= _LARGEST_PLAIN_NUMBER
 
 
-def same_up_to_renaming(
-    left: Expression, right: Expression, columns: int, *, factor: bool = True
-) -> bool:
+def same_up_to_renaming(left: Expression, right: Expression, columns: int, *, factor: bool = True) -> bool:
     """Whether some renaming of `columns` variables makes the formulas equal.
 
     With `factor`, one may be a constant times the other.
@@ -92,7 +91,7 @@ def same_up_to_renaming(
 
 def equal_laws(law: Law, others: Sequence[Law]) -> list[Law]:
     """Those of `others` that are this law up to the names of variables and constants."""
-    forms = {form for form in ((law.expression, len(law.names)), generalised(law.expression))}
+    forms = {(law.expression, len(law.names)), generalised(law.expression)}
     found = []
     for other in others:
         for expression, count in ((other.expression, len(other.names)), generalised(other.expression)):

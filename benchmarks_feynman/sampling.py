@@ -66,14 +66,15 @@ def columns(law: Law, dummy: int) -> tuple[LawVariable, ...]:
     return law.variables + extra
 
 
-def _bits(law: Law, seed: int, stream: str) -> np.random.PCG64:
+def bits(law: Law, seed: int, stream: str) -> np.random.PCG64:
+    """The random bits of one stream of one law; equal arguments give equal bits."""
     place = zlib.crc32(f"{law.suite}/{law.id}/{stream}".encode())
     return np.random.PCG64(np.random.SeedSequence([seed, place]))
 
 
-def draw(variables: tuple[LawVariable, ...], bits: np.random.PCG64, rows: int) -> FloatArray:
+def draw(variables: tuple[LawVariable, ...], source: np.random.PCG64, rows: int) -> FloatArray:
     """Rows within the ranges, shape (rows, variables)."""
-    raw = np.asarray(bits.random_raw(rows * len(variables)), dtype=np.uint64)
+    raw = np.asarray(source.random_raw(rows * len(variables)), dtype=np.uint64)
     unit = (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
     unit = unit.reshape(rows, len(variables))
     table = np.empty_like(unit)
@@ -86,13 +87,13 @@ def draw(variables: tuple[LawVariable, ...], bits: np.random.PCG64, rows: int) -
 
 
 def draw_valid(
-    law: Law, variables: tuple[LawVariable, ...], bits: np.random.PCG64, rows: int
+    law: Law, variables: tuple[LawVariable, ...], source: np.random.PCG64, rows: int
 ) -> tuple[FloatArray, FloatArray]:
     """Rows where the law is finite, and its values there; fewer rows if they are too hard to find."""
     inputs = np.empty((0, len(variables)))
     clean = np.empty(0)
     for _ in range(_MOST_DRAWS):
-        more = draw(variables, bits, rows)
+        more = draw(variables, source, rows)
         value = evaluate(law.expression, more)
         keep = np.isfinite(value)
         inputs = np.concatenate([inputs, more[keep]])
@@ -129,12 +130,12 @@ def sample(
         Equal to the bit for equal arguments.
     """
     variables = columns(law, dummy)
-    inputs, clean = draw_valid(law, variables, _bits(law, seed, stream), rows)
+    inputs, clean = draw_valid(law, variables, bits(law, seed, stream), rows)
     if len(clean) < rows:
         raise RuntimeError(f"{law.suite} {law.id}: the law is undefined in most of its ranges")
     target = clean
     if stream == "train":
-        target = _disturb(law, clean, noise, np.random.Generator(_bits(law, seed, "noise")))
+        target = _disturb(law, clean, noise, np.random.Generator(bits(law, seed, "noise")))
     return Table(tuple(variable.name for variable in variables), law.output, inputs, target, clean)
 
 

@@ -1,0 +1,266 @@
+"""`physdiffuser evaluate`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from physdiffuser.errors import UsageError
+
+if TYPE_CHECKING:
+    from benchmarks_feynman.results import Result
+    from benchmarks_feynman.runner import Execute
+    from benchmarks_feynman.tasks import Settings, Task
+
+T = TypeVar("T")
+
+
+def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Parameter, str], tuple[T, ...]]:
+    """Option callback: a list separated by commas, without repetitions."""
+
+    def read(context: click.Context, parameter: click.Parameter, value: str) -> tuple[T, ...]:
+        parts = [part.strip() for part in (value or "").split(",") if part.strip()]
+        try:
+            return tuple(dict.fromkeys(convert(part) for part in parts))
+        except ValueError as error:
+            name = parameter.opts[0]
+            raise UsageError(f"{name} {value!a}: {error}; give numbers separated by commas") from error
+
+    return read
+
+
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "--suite",
+    "suites",
+    default="fsred",
+    callback=_list(str),
+    help="fsred, tiers, ood, dev, with commas.",
+)
+@click.option("--only", default="", callback=_list(str), metavar="ID,...", help="Only these laws.")
+@click.option("--every", default=1, metavar="N", help="Only every N-th law of a suite.")
+@click.option("--noise", "noises", default="0", callback=_list(float), help="Noise levels, with commas.")
+@click.option("--rows", type=click.IntRange(2), help="Training rows; by protocol when not given.")
+@click.option("--seed", "seeds", default="0", callback=_list(int), help="Seeds of the tables, with commas.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["strict", "srbench"]),
+    default="strict",
+    help="1,000 or 10,000 rows; both criteria are always recorded.",
+)
+@click.option(
+    "--time", "seconds", type=click.FloatRange(0, min_open=True), default=30.0, help="Seconds each."
+)
+@click.option("--steps", type=click.IntRange(1), help="Step budget, for runs that can be repeated exactly.")
+@click.option("--jobs", type=click.IntRange(1), help="Problems at a time; by default, what the CPUs allow.")
+@click.option("--cores", type=click.IntRange(1), default=1, help="CPU cores a problem.")
+@click.option("--units", is_flag=True, help="Tell the systems the units, where the suite has them.")
+@click.option("--dummy", type=click.IntRange(0), help="Columns added that the law does not need.")
+@click.option("--generators", default="", callback=_list(str), help="As in `solve`.")
+@click.option("--cold", is_flag=True, help="A fresh `physdiffuser solve` per problem, start-up included.")
+@click.option("--peers", default="", callback=_list(str), help="pyoperon, gplearn, pyeggp; same tables.")
+@click.option("--peers-only", is_flag=True, help="Run the peers and not physdiffuser.")
+@click.option("--snap-peers", is_flag=True, help="Snap the constants of peers as our own are.")
+@click.option(
+    "--scheduler", default="local", help="local, local:WORKERS (Dask, this machine), or tcp://HOST:PORT."
+)
+@click.option("--results", type=click.Path(path_type=Path, dir_okay=False), help="Result file (JSON lines).")
+@click.option("--resume", is_flag=True, help="Go on with the result file; what it holds is not run again.")
+@click.option("--no-run", is_flag=True, help="Run nothing: report what the result file holds.")
+@click.option(
+    "--report", type=click.Path(path_type=Path, file_okay=False), help="Folder for report.md and report.html."
+)
+@click.option(
+    "--export",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Only write the tables as CSV here.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the rates as one JSON document.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def evaluate(
+    suites: tuple[str, ...],
+    only: tuple[str, ...],
+    every: int,
+    noises: tuple[float, ...],
+    rows: int | None,
+    seeds: tuple[int, ...],
+    protocol: str,
+    seconds: float,
+    steps: int | None,
+    jobs: int | None,
+    cores: int,
+    units: bool,
+    dummy: int | None,
+    generators: tuple[str, ...],
+    cold: bool,
+    peers: tuple[str, ...],
+    peers_only: bool,
+    snap_peers: bool,
+    scheduler: str,
+    results: Path | None,
+    resume: bool,
+    no_run: bool,
+    report: Path | None,
+    export: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Run a benchmark suite: known laws, sampled tables, and a judge of the answers.
+
+    Every problem runs in a process of its own. With --results, each answer is a line in that file as soon
+    as it is there; Ctrl-C keeps them, and --resume goes on. --report writes rates, curves and failures
+    as Markdown and as one HTML page.
+    """
+    from benchmarks_feynman.executors import check_scheduler
+    from benchmarks_feynman.suites import select
+    from benchmarks_feynman.tasks import KNOWN_SYSTEM, Settings, make_tasks
+
+    laws = select(suites or ("fsred",), only, every)
+    check_scheduler(scheduler)
+    _check(seeds, noises, peers, peers_only, resume, no_run, results)
+    settings = Settings(
+        protocol="srbench" if protocol == "srbench" else "strict",
+        rows=rows,
+        dummy=dummy,
+        time=seconds,
+        steps=steps,
+        cores=cores,
+        units=units,
+        cold=cold,
+        generators=generators,
+        snap_peers=snap_peers,
+    )
+    if export is not None:
+        _export(laws, export, settings, seeds, noises)
+        return
+    if no_run and results is not None:
+        found = _read(results)
+    else:
+        systems = peers if peers_only else (KNOWN_SYSTEM, *peers)
+        tasks = make_tasks(laws, systems, seeds, noises, settings)
+        found = _run(tasks, _executor(scheduler, jobs, cores), results, resume, quiet)
+    _print(found, as_json)
+    if report is not None:
+        from benchmarks_feynman.report.render import write_report
+        from physdiffuser.cli import messages
+
+        written = write_report(found, report)
+        messages.note(f"report: {written[0]} and {written[1].name}")
+
+
+def _check(
+    seeds: tuple[int, ...],
+    noises: tuple[float, ...],
+    peers: tuple[str, ...],
+    peers_only: bool,
+    resume: bool,
+    no_run: bool,
+    results: Path | None,
+) -> None:
+    from benchmarks_feynman.systems import PEERS, load_system
+    from benchmarks_feynman.tasks import Settings
+
+    if not seeds or min(seeds) < 0:
+        raise UsageError("--seed: give one or more integers that are not negative, separated by commas")
+    if not noises or not all(0 <= noise < float("inf") for noise in noises):
+        raise UsageError("--noise: give one or more numbers from 0, such as 0,0.01")
+    for peer in peers:
+        if peer not in PEERS:
+            raise UsageError(f"unknown peer {peer!a}; choose from {', '.join(PEERS)}")
+    if peers_only and not peers:
+        raise UsageError("--peers-only needs --peers")
+    if (resume or no_run) and results is None:
+        raise UsageError(f"{'--resume' if resume else '--no-run'} needs the file: pass --results FILE")
+    if not no_run:
+        for peer in peers:  # a peer that is not installed is told before hours of running
+            load_system(peer).prepare(Settings())
+
+
+def _executor(scheduler: str, jobs: int | None, cores: int) -> Execute:
+    import os
+
+    from benchmarks_feynman.executors import LOCAL, run_dask, run_local
+
+    if scheduler != LOCAL:
+        return partial(run_dask, scheduler=scheduler, cores=cores)
+    return partial(run_local, jobs=jobs or max(1, (os.cpu_count() or 1) // cores), cores=cores)
+
+
+def _export(
+    laws: Any, folder: Path, settings: Settings, seeds: tuple[int, ...], noises: tuple[float, ...]
+) -> None:
+    from benchmarks_feynman.export import export
+
+    if len(seeds) > 1 or len(noises) > 1:
+        raise UsageError("--export writes one set of tables: give one --seed and one --noise")
+    count = export(laws, folder, settings, seeds[0], noises[0])
+    click.echo(f"{count} tables in {folder}; their laws are in {folder / 'laws.csv'}")
+
+
+def _read(path: Path) -> list[Result]:
+    from benchmarks_feynman.results import read_results
+    from physdiffuser.cli import messages
+
+    lines = read_results(path)
+    for problem in lines.problems:
+        messages.warning(problem)
+    return lines.results
+
+
+def _run(tasks: list[Task], execute: Execute, path: Path | None, resume: bool, quiet: bool) -> list[Result]:
+    from tqdm import tqdm
+
+    from benchmarks_feynman.results import open_results
+    from benchmarks_feynman.runner import pending, run
+    from physdiffuser.cli import messages
+
+    with open_results(path, resume=resume) as results:
+        for problem in results.existing.problems if results is not None else ():
+            messages.warning(problem)
+        count = len(pending(tasks, results))
+        if results is not None and resume:
+            messages.note(f"{len(tasks) - count} of {len(tasks)} problems have results in {path}")
+        # disable=None: no bar where stderr is no terminal
+        with tqdm(total=count, unit="law", disable=True if quiet else None) as bar:
+            recovered = ended = 0
+
+            def notice(result: Result) -> None:
+                nonlocal recovered, ended
+                ended += 1
+                recovered += bool(result["recovered"])
+                bar.set_postfix_str(f"{recovered} of {ended} recovered, last {result['id']}", refresh=False)
+                bar.update()
+
+            try:
+                return run(tasks, execute, results, notice)
+            except KeyboardInterrupt:
+                bar.close()
+                where = f"; {ended} new results are in {path}, go on with --resume" if path else ""
+                messages.note(f"stopped{where}")
+                raise
+
+
+def _print(found: list[Result], as_json: bool) -> None:
+    from benchmarks_feynman.report.summary import as_document
+
+    entries = as_document(found)
+    if as_json:
+        click.echo(json.dumps({"schema": 1, "rates": entries}, indent=1))
+        return
+    for entry in entries:
+        rates = "  ".join(
+            f"{name} {entry[name]['hits']:g}/{entry['laws']} ({entry[name]['percent']:.1f} %)"
+            for name in ("recovered", "strict", "srbench", "form", "r2_above_0.999")
+        )
+        median = entry["median_seconds_recovered"]
+        time = "-" if median is None else f"{median:.2f} s"
+        click.echo(f"{entry['system']} on {entry['suite']}, noise {entry['noise']:g}: {rates}")
+        click.echo(
+            f"  median time of the recovered {time}; confidently wrong {entry['confident_wrong']}, undecided "
+            f"{entry['undecided']}, failed {entry['failed']}, disagreements {entry['disagreements']}"
+        )

@@ -1,0 +1,155 @@
+"""Whether an answer is the law: in numbers on fresh rows, and symbolically, each on its own.
+
+* `exact_numbers`: on 1,000 fresh rows within the ranges the largest relative error is below 1e-9.
+* `strict`: symbolic verdict on `answer - truth = 0`, no free offset or factor.
+* `srbench`: symbolic verdict, constants rounded to three digits, on `answer - truth` or `answer / truth`
+  being a constant, with R2 above 0.5 on the test rows.
+* `form`: the numbers are exact once the answer's own fitted constants are refitted to clean rows. It says
+  that the structure was found where noise forbids exact constants.
+
+The two exact criteria should agree; where one says yes and the other no, `disagreement` says so.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from benchmarks_feynman.metrics import max_relative_error, normalised_tree_distance, r2
+from benchmarks_feynman.sampling import FloatArray, bits, columns, draw_valid
+from benchmarks_feynman.suites import Law, LawVariable
+from physdiffuser.expressions import Apply, Expression, complexity, evaluate
+from physdiffuser.expressions.tree import free_constants, variables, walk
+
+EXACT = 1e-9
+_FORM = 1e-7
+_FRESH_ROWS = 1000
+_FORM_COMPLEXITY = 2.0
+_LEAST_ROWS = 20
+_EXTRAPOLATION = 0.5
+_LEAST_R2 = 0.5
+
+Judgement = dict[str, Any]
+
+
+def judge(law: Law, answer: Expression | None, *, seed: int, dummy: int, test_rows: int) -> Judgement:
+    """Judge one answer.
+
+    Parameters
+    ----------
+    law
+        The truth.
+    answer
+        Over the law's variables and `dummy` further columns; None when the system found nothing.
+    seed
+        Of the run: fresh rows are drawn from it, none of them seen in training.
+    test_rows
+        How many clean test rows R2 is taken on.
+
+    Returns
+    -------
+    dict
+        Plain data for the result line.
+    """
+    from physdiffuser.verification import equivalent
+
+    record = _facts(law)
+    if answer is None:
+        return record | _verdicts("different", "different") | {"exact_numbers": False, "form": False}
+    record["complexity"] = complexity(answer)
+    table = columns(law, dummy)
+    inputs, clean = draw_valid(law, table, bits(law, seed, "judge"), _FRESH_ROWS)
+    error = max_relative_error(evaluate(answer, inputs), clean)
+    record["max_relative_error"] = error if math.isfinite(error) else None
+    record["exact_numbers"] = error < EXACT
+    test, test_clean = draw_valid(law, table, bits(law, seed, "test"), test_rows)
+    record["r2_test"] = r2(evaluate(answer, test), test_clean)
+    record["r2_extrapolated"] = _extrapolated(law, answer, dummy, seed)
+    record["form"] = error < EXACT or _has_form(law, answer, inputs, clean)
+    ranges = [(variable.low, variable.high) for variable in table]
+    record["tree_distance"] = _distance(answer, law.expression, ranges)
+    strict = equivalent(answer, law.expression, ranges, rule="strict")
+    srbench: str = equivalent(answer, law.expression, ranges, rule="srbench")
+    if srbench == "verified" and not (record["r2_test"] or 0.0) > _LEAST_R2:
+        srbench = "different"
+    record |= _verdicts(strict, srbench)
+    record["disagreement"] = (strict == "verified" and not record["exact_numbers"]) or (
+        strict == "different" and record["exact_numbers"]
+    )
+    return record
+
+
+def _facts(law: Law) -> Judgement:
+    operators = sorted({node.operator for node in walk(law.expression) if isinstance(node, Apply)})
+    return {
+        "group": law.group,
+        "name": law.name,
+        "truth": law.text,
+        "truth_complexity": complexity(law.expression),
+        "variables": len(variables(law.expression)),
+        "operators": operators,
+        "complexity": None,
+        "max_relative_error": None,
+        "r2_test": None,
+        "r2_extrapolated": None,
+        "tree_distance": 1.0,
+        "disagreement": False,
+        "recovered": False,
+        "confident_wrong": False,
+    }
+
+
+def unjudged(law: Law) -> Judgement:
+    """The entries of a problem that no answer came from, or whose judge did not end."""
+    verdicts = _verdicts("unknown", "unknown")
+    return _facts(law) | verdicts | {"exact_numbers": False, "form": False}
+
+
+def _verdicts(strict: str, srbench: str) -> Judgement:
+    return {"strict": strict, "srbench": srbench}
+
+
+def widened(variable: LawVariable) -> LawVariable:
+    """The range half as wide again on both sides, never across zero."""
+    if variable.scale == "log":
+        spread = math.sqrt(variable.high / variable.low)
+        return LawVariable(variable.name, variable.low / spread, variable.high * spread, "log")
+    width = _EXTRAPOLATION * (variable.high - variable.low)
+    low, high = variable.low - width, variable.high + width
+    if variable.low >= 0.0 > low:
+        low = variable.low / 2
+    if variable.high <= 0.0 < high:
+        high = variable.high / 2
+    return LawVariable(variable.name, low, high)
+
+
+def _extrapolated(law: Law, answer: Expression, dummy: int, seed: int) -> float | None:
+    """R2 on rows from the widened ranges; None where the law or the answer has no values there."""
+    table = columns(law, dummy)
+    wide = tuple(widened(variable) for variable in table)
+    inputs, clean = draw_valid(law, wide, bits(law, seed, "wide"), _FRESH_ROWS)
+    outside = np.zeros(len(clean), dtype=bool)
+    for index, variable in enumerate(table[: len(law.variables)]):
+        outside |= (inputs[:, index] < variable.low) | (inputs[:, index] > variable.high)
+    if outside.sum() < _LEAST_ROWS:
+        return None
+    return r2(evaluate(answer, inputs[outside]), clean[outside])
+
+
+def _has_form(law: Law, answer: Expression, inputs: FloatArray, clean: FloatArray) -> bool:
+    skeleton, values = free_constants(answer)
+    if not values or complexity(answer) > _FORM_COMPLEXITY * complexity(law.expression):
+        return False
+    from physdiffuser.fitting import fit_constants
+
+    fit = fit_constants(skeleton, inputs, clean, initial=list(values), starts=4, iterations=200)
+    return max_relative_error(evaluate(fit.expression, inputs), clean) < _FORM
+
+
+def _distance(answer: Expression, truth: Expression, ranges: list[tuple[float, float]]) -> float | None:
+    """Normalised edit distance of the canonical forms."""
+    from physdiffuser.expressions.canonical import canonical
+
+    return normalised_tree_distance(canonical(answer, ranges=ranges), canonical(truth, ranges=ranges))

@@ -1,0 +1,78 @@
+"""Plots as SVG text, to stand inside a page."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks_feynman.report.summary import group_by, rate, recovered
+from benchmarks_feynman.results import Result
+
+_SIZE = (7.0, 4.0)
+
+
+def _svg(figure: Any) -> str:
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+    text = stream.getvalue()
+    # The XML declaration and doctype have no place inside an HTML page.
+    return text[text.index("<svg") :]
+
+
+def _axes() -> tuple[Any, Any]:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context({"svg.hashsalt": "evaluate", "svg.fonttype": "none"}):
+        figure = Figure(figsize=_SIZE)
+        return figure, figure.add_subplot()
+
+
+def time_curves(results: Sequence[Result]) -> str:
+    """Share of tables recovered within a time, a curve per system and noise."""
+    figure, axes = _axes()
+    for (system, noise), group in group_by(results, "system", "noise").items():
+        seconds = sorted(
+            result["seconds"] for result in group if recovered(result) and result["seconds"] is not None
+        )
+        shares = [100 * (place + 1) / len(group) for place in range(len(seconds))]
+        label = f"{system}, noise {noise:g}"
+        if seconds:
+            last = max(result["time"] for result in group)
+            axes.step([*seconds, max(last, seconds[-1])], [*shares, shares[-1]], where="post", label=label)
+        else:
+            axes.plot([], [], label=f"{label} (none)")
+    axes.set_xscale("log")
+    axes.set_xlabel("wall time per table (s)")
+    axes.set_ylabel("recovered (%)")
+    axes.set_ylim(0, 102)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return _svg(figure)
+
+
+def rate_bars(results: Sequence[Result]) -> str:
+    """Recovered laws by group and noise, with 95 % intervals."""
+    figure, axes = _axes()
+    groups = list(group_by(results, "suite", "group"))
+    series = list(group_by(results, "system", "noise").items())
+    width = 0.8 / max(1, len(series))
+    for place, ((system, noise), members) in enumerate(series):
+        by_group = group_by(members, "suite", "group")
+        heights, below, above, at = [], [], [], []
+        for position, name in enumerate(groups):
+            measured = rate(by_group.get(name, []), recovered)
+            if measured.laws:
+                share = measured.hits / measured.laws
+                at.append(position + (place - (len(series) - 1) / 2) * width)
+                heights.append(100 * share)
+                below.append(100 * max(0.0, share - measured.low))
+                above.append(100 * max(0.0, measured.high - share))
+        label = f"{system}, noise {noise:g}"
+        axes.bar(at, heights, width * 0.95, yerr=[below, above], capsize=2, label=label)
+    axes.set_xticks(range(len(groups)), [f"{suite}\n{group}" for suite, group in groups], fontsize=8)
+    axes.set_ylabel("recovered (%)")
+    axes.set_ylim(0, 105)
+    axes.legend(fontsize=8)
+    return _svg(figure)

@@ -1,0 +1,107 @@
+"""Sections as Markdown, and as one HTML page that needs nothing beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from benchmarks_feynman.export import make_folder
+from benchmarks_feynman.report.sections import Section, Table, sections
+from benchmarks_feynman.results import Result
+from physdiffuser.errors import DataError
+from physdiffuser.report.atomic import write_text_atomic
+
+TITLE = "Recovery of known laws"
+
+
+def _cell(text: str, code: bool) -> str:
+    """A table cell in Markdown: nothing in it may end the cell or start markup."""
+    flat = " ".join(text.split())
+    if code and "`" not in flat:
+        return f"`{flat}`".replace("|", "\\|")
+    return re.sub(r"([\\`*_\[\]<>|~])", r"\\\1", flat)
+
+
+def _table(table: Table) -> list[str]:
+    lines = ["| " + " | ".join(table.header) + " |", "|" + " --- |" * len(table.header)]
+    for row in table.rows:
+        cells = [_cell(cell, name in table.code) for name, cell in zip(table.header, row, strict=True)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def markdown(content: Sequence[Section], pictures: dict[str, str]) -> str:
+    """Markdown text.
+
+    Parameters
+    ----------
+    pictures
+        File name of each plot, by its title.
+    """
+    lines = [f"# {TITLE}", ""]
+    for section in content:
+        lines += [f"## {section.title}", ""]
+        for paragraph in section.paragraphs:
+            lines += [paragraph, ""]
+        for title, _ in section.plots:
+            lines += [f"![{title}]({pictures[title]})", ""]
+        for table in section.tables:
+            lines += [*_table(table), ""]
+    return "\n".join(lines)
+
+
+def html(content: Sequence[Section]) -> str:
+    """The page. Everything from results is escaped; plots are SVG drawn here."""
+    import jinja2
+    from markupsafe import Markup
+
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    source = (files("benchmarks_feynman.report") / "page.html").read_text(encoding="utf-8")
+
+    def emphasis(text: str) -> Markup:
+        escaped = str(Markup.escape(text))
+        escaped = re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escaped)
+        return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))
+
+    drawn = [
+        {
+            "title": section.title,
+            "paragraphs": [emphasis(text) for text in section.paragraphs],
+            "tables": section.tables,
+            "plots": [(title, Markup(svg)) for title, svg in section.plots],
+        }
+        for section in content
+    ]
+    return environment.from_string(source).render(title=TITLE, sections=drawn)
+
+
+def write_report(results: Sequence[Result], folder: Path) -> list[Path]:
+    """Write `report.md` with its plots, and `report.html`.
+
+    Returns
+    -------
+    list
+        The files written.
+
+    Raises
+    ------
+    DataError
+        If there is no result to report.
+    """
+    if not results:
+        raise DataError("no results to report; run `physdiffuser evaluate` with --results first")
+    content = sections(results)
+    make_folder(folder)
+    pictures = {}
+    written = []
+    for section in content:
+        for title, svg in section.plots:
+            name = title.lower().replace(" ", "-") + ".svg"
+            pictures[title] = name
+            write_text_atomic(folder / name, svg)
+            written.append(folder / name)
+    write_text_atomic(folder / "report.md", markdown(content, pictures))
+    write_text_atomic(folder / "report.html", html(content))
+    return [folder / "report.md", folder / "report.html", *written]

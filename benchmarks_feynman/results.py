@@ -1,0 +1,194 @@
+"""The result file: one JSON object per line, appended in one write each, one run at a time.
+
+A line carries everything about its problem (task, settings, answer, verdicts, versions), so a file can
+be cut, joined and read by anything. A process killed while it writes leaves at most one line that is no
+JSON; reading reports it by number, and the problem it stood for is run again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from benchmarks_feynman.tasks import TASK_FIELDS, task_key
+from physdiffuser.errors import FileError, UsageError
+
+SCHEMA = 1
+Result = dict[str, Any]
+
+
+@dataclass
+class ResultLines:
+    """What a result file holds.
+
+    Attributes
+    ----------
+    results
+        One per readable line, in order; of lines with the same key only the last.
+    problems
+        One message per line that is no result, with its number.
+    """
+
+    results: list[Result] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def keys(self) -> set[str]:
+        """Keys of the tasks that have a result."""
+        return {task_key(result) for result in self.results}
+
+
+def parse_lines(lines: Iterable[bytes], name: str) -> ResultLines:
+    """Read result lines; lines that are no results become messages."""
+    found: dict[str, Result] = {}
+    problems = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        reason = ""
+        try:
+            result = json.loads(line)
+        except (ValueError, RecursionError):
+            reason = "not JSON (cut off while it was written?)"
+        else:
+            if not isinstance(result, dict):
+                reason = "not a JSON object"
+            elif result.get("schema") != SCHEMA:
+                reason = f"schema {result.get('schema')!a}, this version reads {SCHEMA}"
+            elif missing := [entry for entry in (*TASK_FIELDS, "status") if entry not in result]:
+                reason = f"no entry {missing[0]!a}"
+        if reason:
+            problems.append(f"{name}, line {number}: {reason}; a problem without a result is run again")
+        else:
+            key = task_key(result)
+            found.pop(key, None)
+            found[key] = result
+    return ResultLines(list(found.values()), problems)
+
+
+def read_results(path: Path) -> ResultLines:
+    """Read a result file.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return parse_lines(stream, str(path))
+    except OSError as error:
+        raise FileError(f"cannot read the results {str(path)!a}: {error.strerror}") from error
+
+
+class ResultFile:
+    """A result file open for appending, locked for the time it is open.
+
+    Parameters
+    ----------
+    path
+        The file; created with its folder when missing.
+    resume
+        Whether results already in it are kept and skipped. Without it a file that holds anything is
+        refused, so that no run is lost or mixed up by accident.
+
+    Raises
+    ------
+    FileError
+        If another run holds the file, or it cannot be opened.
+    UsageError
+        If it holds results and `resume` was not asked for.
+    """
+
+    def __init__(self, path: Path, *, resume: bool) -> None:
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._stream: BinaryIO = path.open("a+b", buffering=0)
+        except OSError as error:
+            raise FileError(
+                f"cannot open the results {str(path)!a}: {error.strerror}; choose another --results"
+            ) from error
+        try:
+            _lock(self._stream, path)
+            self._stream.seek(0)
+            content = self._stream.read()
+            if content.strip() and not resume:
+                raise UsageError(
+                    f"{str(path)!a} holds results already: add --resume to go on with them, "
+                    "or name another file with --results"
+                )
+        except BaseException:
+            self._stream.close()
+            raise
+        self.existing = parse_lines(content.splitlines(), str(path))
+        self._torn = bool(content) and not content.endswith(b"\n")
+
+    def append(self, result: Result) -> None:
+        """Add one line; on the disk when this returns.
+
+        Raises
+        ------
+        FileError
+            If it cannot be written (disk full).
+        """
+        text = json.dumps(result, allow_nan=False, ensure_ascii=True)
+        line = (b"\n" if self._torn else b"") + text.encode("ascii") + b"\n"
+        try:
+            written = self._stream.write(line)
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            self._torn = True
+            raise FileError(f"cannot write to {str(self.path)!a}: {error.strerror}") from error
+        if written != len(line):
+            self._torn = True
+            raise FileError(f"cannot write to {str(self.path)!a}: the disk is full")
+        self._torn = False
+        self.existing.results.append(result)
+
+    def __enter__(self) -> ResultFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Closing gives the lock back; a process that dies gives it back as well.
+        self._stream.close()
+
+
+def _lock(stream: BinaryIO, path: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        def lock() -> None:
+            stream.seek(0x7FFF0000)
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+
+        def lock() -> None:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    try:
+        lock()
+    except OSError as error:
+        raise FileError(
+            f"another run is writing to {str(path)!a}; wait for it, or name another file with --results"
+        ) from error
+
+
+@contextlib.contextmanager
+def open_results(path: Path | None, *, resume: bool) -> Iterator[ResultFile | None]:
+    """The result file, or None where no path is given."""
+    if path is None:
+        yield None
+        return
+    with ResultFile(path, resume=resume) as results:
+        yield results

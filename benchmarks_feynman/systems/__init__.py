@@ -1,0 +1,51 @@
+"""What answers a benchmark problem: physdiffuser itself, and peers, one module each.
+
+A system is a module with two functions. `prepare(settings)` imports what it needs, so that a warm worker
+does not count that; it raises `PluginError` when the peer is not installed. `solve(table, task, units)`
+returns an `Answer`. Adding a peer is adding a module and its name here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from benchmarks_feynman.tasks import KNOWN_SYSTEM
+from physdiffuser.errors import PluginError, UsageError
+
+PEERS = {
+    "pyoperon": "benchmarks_feynman.systems.operon",
+    "gplearn": "benchmarks_feynman.systems.gp_learn",
+    "pyeggp": "benchmarks_feynman.systems.eggp",
+}
+_SYSTEMS = {KNOWN_SYSTEM: "benchmarks_feynman.systems.own", **PEERS}
+
+
+def load_system(name: str) -> ModuleType:
+    """The module of a system by its name, or `module:PATH` for one of one's own.
+
+    Raises
+    ------
+    UsageError
+        If there is no such system; the message names those there are.
+    """
+    path = name.removeprefix("module:") if name.startswith("module:") else _SYSTEMS.get(name)
+    if path is None:
+        raise UsageError(f"unknown peer {name!a}; choose from {', '.join(PEERS)}")
+    return importlib.import_module(path)
+
+
+def require(package: str, name: str) -> ModuleType:
+    """Import a peer's package.
+
+    Raises
+    ------
+    PluginError
+        If it is not installed; the message names the extra that brings it.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise PluginError(
+            f"the peer {name} is not installed ({error}); pip install 'physdiffuser[peers]'"
+        ) from error
