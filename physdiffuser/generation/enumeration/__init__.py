@@ -1,0 +1,1 @@
+"""Enumeration: libraries of small formulas, looked up in pairs."""

@@ -1,0 +1,231 @@
+"""Hypotheses about the frame of a law, read off fitted slopes: what can be divided out or merged?
+
+* If `y = x1**2 * g(x2, x3)`, then d log y / d log x1 is 2 everywhere: the power is divided out. An
+  exponent of 0 everywhere means that the column is not needed at all.
+* If y depends on x1 and x2 only through `u = x1**a * x2**b` (up to a power of x1), the logarithmic
+  slopes of the two are proportional: u takes their place.
+* If y depends on x1 and x2 only through `x1 - x2`, their plain slopes are opposite.
+
+The slopes come from a polynomial fitted to the table, so they are approximate, and every hypothesis is
+only a place to search first. Reading symmetries off slopes is in the spirit of dimensional analysis
+from data and of AI Feynman (Udrescu and Tegmark 2020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import ONE, Expression, Number, Variable, evaluate
+from physdiffuser.expressions.tree import add, call, div, mul, power, sub
+from physdiffuser.generation.enumeration.surrogate import fit_slopes
+
+FloatArray = npt.NDArray[np.float64]
+Exponents = tuple[tuple[int, Fraction], ...]
+
+MAX_EXPONENT = 6
+# Ratios of exponents that a group of columns may have.
+_RATIOS = np.array([-3, -2, -1.5, -1, -2 / 3, -0.5, -1 / 3, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3])
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A hypothesis: `y = factor * g(features)`.
+
+    Attributes
+    ----------
+    factors
+        (column, exponent) pairs of the power-law factor, exponents other than 0.
+    features
+        What g may depend on: columns, or groups of columns that stand for them.
+    """
+
+    factors: Exponents
+    features: tuple[Expression, ...]
+
+    def factor(self) -> Expression | None:
+        """The power-law factor as a tree, or None when there is none."""
+        return monomial(self.factors, None) if self.factors else None
+
+    def product(self, inputs: FloatArray) -> FloatArray:
+        """Values of the power-law factor; ones when there is none."""
+        tree = self.factor()
+        return np.ones(len(inputs)) if tree is None else evaluate(tree, inputs)
+
+    def values(self, inputs: FloatArray) -> FloatArray:
+        """Values of the features, shape (rows, features)."""
+        if not self.features:
+            return np.empty((len(inputs), 0))
+        return np.stack([evaluate(feature, inputs) for feature in self.features], axis=1)
+
+
+def monomial(product: Exponents, bases: tuple[Expression, ...] | None) -> Expression:
+    """The tree of a power product, `x1**2*x3/sqrt(x2)`, over the given bases (columns when None)."""
+    above: list[Expression] = []
+    below: list[Expression] = []
+    for position, exponent in product:
+        base: Expression = Variable(position) if bases is None else bases[position]
+        size = abs(exponent)
+        if size == Fraction(1, 2):
+            base = call("sqrt", base)
+        elif size != 1:
+            base = power(base, Number(int(size) if size.denominator == 1 else size))
+        (above if exponent > 0 else below).append(base)
+    numerator = _product(above)
+    return numerator if not below else div(numerator, _product(below))
+
+
+def _product(factors: list[Expression]) -> Expression:
+    if not factors:
+        return ONE
+    result = factors[0]
+    for factor in factors[1:]:
+        result = mul(result, factor)
+    return result
+
+
+def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
+    """Hypotheses, the boldest first, ending with the bare columns."""
+    columns = inputs.shape[1]
+    bare = Frame((), tuple(Variable(column) for column in range(columns)))
+    usable = (inputs != 0).all(axis=1)
+    size = np.abs(target)
+    usable &= size > 1e-3 * np.median(size)
+    if usable.sum() < columns + 3:
+        return [bare]
+    slopes = fit_slopes(np.log(np.abs(inputs[usable])), np.log(size[usable]))
+    if slopes is None:
+        return [bare]
+    # Trimmed: near zeros of the target and at the corners the polynomial is at its worst.
+    low, middle, high = np.quantile(slopes, [0.1, 0.5, 0.9], axis=0)
+    signed = (inputs < 0).any(axis=0)
+    nearest = np.where(signed, np.round(middle), np.round(2 * middle) / 2)
+    doubt = np.abs(middle - nearest) + 0.5 * (high - low)
+    doubt[(np.abs(nearest) > MAX_EXPONENT) | (inputs == 0).any(axis=0)] = np.inf
+    found: list[Frame] = []
+    for threshold in (0.6, 0.3, 0.1, 0.03, 0.0):
+        chosen = doubt < threshold
+        factors = tuple(
+            (int(column), Fraction(int(2 * nearest[column]), 2))
+            for column in np.flatnonzero(chosen)
+            if nearest[column] != 0
+        )
+        left = [int(column) for column in np.flatnonzero(~chosen)]
+        plain = Frame(factors, tuple(Variable(column) for column in left))
+        for frame in (
+            _grouped(slopes, left, factors, signed),
+            _differences(inputs, target, plain, left),
+            plain,
+        ):
+            if frame is not None and frame not in found:
+                found.append(frame)
+    if bare not in found:
+        found.append(bare)
+    return found
+
+
+def _proportional(first: FloatArray, second: FloatArray) -> tuple[float, float] | None:
+    """(ratio, offset) such that `first = ratio*second + offset` closely, or None."""
+    low, high = np.quantile(second, [0.1, 0.9])
+    inside = (second >= low) & (second <= high)
+    x, y = second[inside], first[inside]
+    spread = x.std()
+    if spread < 0.02:
+        return None
+    ratio = float(((x - x.mean()) * (y - y.mean())).mean() / spread**2)
+    offset = float(y.mean() - ratio * x.mean())
+    left = float((y - ratio * x - offset).std())
+    if left > 0.35 * abs(ratio) * spread:
+        return None
+    return ratio, offset
+
+
+def _grouped(
+    slopes: FloatArray, left: list[int], factors: Exponents, signed: npt.NDArray[np.bool_]
+) -> Frame | None:
+    """Columns whose logarithmic slopes are proportional, merged into power products."""
+    free = [column for column in left if not signed[column]]
+    features: list[Expression] = []
+    more: list[tuple[int, Fraction]] = []
+    merged: set[int] = set()
+    for column in free:
+        if column in merged:
+            continue
+        group: list[tuple[int, Fraction]] = [(column, Fraction(1))]
+        for other in free:
+            if other == column or other in merged:
+                continue
+            relation = _proportional(slopes[:, other], slopes[:, column])
+            if relation is None:
+                continue
+            ratio, offset = relation
+            simple = float(_RATIOS[np.argmin(np.abs(_RATIOS - ratio))])
+            half = round(2 * offset) / 2
+            if abs(simple - ratio) > 0.15 * abs(simple) or abs(half - offset) > 0.2:
+                continue
+            group.append((other, Fraction(simple).limit_denominator(6)))
+            if half:
+                more.append((other, Fraction(int(2 * half), 2)))
+        if len(group) > 1:
+            merged.update(position for position, _ in group)
+            features.append(monomial(_integral(group), None))
+    if not features:
+        return None
+    features.extend(Variable(column) for column in left if column not in merged)
+    return Frame((*factors, *more), tuple(features))
+
+
+def _integral(group: list[tuple[int, Fraction]]) -> Exponents:
+    """The same group with whole exponents: u is as good as any power of u."""
+    scale = int(np.lcm.reduce([exponent.denominator for _, exponent in group]))
+    return tuple((position, exponent * scale) for position, exponent in group)
+
+
+def _differences(inputs: FloatArray, target: FloatArray, plain: Frame, left: list[int]) -> Frame | None:
+    """Columns whose plain slopes are opposite (or equal), merged into differences (or sums)."""
+    if len(left) < 2:
+        return None
+    divided = target / plain.product(inputs)
+    slopes = _best_slopes(inputs[:, left], divided)
+    if slopes is None:
+        return None
+    features: list[Expression] = []
+    merged: set[int] = set()
+    for first in range(len(left)):
+        for second in range(first + 1, len(left)):
+            if first in merged or second in merged:
+                continue
+            both = np.stack([slopes[:, first], slopes[:, second]])
+            size = np.quantile(np.abs(both), 0.9)
+            if np.quantile(np.abs(both[0] + both[1]), 0.8) < 0.12 * size:
+                features.append(sub(Variable(left[first]), Variable(left[second])))
+            elif np.quantile(np.abs(both[0] - both[1]), 0.8) < 0.12 * size:
+                features.append(add(Variable(left[first]), Variable(left[second])))
+            else:
+                continue
+            merged.update((first, second))
+    if not features:
+        return None
+    features.extend(Variable(column) for position, column in enumerate(left) if position not in merged)
+    return Frame(plain.factors, tuple(features))
+
+
+def _best_slopes(inputs: FloatArray, target: FloatArray) -> FloatArray | None:
+    """Slopes of the target, or of a function of it that a polynomial follows better.
+
+    A symmetry of y is one of every function of y.
+    """
+    best: FloatArray | None = None
+    least = float("inf")
+    with np.errstate(all="ignore"):
+        images = [target, 1 / target, np.log(target), np.square(target), np.sqrt(target)]
+    for image in images:
+        if not np.isfinite(image).all() or not np.ptp(image) > 0:
+            continue
+        slopes, error = fit_slopes(inputs, image, with_error=True)
+        if slopes is not None and error < least:
+            best, least = slopes, error
+    return best

@@ -1,0 +1,94 @@
+"""The parts of a library that physics uses most: power products, and functions of them.
+
+Growth by size alone spends most of a library on sums of unlike things. Power products, and simple
+functions of one power product (`exp(-a*b/c)`, `sqrt(1 - a**2/b**2)`, `1/(1 + a*b)`), are put in first.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from physdiffuser.generation.enumeration.factors import Exponents
+from physdiffuser.generation.enumeration.library import Library
+
+_HALF, _ONE, _TWO = Fraction(1, 2), Fraction(1), Fraction(2)
+# Search cost of an exponent: what is common is cheap.
+EXPONENT_COSTS: dict[Fraction, int] = {
+    _ONE: 1,
+    -_ONE: 1,
+    _TWO: 2,
+    -_TWO: 2,
+    _HALF: 2,
+    -_HALF: 2,
+    Fraction(3): 3,
+    Fraction(-3): 3,
+    Fraction(3, 2): 3,
+    Fraction(-3, 2): 3,
+    Fraction(4): 4,
+    Fraction(-4): 4,
+}
+
+
+def power_products(features: int, limit: int) -> tuple[list[Exponents], list[int]]:
+    """The cheapest power products of so many features, with their costs, at most `limit`.
+
+    The cost of a product is the sum of its exponents' costs.
+    """
+    # products[c] holds the products of cost c over the features taken in so far.
+    top = 12
+    products: list[list[Exponents]] = [[()]] + [[] for _ in range(top)]
+    for feature in range(features):
+        longer: list[list[Exponents]] = [list(level) for level in products]
+        for cost, level in enumerate(products):
+            for exponent, price in EXPONENT_COSTS.items():
+                if cost + price <= top:
+                    longer[cost + price].extend((*product, (feature, exponent)) for product in level[:limit])
+        products = [level[:limit] for level in longer]
+    found: list[Exponents] = []
+    costs: list[int] = []
+    for cost, level in enumerate(products):
+        if cost == 0:
+            continue
+        room = limit - len(found)
+        if room <= 0:
+            break
+        found.extend(level[:room])
+        costs.extend([cost] * min(room, len(level)))
+    return found, costs
+
+
+# Functions of a power product, and of one plus or minus it.
+_OF_PRODUCT = ("exp", "exp_neg", "sin", "cos", "log", "half_sin", "exp_less_one", "tanh", "tan")
+_OF_SHIFTED = ("inv", "sqrt", "sq", "log")
+_OF_FUNCTION = ("sq", "inv", "one_plus", "one_minus")
+
+
+def fill(library: Library, limit: int) -> None:
+    """Put power products and functions of them into a library, up to about `limit` entries."""
+    # Each product brings some twenty functions of itself along.
+    products, costs = power_products(len(library.features), max(len(library.features), limit // 15))
+    before = library.size
+    library.add_monomials(products, costs)
+    monomials = np.concatenate([np.arange(len(library.features)), np.arange(before, library.size)])
+    for name in ("one_plus", "one_minus"):
+        before = library.size
+        library.apply(name, monomials)
+        shifted = np.arange(before, library.size)
+        for outer in _OF_SHIFTED:
+            start = library.size
+            library.apply(outer, shifted)
+            if outer == "sqrt":
+                library.apply("inv", np.arange(start, library.size))
+    for name in _OF_PRODUCT:
+        if library.size >= limit:
+            break
+        before = library.size
+        library.apply(name, monomials)
+        functions = np.arange(before, library.size)
+        for outer in _OF_FUNCTION:
+            start = library.size
+            library.apply(outer, functions)
+            if outer in ("one_plus", "one_minus"):
+                library.apply("inv", np.arange(start, library.size))

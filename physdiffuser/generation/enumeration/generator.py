@@ -1,0 +1,105 @@
+"""The enumeration generator: stages of growing cost, the cheap ones first.
+
+A run alternates between lookups that assume exact data (hashing, very fast) and screenings that do
+not (matrix products), because it cannot know which kind of table it was given; each stage uses a
+larger library than the one before. All stages work on every hypothesis about the frame of the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from physdiffuser.expressions import Number
+from physdiffuser.expressions.tree import mul
+from physdiffuser.generation.enumeration.factors import Frame, frames
+from physdiffuser.generation.enumeration.matches import near_simple
+from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
+from physdiffuser.generation.enumeration.run import Run, Stage
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.problem import Budget, Problem
+
+# A residual this small against the target's spread is rounding, not noise (rms ratio 1e-9).
+EXACT_LOSS = 1e-18
+
+LADDER = (
+    Stage("clean", 1_500, depth=2),
+    Stage("clean", 1_500, divisors=1_500, depth=2),
+    Stage("noisy", 1_500, divisors=300),
+    Stage("clean", 15_000, divisors=3_000, depth=2),
+    Stage("triples", 15_000, divisors=400, shifts=60),
+    Stage("parametric", 40, divisors=30),
+    Stage("sums", 3_000),
+    Stage("noisy", 10_000, divisors=1_000),
+    Stage("clean", 120_000, divisors=20_000, depth=1),
+    Stage("parametric", 150, divisors=200),
+    Stage("triples", 60_000, divisors=2_000, shifts=200),
+    Stage("sums", 12_000),
+    Stage("clean", 400_000, divisors=20_000, depth=2),
+    Stage("noisy", 40_000, divisors=5_000),
+    Stage("clean", 1_000_000, divisors=100_000, depth=1),
+    Stage("sums", 40_000),
+)
+
+
+class EnumerationGenerator:
+    """Library lookups in order of cost; see the package's modules for each part."""
+
+    name = "enumeration"
+
+    def __init__(self) -> None:
+        self._work: Iterator[Candidate | None] | None = None
+
+    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+        """Yield candidates stage by stage; see `Generator.propose`."""
+        if self._work is None:
+            self._work = self._run(problem, archive)
+        for item in self._work:
+            if item is not None:
+                yield item
+            elif not budget.spend():
+                return
+
+    def _run(self, problem: Problem, archive: ParetoArchive) -> Iterator[Candidate | None]:
+        """Candidates, with None after each piece of work."""
+        if problem.columns == 0:
+            return
+        hypotheses = frames(problem.inputs, problem.target)
+        yield from _power_laws(hypotheses, problem)
+        yield None
+        run = Run(problem)
+        for stage in LADDER:
+            for frame in hypotheses:
+                if not frame.features:
+                    continue
+                if stage.kind == "parametric":
+                    yield from parametric_stage(run, stage, frame)
+                elif stage.kind in ("clean", "triples"):
+                    yield from run.exact(stage, frame)
+                else:
+                    yield from run.screened(stage, frame)
+                if archive.best_loss < EXACT_LOSS:
+                    # What is simpler by this stage's own measure has been looked at.
+                    return
+
+
+def _power_laws(hypotheses: list[Frame], problem: Problem) -> Iterator[Candidate]:
+    """Pure power laws: each hypothesis with nothing but a constant left."""
+    for frame in hypotheses:
+        tree = frame.factor()
+        if tree is None:
+            continue
+        product = frame.product(problem.inputs)
+        weights = np.ones_like(product) if problem.weights is None else problem.weights
+        scale = np.abs(product).max()
+        unit = product / scale
+        constant = float((weights * unit * problem.target).sum() / (weights * unit * unit).sum() / scale)
+        if np.isfinite(constant) and constant != 0:
+            number = near_simple(constant, 1e-11)
+            yield Candidate(
+                tree if number == Number(1) else mul(number, tree),
+                "enumeration",
+                ("the logarithm of the target is linear in the logarithms of the columns: a power law",),
+            )

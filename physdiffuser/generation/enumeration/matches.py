@@ -1,0 +1,166 @@
+"""From a match in the library to a candidate: linear constants fitted, formula and derivation written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression, Number, Variable, evaluate, to_text
+from physdiffuser.expressions.tree import add, mul
+from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.outer import Chain
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+# How the parts are joined: t = a + b*B, t = A*(a + b*B), t = A + a + b*B, t = a + b*A + c*B,
+# t = D + A*(a + b*B), t = D*(A + a + b*B).
+Kind = Literal["single", "product", "difference", "sum", "shifted product", "scaled difference"]
+
+
+@dataclass(frozen=True)
+class Match:
+    """Library entries that together explain the undone target."""
+
+    frame: Frame
+    chain: Chain
+    kind: Kind
+    left: Expression | None
+    right: Expression
+    cost: int
+    third: Expression | None = None
+
+
+def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candidate]:
+    """Formulas for a match, with their linear constants fitted by weighted least squares.
+
+    Parameters
+    ----------
+    tolerance
+        A term whose share of the undone target is below this is dropped. Both the full formula and,
+        where it makes sense, the one without the constant term are returned.
+    """
+    divided = problem.target / match.frame.product(problem.inputs)
+    undone = match.chain.undo(divided)
+    if undone is None:
+        return []
+    target, weights = undone
+    weights = weights * np.square(match.frame.product(problem.inputs))
+    if problem.weights is not None:
+        weights = weights * problem.weights
+    right = evaluate(match.right, problem.inputs)
+    ones = np.ones_like(target)
+    match match.kind:
+        case "single":
+            terms, trees = [ones, right], [Number(1), match.right]
+        case "product" if match.left is not None:
+            left = evaluate(match.left, problem.inputs)
+            terms, trees = [left, left * right], [match.left, mul(match.left, match.right)]
+        case "difference" if match.left is not None:
+            left = evaluate(match.left, problem.inputs)
+            target = target - left
+            terms, trees = [ones, right], [Number(1), match.right]
+        case "sum" if match.left is not None:
+            left = evaluate(match.left, problem.inputs)
+            terms, trees = [ones, left, right], [Number(1), match.left, match.right]
+        case "shifted product" if match.left is not None and match.third is not None:
+            left, third = evaluate(match.left, problem.inputs), evaluate(match.third, problem.inputs)
+            terms = [left, left * right, third]
+            trees = [match.left, mul(match.left, match.right), match.third]
+        case "scaled difference" if match.left is not None and match.third is not None:
+            left, third = evaluate(match.left, problem.inputs), evaluate(match.third, problem.inputs)
+            terms = [third, third * right, third * left]
+            trees = [match.third, mul(match.third, match.right), mul(match.third, match.left)]
+        case _:
+            return []
+    found: list[Candidate] = []
+    for chosen in _subsets(len(terms), match.kind):
+        coefficients = _least_squares([terms[i] for i in chosen], target, weights)
+        if coefficients is None:
+            continue
+        inner = _combination(coefficients, [trees[i] for i in chosen], [terms[i] for i in chosen], tolerance)
+        if inner is None:
+            continue
+        if match.kind == "difference" and match.left is not None:
+            inner = add(match.left, inner)
+        expression = match.chain.redo(inner)
+        factor = match.frame.factor()
+        if factor is not None:
+            expression = mul(factor, expression)
+        found.append(Candidate(expression, "enumeration", _derivation(match, inner, problem)))
+    return found
+
+
+def _subsets(count: int, kind: Kind) -> list[tuple[int, ...]]:
+    every = tuple(range(count))
+    # Without the constant (or, for a product, without the bare A): often the law, and simpler.
+    return [every, every[1:]]
+
+
+def _least_squares(terms: list[FloatArray], target: FloatArray, weights: FloatArray) -> FloatArray | None:
+    design = np.stack(terms, axis=1)
+    if not np.isfinite(design).all() or not np.isfinite(target).all():
+        return None
+    root = np.sqrt(weights)[:, None]
+    scale = np.abs(design).max(axis=0)
+    height = np.abs(target).max()
+    if not (scale > 0).all() or height == 0 or not np.isfinite(scale).all():
+        return None
+    solution, _, rank, _ = np.linalg.lstsq(
+        root * (design / scale), root[:, 0] * (target / height), rcond=1e-14
+    )
+    if rank < len(terms):
+        return None
+    result: FloatArray = solution * height / scale
+    return result if np.isfinite(result).all() else None
+
+
+def near_simple(value: float, tolerance: float) -> Number:
+    """The number, exact when it is a small integer to within the tolerance."""
+    nearest = round(value) if abs(value) < 1e6 else 0
+    if nearest and abs(nearest) <= 12 and abs(value - nearest) <= tolerance * abs(value):
+        return Number(nearest)
+    return Number(float(value))
+
+
+def _combination(
+    coefficients: FloatArray, trees: list[Expression], terms: list[FloatArray], tolerance: float
+) -> Expression | None:
+    shares = [abs(c) * float(np.abs(term).max()) for c, term in zip(coefficients, terms, strict=True)]
+    largest = max(shares)
+    result: Expression | None = None
+    for coefficient, tree, share in zip(coefficients, trees, shares, strict=True):
+        if share <= tolerance * largest:
+            continue
+        number = near_simple(float(coefficient), tolerance)
+        if tree == Number(1):
+            term: Expression = number
+        else:
+            term = tree if number == Number(1) else mul(number, tree)
+        result = term if result is None else add(result, term)
+    return result
+
+
+def _derivation(match: Match, inner: Expression, problem: Problem) -> tuple[str, ...]:
+    names = problem.names
+    steps: list[str] = []
+    factor = match.frame.factor()
+    if factor is not None:
+        steps.append(f"divided out the power-law factor {to_text(factor, names)}")
+    if match.frame.features != tuple(Variable(column) for column in range(problem.columns)):
+        left = [to_text(feature, names) for feature in match.frame.features]
+        steps.append(f"what is left depends on {', '.join(left)}" if left else "nothing else is left")
+    steps.extend(match.chain.sentences())
+    found = to_text(inner, names, digits=6)
+    match match.kind:
+        case "single":
+            steps.append(f"found {found} in the library of small formulas")
+        case "product":
+            steps.append(f"found the product {found} of two library formulas")
+        case _:
+            steps.append(f"found the sum {found} of library formulas")
+    return tuple(steps)

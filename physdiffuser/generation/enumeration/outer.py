@@ -1,0 +1,244 @@
+"""Outer inverses: if `y = T(g)`, then `g = T⁻¹(y)` may be far simpler than `y` itself.
+
+A chain is one or two invertible steps, undone on the target before anything is looked up, and put
+back around whatever was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import ONE, Apply, Expression, Number
+from physdiffuser.expressions.tree import add, call, div, power, sub
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One invertible step.
+
+    Attributes
+    ----------
+    name
+        How the undoing is described: "took the reciprocal".
+    undo
+        Applied to the target.
+    slope
+        Derivative of `undo`: the inverse square weights the rows, so that a residual on the undone
+        target counts as the residual of the target it stands for.
+    redo
+        Builds the formula of the target from the formula of the undone target.
+    needs
+        Operators that `redo` writes.
+    """
+
+    name: str
+    undo: Callable[[FloatArray], FloatArray]
+    slope: Callable[[FloatArray], FloatArray]
+    redo: Callable[[Expression], Expression]
+    needs: frozenset[str]
+
+
+def _inverse(y: FloatArray) -> FloatArray:
+    return 1.0 / y
+
+
+def _d_inverse(y: FloatArray) -> FloatArray:
+    return -1.0 / (y * y)
+
+
+def _identity(y: FloatArray) -> FloatArray:
+    return y
+
+
+def _one(y: FloatArray) -> FloatArray:
+    return np.ones_like(y)
+
+
+def _square(y: FloatArray) -> FloatArray:
+    return y * y
+
+
+def _d_square(y: FloatArray) -> FloatArray:
+    return 2.0 * y
+
+
+def _d_sqrt(y: FloatArray) -> FloatArray:
+    return 0.5 / np.sqrt(y)
+
+
+def _d_log(y: FloatArray) -> FloatArray:
+    return 1.0 / y
+
+
+def _minus_sin(y: FloatArray) -> FloatArray:
+    return -np.sin(y)
+
+
+def _d_arcsin(y: FloatArray) -> FloatArray:
+    return 1.0 / np.sqrt(1.0 - y * y)
+
+
+def _d_arccos(y: FloatArray) -> FloatArray:
+    return -1.0 / np.sqrt(1.0 - y * y)
+
+
+def _d_arctanh(y: FloatArray) -> FloatArray:
+    return 1.0 / (1.0 - y * y)
+
+
+def _minus_one(y: FloatArray) -> FloatArray:
+    return y - 1.0
+
+
+def _plus_one(y: FloatArray) -> FloatArray:
+    return y + 1.0
+
+
+def _d_tan(y: FloatArray) -> FloatArray:
+    return 1.0 + np.square(np.tan(y))
+
+
+def _redo_call(operator: str) -> Callable[[Expression], Expression]:
+    def redo(inner: Expression) -> Expression:
+        return call(operator, inner)
+
+    return redo
+
+
+def _redo_inverse(inner: Expression) -> Expression:
+    return div(ONE, inner)
+
+
+def _redo_square(inner: Expression) -> Expression:
+    return power(inner, Number(2))
+
+
+def _redo_plus_one(inner: Expression) -> Expression:
+    return add(inner, ONE)
+
+
+def _redo_minus_one(inner: Expression) -> Expression:
+    return sub(inner, ONE)
+
+
+def _call_step(
+    name: str, operator: str, undo: Callable[..., FloatArray], slope: Callable[..., FloatArray]
+) -> Step:
+    return Step(name, undo, slope, _redo_call(operator), frozenset({operator}))
+
+
+INVERSE = Step("took the reciprocal", _inverse, _d_inverse, _redo_inverse, frozenset({"div"}))
+SQUARE = _call_step("squared the target", "sqrt", _square, _d_square)
+ROOT = Step("took the square root", np.sqrt, _d_sqrt, _redo_square, frozenset({"pow"}))
+LOG = _call_step("took the logarithm", "exp", np.log, _d_log)
+EXP = _call_step("took the exponential", "log", np.exp, np.exp)
+SIN = _call_step("took the sine", "asin", np.sin, np.cos)
+COS = _call_step("took the cosine", "acos", np.cos, _minus_sin)
+TAN = _call_step("took the tangent", "atan", np.tan, _d_tan)
+ARCSIN = _call_step("took the arcsine", "sin", np.arcsin, _d_arcsin)
+ARCCOS = _call_step("took the arccosine", "cos", np.arccos, _d_arccos)
+ARCTANH = _call_step("took the inverse hyperbolic tangent", "tanh", np.arctanh, _d_arctanh)
+LESS_ONE = Step("subtracted 1", _minus_one, _one, _redo_plus_one, frozenset({"add"}))
+MORE_ONE = Step("added 1", _plus_one, _one, _redo_minus_one, frozenset({"sub"}))
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Steps undone one after the other, from the outside in."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def cost(self) -> int:
+        """Steps in the chain; the search tries short chains first."""
+        return len(self.steps)
+
+    def undo(self, target: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Undone target and the weight of each row, or None where a step does not apply.
+
+        The weights are `1 / (dT⁻¹/dy)**2`, scaled to mean 1.
+        """
+        value = target
+        slope = np.ones_like(target)
+        with np.errstate(all="ignore"):
+            for step in self.steps:
+                slope = slope * step.slope(value)
+                value = step.undo(value)
+            if not np.isfinite(value).all() or not np.isfinite(slope).all():
+                return None
+            spread = np.ptp(value)
+            if not np.isfinite(spread) or spread <= 1e-9 * np.abs(value).max():
+                return None
+            # A slope of zero (the sine at its crest) makes the undone value certain, not infinitely so.
+            size = np.abs(slope)
+            size = np.maximum(size, 1e-3 * size.max())
+            weights = np.square(size.min() / size)
+        return value, weights / weights.mean()
+
+    def redo(self, inner: Expression) -> Expression:
+        """The formula of the target around the formula of the undone target."""
+        for step in reversed(self.steps):
+            inner = step.redo(inner)
+        return inner
+
+    def sentences(self) -> tuple[str, ...]:
+        """The steps as a derivation."""
+        return tuple(step.name for step in self.steps)
+
+
+SINGLE = (
+    Chain(()),
+    *(Chain((step,)) for step in (INVERSE, SQUARE, LOG, ROOT, EXP, SIN, COS, ARCSIN, ARCCOS, ARCTANH, TAN)),
+)
+
+# Two steps that laws are seen to take: 1/sqrt, 1/g**2, 1/(exp(g) - 1), exp of a reciprocal, ...
+DOUBLE = tuple(
+    Chain(steps)
+    for steps in (
+        (SQUARE, INVERSE),
+        (ROOT, INVERSE),
+        (INVERSE, LESS_ONE, LOG),
+        (INVERSE, MORE_ONE, LOG),
+        (MORE_ONE, LOG),
+        (LESS_ONE, LOG),
+        (LESS_ONE, INVERSE),
+        (MORE_ONE, INVERSE),
+        (LESS_ONE, SQUARE),
+        (MORE_ONE, SQUARE),
+        (LOG, INVERSE),
+        (LOG, SQUARE),
+        (LOG, ROOT),
+        (SQUARE, SQUARE),
+        (ROOT, ROOT),
+        (SQUARE, LESS_ONE, INVERSE),
+        (SQUARE, MORE_ONE, INVERSE),
+        (SQUARE, LOG),
+        (EXP, INVERSE),
+        (EXP, SQUARE),
+        (SIN, INVERSE),
+        (SIN, SQUARE),
+        (COS, INVERSE),
+        (TAN, SQUARE),
+        (ROOT, ARCSIN),
+        (ROOT, ARCCOS),
+        (INVERSE, ARCCOS),
+        (INVERSE, ARCSIN),
+    )
+)
+
+
+def chains(depth: int, operators: frozenset[str]) -> tuple[Chain, ...]:
+    """Chains of at most `depth` (1 or 2) levels whose operators are allowed."""
+    every = SINGLE if depth == 1 else SINGLE + DOUBLE
+    return tuple(chain for chain in every if all(step.needs <= operators for step in chain.steps))
+
+
+def is_apply(expression: Expression, operator: str) -> bool:
+    """Whether the root is the given operator."""
+    return isinstance(expression, Apply) and expression.operator == operator

@@ -1,0 +1,117 @@
+"""The stage that looks for functions with unknown constants inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression, Parameter, evaluate, to_text
+from physdiffuser.expressions.tree import add, mul
+from physdiffuser.fitting import fit_constants
+from physdiffuser.generation.enumeration import parametric
+from physdiffuser.generation.enumeration.factors import Frame, monomial
+from physdiffuser.generation.enumeration.families import power_products
+from physdiffuser.generation.enumeration.outer import Chain
+from physdiffuser.generation.enumeration.run import Run, Stage
+from physdiffuser.generation.enumeration.screening import Standardised, affine_residuals
+from physdiffuser.search.candidate import Candidate
+
+FloatArray = npt.NDArray[np.float64]
+
+# Entries screened in one go, finds followed up with Levenberg-Marquardt, and finds kept for each
+# function, power product and target.
+PIECE = 20_000
+FOLLOWED = 60
+KEEP_EACH = 2
+
+
+def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Iterator[Candidate | None]:
+    """`T⁻¹(y) = A*(a + b*phi(c; u))` with power products A and u, and c unknown."""
+    problem, rows = run.problem, run.noisy_rows
+    products, _ = power_products(len(frame.features), stage.entries)
+    trees: list[Expression] = list(frame.features)
+    trees += [tree for product in products if (tree := monomial(product, frame.features)) not in trees]
+    values = np.stack([evaluate(tree, problem.inputs[rows]) for tree in trees])
+    finite = np.isfinite(values).all(axis=1)
+    plain = int(finite[: len(frame.features)].sum())
+    trees = [tree for tree, good in zip(trees, finite, strict=True) if good]
+    if not trees:
+        return
+    made = parametric.entries(values[finite], plain, problem.operators)
+    yield None
+    if not len(made.values):
+        return
+    divisors, _ = power_products(len(frame.features), stage.divisors)
+    divided: list[Expression | None] = [None, *(monomial(product, frame.features) for product in divisors)]
+    found: list[tuple[float, int, int]] = []
+    targets: list[tuple[Chain, Expression | None]] = []
+    for chain, target, weights in run.undone(frame):
+        total = float((weights * np.square(target - np.average(target, weights=weights))).sum())
+        names, quotients, scaled = _quotients(chain, target, weights, divided, problem.inputs[rows])
+        first = len(targets)
+        targets.extend(names)
+        if not names:
+            continue
+        for start in range(0, len(made.values), PIECE):
+            prepared = Standardised.of(made.values[start : start + PIECE])
+            residual = affine_residuals(prepared, quotients, scaled) / np.float32(total)
+            best = np.argpartition(residual, min(8, len(residual) - 1), axis=0)[:8]
+            for column in range(residual.shape[1]):
+                found.extend(
+                    (float(residual[row, column]), start + int(row), first + column)
+                    for row in best[:, column]
+                )
+            yield None
+    random = problem.generator(2)
+    for entry, which in parametric.finds(found, KEEP_EACH, FOLLOWED, made):
+        chain, divisor = targets[which]
+        for constant in (True, False):
+            inner, starts = made.skeleton(entry, trees, 2 if constant else 1)
+            law: Expression = mul(Parameter(1 if constant else 0), inner)
+            if constant:
+                law = add(Parameter(0), law)
+            skeleton = chain.redo(law if divisor is None else mul(divisor, law))
+            factor = frame.factor()
+            fit = fit_constants(
+                skeleton if factor is None else mul(factor, skeleton),
+                problem.inputs,
+                problem.target,
+                weights=problem.weights,
+                loss=problem.loss,
+                initial=[*([1.0] * (2 if constant else 1)), *starts],
+                starts=1,
+                rng=random,
+            )
+            if np.isfinite(fit.loss):
+                family = parametric.FAMILIES[int(made.family[entry])].name
+                of = to_text(trees[int(made.product[entry])], problem.names)
+                sentence = f"found the {family} function of {of}, with its constants fitted"
+                yield Candidate(fit.expression, "enumeration", (*chain.sentences(), sentence))
+        yield None
+
+
+def _quotients(
+    chain: Chain,
+    target: FloatArray,
+    weights: FloatArray,
+    divisors: list[Expression | None],
+    inputs: FloatArray,
+) -> tuple[list[tuple[Chain, Expression | None]], FloatArray, FloatArray]:
+    """The target divided by each divisor, with the weights that keep residuals comparable."""
+    names: list[tuple[Chain, Expression | None]] = []
+    quotients: list[FloatArray] = []
+    scaled: list[FloatArray] = []
+    for divisor in divisors:
+        value = np.ones_like(target) if divisor is None else evaluate(divisor, inputs)
+        with np.errstate(all="ignore"):
+            quotient = target / value
+            weight = weights * value * value
+        if np.isfinite(quotient).all() and np.ptp(quotient) > 0 and np.isfinite(weight).all():
+            names.append((chain, divisor))
+            quotients.append(quotient)
+            scaled.append(weight)
+    if not names:
+        return names, np.empty((0, target.size)), np.empty((0, target.size))
+    return names, np.stack(quotients), np.stack(scaled)

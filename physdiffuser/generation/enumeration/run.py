@@ -1,0 +1,176 @@
+"""One run of the enumeration: probe rows, libraries, and the work of each kind of stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression
+from physdiffuser.generation.enumeration import clean, noisy
+from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.families import fill
+from physdiffuser.generation.enumeration.library import Library
+from physdiffuser.generation.enumeration.matches import Match, candidates
+from physdiffuser.generation.enumeration.outer import SINGLE, Chain, chains
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+# Rows on which exact matches are told apart, and on which noisy fits are ranked.
+CLEAN_PROBES = 24
+NOISY_PROBES = 320
+# Matches of one stage that are fitted and offered, cheapest first.
+MOST_MATCHES = 40
+# Chains whose undone target keeps noise in hand; the others are for exact data.
+_NOISY_STEPS = frozenset(
+    {"took the reciprocal", "squared the target", "took the logarithm", "took the square root"}
+)
+
+
+class Stage(NamedTuple):
+    """One rung of the ladder.
+
+    Attributes
+    ----------
+    kind
+        "clean" and "triples" (exact lookups), "noisy" and "sums" (screenings), or "parametric".
+    entries
+        Size of the library.
+    divisors
+        How many entries are tried as the other factor.
+    depth
+        Depth of the outer chains.
+    shifts
+        For triples: how many entries are tried as the third part.
+    """
+
+    kind: str
+    entries: int
+    divisors: int = 0
+    depth: int = 1
+    shifts: int = 0
+
+
+class Run:
+    """What the stages of one run share."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        order = problem.generator(1).permutation(problem.rows)
+        self.clean_rows = np.resize(order, max(5, min(CLEAN_PROBES, problem.rows)))
+        self.noisy_rows = order[:NOISY_PROBES]
+        self.tolerance = decimal_precision(problem.target)
+        self._libraries: dict[tuple[bool, Frame], tuple[int, Library]] = {}
+        self._tried: set[Expression] = set()
+
+    def library(self, exact: bool, frame: Frame, entries: int) -> Iterator[Library | None]:
+        """Build a library of the given size, yielding None after each piece, the library last."""
+        key = (exact, frame)
+        known = self._libraries.get(key)
+        if known is None or known[0] != entries:
+            rows = self.clean_rows if exact else self.noisy_rows
+            library = Library(frame.values(self.problem.inputs[rows]), frame.features, self.problem.operators)
+            fill(library, entries // 2)
+            size = library.size
+            for now in library.grow(entries):
+                if now - size > 10_000:
+                    size = now
+                    yield None
+            known = (entries, library)
+            # Large libraries of earlier frames are not needed again at this size.
+            self._libraries = {k: v for k, v in self._libraries.items() if v[0] < 20_000}
+            self._libraries[key] = known
+        yield known[1]
+
+    def exact(self, stage: Stage, frame: Frame) -> Iterator[Candidate | None]:
+        """Hash lookups of pairs or triples."""
+        library: Library | None = None
+        for library in self.library(True, frame, stage.entries):
+            if library is None:
+                yield None
+        if library is None:
+            return
+        rows = self.clean_rows
+        target = self.problem.target[rows] / frame.product(self.problem.inputs[rows])
+        if not np.isfinite(target).all():
+            return
+        available = chains(stage.depth, self.problem.operators)
+        if stage.kind == "triples":
+            pieces = clean.triples(
+                library, frame, target, self.tolerant_chains(), stage.shifts, stage.divisors, self.tolerance
+            )
+        else:
+            pieces = clean.lookups(library, frame, target, available, stage.divisors, self.tolerance)
+        found: list[Match] = []
+        for matches in pieces:
+            found.extend(matches)
+            yield None
+        found.sort(key=lambda match: match.cost)
+        for match in found[:MOST_MATCHES]:
+            yield from self.fresh(candidates(match, self.problem, 1e3 * self.tolerance))
+
+    def screened(self, stage: Stage, frame: Frame) -> Iterator[Candidate | None]:
+        """Matrix screenings of products or sums."""
+        library: Library | None = None
+        for library in self.library(False, frame, stage.entries):
+            if library is None:
+                yield None
+        if library is None:
+            return
+        board = noisy.Leaderboard()
+        undone = self.undone(frame)
+        order = np.argsort(library.costs, kind="stable")[: stage.entries]
+        if stage.kind == "noisy":
+            pieces = noisy.screen_products(library, order, frame, undone, stage.divisors, board)
+        else:
+            pieces = noisy.screen_sums(library, order, frame, undone, board)
+        for _ in pieces:
+            yield None
+        for match in board.take():
+            yield from self.fresh(candidates(match, self.problem, 1e-6))
+
+    def tolerant_chains(self) -> tuple[Chain, ...]:
+        """The chains that noise survives."""
+        return tuple(
+            chain
+            for chain in SINGLE
+            if all(step.name in _NOISY_STEPS and step.needs <= self.problem.operators for step in chain.steps)
+        )
+
+    def undone(self, frame: Frame) -> list[tuple[Chain, FloatArray, FloatArray]]:
+        """The target under each tolerant chain on the noisy probe rows, with row weights."""
+        rows = self.noisy_rows
+        product = frame.product(self.problem.inputs[rows])
+        target = self.problem.target[rows] / product
+        if not np.isfinite(target).all():
+            return []
+        weights = np.square(product / np.abs(product).max())
+        if self.problem.weights is not None:
+            weights = weights * self.problem.weights[rows]
+        return noisy.undone_targets(target, weights, self.tolerant_chains())
+
+    def fresh(self, proposed: list[Candidate]) -> Iterator[Candidate]:
+        """The candidates that have not been proposed before."""
+        for candidate in proposed:
+            if candidate.expression not in self._tried:
+                self._tried.add(candidate.expression)
+                yield candidate
+
+
+def decimal_precision(target: FloatArray) -> float:
+    """Relative rounding of the numbers: 1e-10, or more when they were written with fewer digits.
+
+    Numbers with few digits all equal themselves when rounded to that many.
+    """
+    some = target[:200][target[:200] != 0]
+    if not some.size:
+        return 1e-10
+    for digits in range(3, 11):
+        size = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(some))))
+        if np.allclose(np.round(some * size) / size, some, rtol=1e-14, atol=0):
+            return float(0.5 * 10.0 ** (1 - digits))
+    return 1e-10
