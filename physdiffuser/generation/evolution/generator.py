@@ -1,0 +1,307 @@
+"""The evolution generator: one generation a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import OPERATORS, Expression, Number, Variable, complexity, evaluate, to_text
+from physdiffuser.expressions.tree import free_constants, mul, substitute
+from physdiffuser.fitting import fit_constants, refit
+from physdiffuser.generation.evolution.blocks import Blocks
+from physdiffuser.generation.evolution.mutation import BlindMutation, Mutation, SemanticMutation, Surroundings
+from physdiffuser.generation.evolution.population import Elites, Individual
+from physdiffuser.generation.evolution.refine import refine
+from physdiffuser.generation.evolution.scaling import Scaling
+from physdiffuser.generation.evolution.scoring import LOSS_FLOOR, Scorer
+from physdiffuser.generation.evolution.simplify import simpler, strip
+from physdiffuser.generation.evolution.trees import profile
+from physdiffuser.search.archive import ParetoArchive, relative_loss
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.problem import Budget, Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+# Rows on which formulas are compared; what is handed out is fitted on all rows of the problem.
+SCREENING_ROWS = 256
+# Beyond these the search is lost anyway, and the pairs of blocks would grow with the square.
+MOST_COLUMNS = 12
+# An improvement smaller than this is not worth a candidate.
+_WORTH = 0.99
+_STREAM = 0xE701
+
+
+class EvolutionGenerator:
+    """Populations with subtree mutation and crossover, constants fitted in every candidate.
+
+    Parameters
+    ----------
+    offspring
+        Blind variations in a generation.
+    demands
+        Places in a generation for which the best building block is looked up.
+    refinements
+        Formulas in a generation whose constants are refined by Levenberg-Marquardt.
+    iterations
+        Steps of each refinement.
+    restarts
+        Formulas in a generation whose constants are fitted from many starts.
+    blocks
+        Most building blocks.
+    width
+        Kinds of formula kept at each complexity.
+    mutations
+        Further variations, each given `demands` parents a generation.
+    """
+
+    name = "evolution"
+
+    def __init__(
+        self,
+        *,
+        offspring: int = 192,
+        demands: int = 20,
+        refinements: int = 16,
+        iterations: int = 6,
+        restarts: int = 1,
+        blocks: int = 2500,
+        width: int = 16,
+        mutations: Sequence[Mutation] = (),
+    ) -> None:
+        self.offspring = offspring
+        self.demands = demands
+        self.refinements = refinements
+        self.iterations = iterations
+        self.restarts = restarts
+        self.block_limit = blocks
+        self.width = width
+        self.generations = 0
+        self._blind = BlindMutation()
+        self._informed: tuple[Mutation, ...] = (SemanticMutation(), *mutations)
+        self._started = False
+
+    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+        """Yield formulas that improve the archive; one step is one generation."""
+        if budget.exhausted or not problem.columns:
+            return
+        if not self._started:
+            self._start(problem)
+            yield from self._improvements(archive)
+            if not budget.spend():
+                return
+        self._seed(archive)
+        while True:
+            self._generation()
+            yield from self._improvements(archive)
+            if not budget.spend():
+                return
+
+    def _start(self, problem: Problem) -> None:
+        self._started = True
+        self._problem = problem
+        self._rng = problem.generator(_STREAM)
+        rows = np.arange(problem.rows)
+        if problem.rows > SCREENING_ROWS:
+            rows = np.sort(self._rng.choice(problem.rows, SCREENING_ROWS, replace=False))
+        self._scaling = Scaling.of(problem.inputs, problem.target)
+        self._inputs = self._scaling.apply(problem.inputs)
+        self._target = self._scaling.apply_target(problem.target)
+        weights = None if problem.weights is None else problem.weights[rows]
+        self._base_weights = weights
+        self._scorer = Scorer(self._inputs[rows], self._target[rows], weights)
+        columns = _telling_columns(self._scorer, problem.columns)
+        allowed = problem.operators
+        blocks = Blocks(self._scorer.inputs, columns, allowed, self.block_limit)
+        if not len(blocks):
+            blocks = Blocks(self._scorer.inputs, columns, frozenset(), self.block_limit)
+        arities = {name: OPERATORS[name].arity for name in sorted(allowed)}
+        self._around = Surroundings(
+            blocks,
+            self._scorer,
+            tuple(name for name, arity in arities.items() if arity == 1),
+            tuple(name for name, arity in arities.items() if arity == 2),
+            problem.constants,
+            tuple(columns),
+        )
+        self._elites = Elites(problem.max_complexity, self.width)
+        self._seen: set[tuple[bytes, int]] = set()
+        self._tried: set[Expression] = set()
+        self._seeded: set[Expression] = set()
+        self._offered: dict[int, float] = {}
+        self._add(blocks.expressions, "a building block")
+
+    def _generation(self) -> None:
+        self.generations += 1
+        if self._problem.loss == "huber":
+            self._reweight()
+        if not len(self._elites):
+            self._add(
+                [self._around.blocks.draw(self._rng) for _ in range(self.offspring)], "a building block"
+            )
+            return
+        parents = self._elites.draw(self._rng, self.offspring)
+        self._add(self._blind.propose(parents, self._around, self._rng), self._blind.name)
+        for mutation in self._informed:
+            parents = self._elites.draw(self._rng, self.demands)
+            self._add(mutation.propose(parents, self._around, self._rng), mutation.name)
+        self._refine()
+
+    def _add(self, expressions: Sequence[Expression], source: str, fitted: bool = False) -> list[Individual]:
+        """Score formulas and keep those that find a place."""
+        fresh: list[tuple[Expression, int, str]] = []
+        allowed = self._problem.operators
+        for expression in expressions:
+            known = profile(expression, allowed)
+            if known is not None and known[0] <= self._elites.limit:
+                fresh.append((expression, *known))
+        if not fresh:
+            return []
+        scores = self._scorer.score([expression for expression, _, _ in fresh])
+        kept: list[Individual] = []
+        for row in np.flatnonzero(np.isfinite(scores.loss)).tolist():
+            expression, cost, kind = fresh[row]
+            mark = (scores.keys[row], cost)
+            if mark in self._seen and not fitted:
+                continue
+            self._seen.add(mark)
+            one = Individual(
+                expression,
+                cost,
+                kind,
+                float(scores.loss[row]),
+                float(scores.factor[row]),
+                float(scores.offset[row]),
+                scores.keys[row],
+                source,
+                fitted,
+            )
+            if self._elites.add(one):
+                kept.append(one)
+        return kept
+
+    def _refine(self) -> None:
+        """Improve the constants of promising formulas, and try what is simpler next to the best."""
+        front = self._elites.front()
+        for one in front:
+            if not one.simplified:
+                one.simplified = True
+                self._add(simpler(one.expression), one.source)
+        pool = self._elites.front() + self._elites.draw(self._rng, 3 * self.refinements, 4)
+        ready = list({id(one): one for one in pool if not one.fitted}.values())
+        for one in ready[: self.refinements]:
+            one.fitted = True
+            better = refine(
+                one.expression,
+                self._scorer.inputs,
+                self._scorer.target,
+                self._scorer.share,
+                one.offset != 0.0,
+                self.iterations,
+            )
+            if better is not None:
+                self._add([strip(better, self._problem.columns)], one.source, fitted=True)
+        for _ in range(self.restarts):
+            pool = self._elites.front() + self._elites.draw(self._rng, 8, 6)
+            untried = [one for one in pool if free_constants(one.expression)[0] not in self._tried]
+            if untried:
+                self._restart(min(untried, key=lambda one: one.loss * 1.1**one.complexity))
+
+    def _restart(self, one: Individual) -> None:
+        """Fit the constants of a formula from many starts."""
+        self._tried.add(free_constants(one.expression)[0])
+        skeleton, start = free_constants(one.whole())
+        fit = fit_constants(
+            skeleton,
+            self._scorer.inputs,
+            self._scorer.target,
+            weights=self._base_weights,
+            loss=self._problem.loss,
+            initial=start,
+            starts=8,
+            iterations=20,
+            rng=self._rng,
+        )
+        if np.isfinite(fit.loss):
+            self._add([strip(fit.expression, self._problem.columns)], one.source, fitted=True)
+
+    def _reweight(self) -> None:
+        """Huber's weights from the residuals of the best formula so far (iterated least squares)."""
+        front = self._elites.front()
+        if not front or self.generations % 10 != 1:
+            return
+        best = front[-1]
+        value = best.offset + best.factor * self._scorer.values([best.expression])[0]
+        residual = np.abs(self._scorer.target - value)
+        width = 1.345 * 1.4826 * float(np.median(residual))
+        if width > 0.0:
+            weights = np.minimum(1.0, width / np.maximum(residual, 1e-300))
+            if self._base_weights is not None:
+                weights = weights * self._base_weights
+            self._scorer.reweight(weights)
+            everyone = [one.expression for one in self._elites.everyone()]
+            self._elites.rescore([])
+            self._seen.clear()
+            self._add(everyone, "variation", fitted=True)
+
+    def _seed(self, archive: ParetoArchive) -> None:
+        """Formulas that others have found, in scaled columns."""
+        new = [entry.candidate for entry in archive.front()]
+        trees: list[Expression] = []
+        for candidate in new:
+            if candidate.expression in self._seeded or candidate.generator == self.name:
+                continue
+            self._seeded.add(candidate.expression)
+            trees.append(self._scale_in(candidate.expression))
+        self._add(trees, "a formula of another generator")
+
+    def _scale_in(self, expression: Expression) -> Expression:
+        exponents = self._scaling.columns
+
+        def replace(node: Expression) -> Expression | None:
+            if isinstance(node, Variable) and exponents[node.index]:
+                return mul(Number(10.0 ** exponents[node.index]), node)
+            return None
+
+        return substitute(expression, replace)
+
+    def _improvements(self, archive: ParetoArchive) -> Iterator[Candidate]:
+        """Formulas on this population's front that would enter the archive's."""
+        for one in self._elites.front():
+            cost = one.full_complexity
+            known = min((loss for size, loss in self._offered.items() if size <= cost), default=np.inf)
+            if one.loss >= known * _WORTH:
+                continue
+            self._offered[cost] = one.loss
+            candidate = self._candidate(one)
+            cost = complexity(candidate.expression)
+            loss = relative_loss(self._problem, evaluate(candidate.expression, self._problem.inputs))
+            if any(entry.loss <= loss * (1 + 1e-9) and entry.complexity <= cost for entry in archive.front()):
+                continue
+            yield candidate
+
+    def _candidate(self, one: Individual) -> Candidate:
+        problem = self._problem
+        whole = one.whole()
+        # At rounding there is nothing to refine on noise-free rows but the last digits.
+        fit = refit(whole, self._inputs, self._target, weights=problem.weights, loss=problem.loss)
+        expression = self._scaling.restore(fit.expression if np.isfinite(fit.loss) else whole)
+        text = to_text(expression, problem.names, 4)
+        exact = " (exact on the rows compared)" if one.loss <= 10 * LOSS_FLOOR else ""
+        sentence = f"evolution: generation {self.generations}, {one.source} gave {text}{exact}"
+        return Candidate(expression, self.name, (sentence,))
+
+
+def _telling_columns(scorer: Scorer, columns: int) -> list[int]:
+    """Columns to use: all, or the most correlated with the target when there are too many."""
+    everyone = list(range(columns))
+    if columns <= MOST_COLUMNS:
+        return everyone
+    with np.errstate(all="ignore"):
+        ranks = np.argsort(np.argsort(scorer.inputs, axis=0), axis=0).astype(np.float64)
+        target = np.argsort(np.argsort(scorer.target)).astype(np.float64)
+        ranks -= ranks.mean(axis=0)
+        target -= target.mean()
+        strength = np.abs(ranks.T @ target) / np.sqrt((ranks**2).sum(axis=0) * (target**2).sum())
+    return sorted(sorted(everyone, key=lambda index: -float(strength[index]))[:MOST_COLUMNS])

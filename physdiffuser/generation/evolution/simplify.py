@@ -1,0 +1,60 @@
+"""Smaller formulas next to a given one: what evolution tries on whatever reaches the front."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from physdiffuser.expressions import ONE, Apply, Expression, Number
+from physdiffuser.generation.evolution.scaling import pull
+from physdiffuser.generation.evolution.trees import positions, replace_at
+
+# Exponents that laws have.
+_DENOMINATORS = (1, 2, 3, 4)
+_MOST_EXPONENT = 12
+
+
+def strip(expression: Expression, columns: int) -> Expression:
+    """The formula without the outer scale and offset, which scoring fits anew, and with factors merged."""
+    while True:
+        _, rest = pull(expression, (0,) * columns)
+        if rest is None:
+            return ONE
+        if isinstance(rest, Apply) and rest.operator in ("add", "sub"):
+            left, right = rest.arguments
+            if isinstance(left, Number):
+                expression = right
+                continue
+            if isinstance(right, Number):
+                expression = left
+                continue
+        return rest
+
+
+def simpler(expression: Expression) -> list[Expression]:
+    """Neighbours with a part left out, or with a constant rounded to an exact number."""
+    found: dict[Expression, None] = {}
+    for path, node in positions(expression):
+        if isinstance(node, Apply):
+            for argument in node.arguments:
+                found[replace_at(expression, path, argument)] = None
+            if node.operator in ("div", "sub") and not (
+                isinstance(node.arguments[0], Number) and node.arguments[0].exact
+            ):
+                # c/f and c - f with c absorbed elsewhere.
+                found[replace_at(expression, path, Apply(node.operator, (ONE, node.arguments[1])))] = None
+        elif isinstance(node, Number) and isinstance(node.value, float):
+            for exact in _exact(node.value):
+                found[replace_at(expression, path, exact)] = None
+    found.pop(expression, None)
+    return list(found)
+
+
+def _exact(value: float) -> list[Number]:
+    if abs(value) > _MOST_EXPONENT:
+        return []
+    near: dict[Fraction, None] = {}
+    for denominator in _DENOMINATORS:
+        fraction = Fraction(round(value * denominator), denominator)
+        if fraction and abs(float(fraction) - value) <= 0.1 * abs(value) + 0.02:
+            near[fraction] = None
+    return [Number(int(fraction) if fraction.denominator == 1 else fraction) for fraction in near]
