@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,23 @@ MOST_MISSING = 0.5
 """A table of which more rows than this share have gaps is refused."""
 
 
+@dataclass
+class _Parts:
+    """The columns that play a part; mutable, so that each can be released once it is copied."""
+
+    inputs: list[TableColumn]
+    target: TableColumn
+    weights: TableColumn | None
+    how: str
+    """Why this is the target."""
+
+    def columns(self) -> list[TableColumn]:
+        """All of them."""
+        return [*self.inputs, self.target, *([] if self.weights is None else [self.weights])]
+
+
 def dataset_from_table(table: Table, roles: Roles) -> Dataset:
-    """Apply the rules for gaps, text, constants and the rest to a table.
+    """Apply the rules for gaps, text, constants and the rest to a table, and empty it.
 
     Raises
     ------
@@ -30,77 +45,68 @@ def dataset_from_table(table: Table, roles: Roles) -> Dataset:
         When too little is left.
     """
     warnings = list(table.warnings)
-    columns = {column.position - 1: column for column in table.columns}
-    named = {roles.target, roles.weights, *(roles.inputs or ())} - {None}
-    refuse_text([columns[position] for position in sorted(p for p in named if p is not None)], table.source)
-    usable, said = _usable_columns(columns, named, table)
-    warnings += said
-    target_position, how = _choose_target(usable, roles, table)
-    input_positions = (
-        list(roles.inputs)
-        if roles.inputs is not None
-        else [p for p in usable if p not in (target_position, roles.weights)]
-    )
-    if not input_positions:
-        raise DataError(
-            f"{table.source}: besides the target '{visible(usable[target_position].name)}' there is no "
-            f"column of numbers ({_left_out(table, usable)}). A law needs at least one input."
-        )
-    used = [*input_positions, target_position] + ([] if roles.weights is None else [roles.weights])
-    chosen = {position: usable[position] for position in used}
-    for position in used:
-        column = chosen[position]
+    parts = _assign_parts(table, roles, warnings)
+    # The parts are now the only owners of the arrays.
+    table.columns.clear()
+    for column in parts.columns():
         warnings += column.remarks
         if column.kind == "boolean":
             warnings.append(f"column '{visible(column.name)}' holds truth values; they are read as 0 and 1")
-    keep, said = _complete_rows(chosen, roles.weights, table)
-    warnings += said
-    # From here on every array is shortened once and the long one released.
-    del usable, columns
-    holder = {position: column.values for position, column in chosen.items()}
-    names = {position: column.name for position, column in chosen.items()}
-    remarked = {position for position, column in chosen.items() if column.remarks}
-    chosen.clear()
-    table = replace(table, columns=())
-    target = _take(holder.pop(target_position), keep)
-    weights = None if roles.weights is None else _take(holder.pop(roles.weights), keep)
-    for position in list(holder):
-        holder[position] = _take(holder[position], keep)
-    constant = [p for p in input_positions if holder[p].min() == holder[p].max()]
-    if constant:
-        values = [f"'{visible(names[p])}' = {holder[p][0]:g}" for p in constant[:5]]
-        more = f" and {len(constant) - 5} more" if len(constant) > 5 else ""
-        warnings.append(f"left out because the value never changes: {', '.join(values)}{more}")
-        input_positions = [p for p in input_positions if p not in constant]
-        if not input_positions:
-            raise DataError(
-                f"{table.source}: every input column is constant ({listed([names[p] for p in constant])}). "
-                "There is nothing that could explain the target."
-            )
-    warnings += _value_warnings(
-        {names[p]: holder[p] for p in input_positions if p not in remarked}
-        | ({} if target_position in remarked else {names[target_position]: target})
-    )
-    matrix = _assemble(holder, input_positions)
-    input_names = [names[p] for p in input_positions]
+    # Before gaps are counted, so that those of a useless column cost no rows; and after, because the
+    # rows that are left may agree.
+    if table.rows > 1:
+        _leave_out_constants(parts, None, table.source, warnings)
+    keep = _complete_rows(parts, table, warnings)
+    if keep is not None:
+        _leave_out_constants(parts, keep, table.source, warnings)
+    target = _take(parts.target.values, keep)
+    weights = None if parts.weights is None else _take(parts.weights.values, keep)
+    names = [column.name for column in (*parts.inputs, parts.target)]
+    remarked = {column.name for column in parts.columns() if column.remarks}
+    matrix = _assemble(parts.inputs, keep)
+    for name, values in zip(names, [*matrix.T, target], strict=True):
+        warning = checks.limit_warning(name, values) or checks.sentinel_warning(name, values)
+        if warning is not None and name not in remarked:
+            warnings.append(warning)
     warnings += checks.shape_warnings(*matrix.shape)
-    collinear = checks.collinear_warning(input_names, matrix)
+    collinear = checks.collinear_warning(names[:-1], matrix)
     if collinear is not None:
         warnings.append(collinear)
-    aliases = assign_aliases([*input_names, names[target_position]])
-    every = [
-        Column(name, alias)
-        for name, alias in zip([*input_names, names[target_position]], aliases, strict=True)
-    ]
+    columns = [Column(name, alias) for name, alias in zip(names, assign_aliases(names), strict=True)]
     return Dataset(
         inputs=matrix,
         target=target,
-        columns=tuple(every[:-1]),
-        target_column=every[-1],
+        columns=tuple(columns[:-1]),
+        target_column=columns[-1],
         weights=weights,
         warnings=tuple(warnings),
         source=table.source,
-        notes={**table.notes, "target": f"{visible(names[target_position])} ({how})"},
+        notes={**table.notes, "target": f"{columns[-1].shown} ({parts.how})"},
+    )
+
+
+def _assign_parts(table: Table, roles: Roles, warnings: list[str]) -> _Parts:
+    """Find inputs, target and weights among the columns that can be used."""
+    columns = {column.position - 1: column for column in table.columns}
+    named = {roles.target, roles.weights, *(roles.inputs or ())} - {None}
+    refuse_text([column for position, column in columns.items() if position in named], table.source)
+    usable, said = _usable_columns(columns, named, table)
+    warnings += said
+    target, how = _choose_target(usable, roles, table)
+    if roles.inputs is not None:
+        inputs = list(roles.inputs)
+    else:
+        inputs = [position for position in usable if position not in (target, roles.weights)]
+    if not inputs:
+        raise DataError(
+            f"{table.source}: besides the target '{visible(usable[target].name)}' there is no "
+            f"column of numbers ({_left_out(table, usable)}). A law needs at least one input."
+        )
+    return _Parts(
+        [usable[position] for position in inputs],
+        usable[target],
+        None if roles.weights is None else usable[roles.weights],
+        how,
     )
 
 
@@ -178,33 +184,29 @@ def _left_out(table: Table, usable: dict[int, TableColumn]) -> str:
     return "left out: " + ", ".join(f"'{visible(c.name)}' ({c.kind})" for c in gone[:6])
 
 
-def _complete_rows(
-    chosen: dict[int, TableColumn], weights: int | None, table: Table
-) -> tuple[npt.NDArray[np.bool_] | None, list[str]]:
-    """Return which rows to keep (None for all) and what to say about the others."""
-    warnings = []
+def _complete_rows(parts: _Parts, table: Table, warnings: list[str]) -> npt.NDArray[np.bool_] | None:
+    """Return which rows to keep, None for all of them."""
     keep: npt.NDArray[np.bool_] | None = None
-    gaps = {position: np.isnan(column.values) for position, column in chosen.items()}
-    gaps = {position: gap for position, gap in gaps.items() if gap.any()}
+    gaps = {column.name: np.isnan(column.values) for column in parts.columns()}
+    gaps = {name: gap for name, gap in gaps.items() if gap.any()}
     if gaps:
         keep = np.ones(table.rows, bool)
         for gap in gaps.values():
             keep &= ~gap
         dropped = table.rows - int(np.count_nonzero(keep))
-        worst = max(gaps, key=lambda position: int(np.count_nonzero(gaps[position])))
-        worst_name = visible(chosen[worst].name)
+        worst = visible(max(gaps, key=lambda name: int(np.count_nonzero(gaps[name]))))
         if dropped > MOST_MISSING * table.rows:
             raise DataError(
                 f"{table.source}: {dropped} of {counted(table.rows, 'row')} have a missing value, most of "
-                f"them in column '{worst_name}'. Fill the gaps, or leave the column out with --inputs."
+                f"them in column '{worst}'. Fill the gaps, or leave the column out with --inputs."
             )
         warnings.append(
             f"{counted(dropped, 'row')} of {table.rows:,} left out because of missing values "
-            f"(most in column '{worst_name}')"
+            f"(most in column '{worst}')"
         )
-    if weights is not None:
-        values = chosen[weights].values
-        check_weights(values if keep is None else values[keep], chosen[weights].name, table.source)
+    if parts.weights is not None:
+        values = parts.weights.values
+        check_weights(values if keep is None else values[keep], parts.weights.name, table.source)
         positive = values > 0
         zeros = int(np.count_nonzero(values == 0))
         if zeros:
@@ -216,28 +218,40 @@ def _complete_rows(
             f"{table.source}: {counted(rows, 'usable row')}. A law cannot be found from fewer than two; "
             "ten or more are better."
         )
-    return keep, warnings
+    return keep
 
 
 def _take(values: FloatArray, keep: npt.NDArray[np.bool_] | None) -> FloatArray:
     return values if keep is None else values[keep]
 
 
-def _value_warnings(columns: dict[str, FloatArray]) -> list[str]:
-    found = []
-    for name, values in columns.items():
-        for check in (checks.limit_warning, checks.sentinel_warning):
-            warning = check(name, values)
-            if warning is not None:
-                found.append(warning)
-                break
-    return found
+def _leave_out_constants(
+    parts: _Parts, keep: npt.NDArray[np.bool_] | None, source: str, warnings: list[str]
+) -> None:
+    constant = {}
+    for column in parts.inputs:
+        values = _take(column.values, keep)
+        lowest = float(np.fmin.reduce(values))
+        if lowest == np.fmax.reduce(values):
+            constant[column.name] = lowest
+    if not constant:
+        return
+    if len(constant) == len(parts.inputs):
+        raise DataError(
+            f"{source}: every input column is constant ({listed(list(constant))}). "
+            "There is nothing that could explain the target."
+        )
+    shown = ", ".join(f"'{visible(name)}' = {value:g}" for name, value in list(constant.items())[:5])
+    more = f" and {len(constant) - 5} more" if len(constant) > 5 else ""
+    warnings.append(f"left out because the value never changes: {shown}{more}")
+    parts.inputs = [column for column in parts.inputs if column.name not in constant]
 
 
-def _assemble(holder: dict[int, FloatArray], positions: Sequence[int]) -> FloatArray:
-    """Put the columns into one array, releasing each as soon as it is copied."""
-    rows = holder[positions[0]].shape[0]
-    matrix = np.empty((len(positions), rows))
-    for index, position in enumerate(positions):
-        matrix[index] = holder.pop(position)
+def _assemble(columns: list[TableColumn], keep: npt.NDArray[np.bool_] | None) -> FloatArray:
+    """Put the columns into one array, releasing each as soon as it is copied; `columns` ends empty."""
+    rows = columns[0].values.size if keep is None else int(np.count_nonzero(keep))
+    matrix = np.empty((len(columns), rows))
+    columns.reverse()
+    for index in range(len(columns)):
+        matrix[index] = _take(columns.pop().values, keep)
     return matrix.T

@@ -68,7 +68,7 @@ class ColumnBuilder:
         self._source = source
         self._unit = unit
         self._first_line = first_line
-        self._first_number: tuple[int, str] | None = None
+        self._first_number: int | None = None
         self._first_text: tuple[int, str] | None = None
         self._first_boolean: tuple[int, str] | None = None
         self._values = np.empty(_FIRST_CAPACITY)
@@ -109,7 +109,7 @@ class ColumnBuilder:
         if values.size == 0:
             return
         if self._first_number is None:
-            self._see_number(line, f"{values[0]:g}")
+            self._see_number(line, float(values[0]))
         self._append(values)
 
     def extend_floats(self, values: FloatArray, line: int, *, whole: bool = False) -> None:
@@ -128,7 +128,7 @@ class ColumnBuilder:
             if big.size:
                 self.big_integer = (line + int(big[0]), f"{values[big[0]]:.0f}")
         if present.size and self._first_number is None:
-            self._see_number(line + int(present[0]), f"{values[present[0]]:g}")
+            self._see_number(line + int(present[0]), float(values[present[0]]))
         self._append(values)
 
     def extend_booleans(self, values: FloatArray, line: int) -> None:
@@ -158,7 +158,7 @@ class ColumnBuilder:
         if values is None:
             values = np.fromiter(self._each_cell(cells, lines), np.float64, count=len(cells))
         elif values.size and self._first_number is None:
-            self._see_number(lines(0), cells[0])
+            self._see_number(lines(0), float(values[0]))
         self._append(values)
 
     def fail(self, line: int, cell: str, cause: str, fix: str) -> DataError:
@@ -205,7 +205,7 @@ class ColumnBuilder:
                 if abs(value) >= BIGGEST_INTEGER:
                     value = self._large(text, value, lines(index))
                 if self._first_number is None:
-                    self._see_number(lines(index), text)
+                    self._see_number(lines(index), value)
                 yield value
             elif is_missing(text):
                 self.missing += 1
@@ -237,29 +237,29 @@ class ColumnBuilder:
             self.big_integer = self.big_integer or (line, text)
         return value
 
-    def _see_number(self, line: int, cell: str) -> None:
-        self._first_number = (line, cell)
+    def _see_number(self, line: int, value: float) -> None:
+        self._first_number = line
         if self._first_text is not None:
             text_line, text = self._first_text
             if text_line == self._first_line:
                 raise self.fail(
                     text_line,
                     text,
-                    f"stands above numbers ({self._unit} {line} has '{visible(cell)}'): "
+                    f"stands above numbers ({self._unit} {line} has {value:g}): "
                     "this looks like a row of units",
                     "Say that the second row holds units, or remove it.",
                 )
             raise self.fail(
                 text_line,
                 text,
-                f"is text in a column of numbers ({self._unit} {line} has '{visible(cell)}')",
+                f"is text in a column of numbers ({self._unit} {line} has {value:g})",
                 "Correct the cell, leave it empty if the value is missing, "
                 "or choose other columns with --inputs.",
             )
         if self._first_boolean is not None:
             raise self.fail(
                 *self._first_boolean,
-                f"is a truth value in a column of numbers ({self._unit} {line} has '{visible(cell)}')",
+                f"is a truth value in a column of numbers ({self._unit} {line} has {value:g})",
                 "Write 1 and 0.",
             )
 

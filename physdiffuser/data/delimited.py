@@ -87,9 +87,10 @@ def read_delimited(
     found = _read_head(first, source, options)
     reader = _BodyReader(found, source, options, choose)
     total = total_bytes if encoding.startswith("utf-8") else None
+    large = total is not None and total > BULK_BYTES
     body = _skip_lines(first, found.header.body_line)
     for block in _chain(body, blocks):
-        reader.add(block, shortcut=block.bytes_read > bulk_bytes, total_bytes=total)
+        reader.add(block, shortcut=large or block.bytes_read > bulk_bytes, total_bytes=total)
     reader.finish()
     notes = {"dialect": found.dialect.describe()}
     if encoding != "utf-8":
@@ -201,7 +202,7 @@ def _comment_fields(line: str, dialect: Dialect) -> list[tuple[str, ...]]:
     if not text.startswith("#"):
         return []
     found = []
-    for delimiter in dict.fromkeys((dialect.delimiter, WHITESPACE)):
+    for delimiter in dict.fromkeys((dialect.delimiter, ",", WHITESPACE)):
         try:
             found.append(tuple(split_line(text.lstrip("#").strip(), delimiter)))
         except csv.Error:
@@ -304,14 +305,18 @@ class _BodyReader:
                 at += 1
                 continue
             try:
-                fields, at = split_row(lines, at, delimiter)
+                fields, after = split_row(lines, at, delimiter)
             except OpenQuote as error:
                 error.line = line
                 raise
             except csv.Error as error:
                 raise quote_error(self._source, line, error) from error
+            # A stray quote can swallow the next row and still leave the right number of fields.
+            if any(within.count(delimiter) + 1 >= len(self._names) for within in lines[at + 1 : after]):
+                raise quote_error(self._source, line, csv.Error("unexpected end of data"))
             if len(fields) != len(self._names):
                 raise self._ragged(line, fields)
+            at = after
             rows.append(fields)
             numbers.append(line)
         return rows, numbers

@@ -54,7 +54,8 @@ class Table:
     names
         Every column name, also of columns that were not wanted.
     columns
-        The columns that were.
+        The columns that were. A list, so that whoever builds something from them can take them out
+        and large tables need not be held twice.
     rows
         Number of rows.
     source
@@ -66,7 +67,7 @@ class Table:
     """
 
     names: tuple[str, ...]
-    columns: tuple[TableColumn, ...]
+    columns: list[TableColumn]
     rows: int
     source: str
     unit_strings: Mapping[str, str] = field(default_factory=dict)
@@ -119,7 +120,7 @@ def check_names(names: Sequence[str], source: str, line: int | None = None) -> t
     return stripped
 
 
-def finish_columns(builders: Mapping[int, ColumnBuilder], names: Sequence[str]) -> tuple[TableColumn, ...]:
+def finish_columns(builders: Mapping[int, ColumnBuilder], names: Sequence[str]) -> list[TableColumn]:
     """Turn builders into columns, in table order."""
     columns = []
     for position in sorted(builders):
@@ -142,4 +143,4 @@ def finish_columns(builders: Mapping[int, ColumnBuilder], names: Sequence[str]) 
         columns.append(
             TableColumn(names[position], position + 1, kind, builder.finish(), example, tuple(remarks))
         )
-    return tuple(columns)
+    return columns

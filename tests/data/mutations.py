@@ -157,6 +157,9 @@ def reference(sample: Sample, data: Dataset) -> np.ndarray:
             rows.append(
                 next(csv.reader(io.StringIO(line), delimiter=sample.delimiter, skipinitialspace=True))
             )
+    if any("the comment above it gives the names" in warning for warning in data.warnings):
+        comment = next(line for line in text.split("\n") if line.strip().startswith("#")).strip(" #")
+        rows.insert(0, [name.strip() for name in comment.split("," if "," in comment else None)])
     names = [cell.strip(" \t\xa0\ufeff") for cell in rows[0]]
     wanted = [*(column.name for column in data.columns), data.target_column.name]
     if all(name in names for name in wanted):
