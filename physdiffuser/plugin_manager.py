@@ -10,81 +10,31 @@ from __future__ import annotations
 
 import difflib
 import importlib.metadata
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from physdiffuser.errors import PluginError
+from physdiffuser.errors import PluginError, UsageError
+from physdiffuser.plugin_records import CHECKS, Failure, Origin, Registered, Spec, describe
 
 if TYPE_CHECKING:
     import click
 
     from physdiffuser.generation.protocol import GeneratorSpec
+    from physdiffuser.plugin_guard import GuardedOperator
     from physdiffuser.specs import AttentionSpec
 
 GROUP = "physdiffuser"
 COMMAND_GROUP = "physdiffuser.commands"
-LOAD_LIMIT = 30.0
-"""Seconds that importing one plugin and asking it for its records may take."""
+LOAD_LIMIT = 10.0
+"""Seconds that importing one plugin and asking it for its records may take; `LIMIT_VARIABLE` in the
+environment sets another number, for very slow disks."""
+LIMIT_VARIABLE = "PHYSDIFFUSER_PLUGIN_LIMIT"
 
 BUILT_IN_PACKAGE = "physdiffuser"
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
-Spec = TypeVar("Spec")
-
-
-@dataclass(frozen=True)
-class Registered(Generic[Spec]):
-    """A record and the package it came from.
-
-    Attributes
-    ----------
-    name, kind
-        As the record names itself; "attention", "generator" or "operator".
-    package, version
-        The installed distribution.
-    entry_point
-        Name and value of the entry point, as in its metadata.
-    spec
-        The record, behind guards if it is a stranger's.
-    original
-        The record as the plugin returned it.
-    """
-
-    name: str
-    kind: str
-    package: str
-    version: str
-    entry_point: str
-    spec: Spec
-    original: Spec
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A plugin, or a name of it, that cannot be used.
-
-    Attributes
-    ----------
-    package, version, entry_point
-        Where it came from.
-    reason
-        One sentence.
-    names
-        The names that are lost, where they are known: asking for one of them is an error.
-    """
-
-    package: str
-    version: str
-    entry_point: str
-    reason: str
-    names: tuple[str, ...] = ()
-
-    @property
-    def warning(self) -> str:
-        """The message for the user."""
-        return f"plugin package {self.package} {self.version} ({self.entry_point}): {self.reason}"
 
 
 @dataclass
@@ -98,11 +48,17 @@ class Plugins:
     generators: dict[str, Registered[GeneratorSpec]] = field(default_factory=dict)
     operators: dict[str, Registered[Any]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
+    operator_guards: list[GuardedOperator] = field(default_factory=list)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """One message per plugin that cannot be used."""
         return tuple(failure.warning for failure in self.failures)
+
+    @property
+    def operator_faults(self) -> tuple[str, ...]:
+        """One message per plugin operator that has misbehaved in this process so far."""
+        return tuple(fault for guard in self.operator_guards if (fault := guard.warning) is not None)
 
     def attention(self, name: str) -> AttentionSpec:
         """The attention variant of that name; raises PluginError, saying why, if there is none."""
@@ -141,22 +97,20 @@ def available_generators(plugins: bool = True) -> dict[str, GeneratorSpec]:
 
 
 @lru_cache(maxsize=2)
-def load_plugins(plugins: bool = True, limit: float = LOAD_LIMIT) -> Plugins:
+def load_plugins(plugins: bool = True) -> Plugins:
     """Load everything once a process.
 
     Parameters
     ----------
     plugins
         False loads only what the package itself ships (`--no-plugins`).
-    limit
-        Seconds for each plugin.
     """
     loaded = Plugins()
-    loader = _Loader(loaded, limit)
+    loader = _Loader(loaded, _limit())
     from physdiffuser import __version__
     from physdiffuser.generation import builtin
 
-    loader.register(builtin, _Origin(BUILT_IN_PACKAGE, __version__, "built in"))
+    loader.register(builtin, Origin(BUILT_IN_PACKAGE, __version__, "built in"))
     for origin, entry in entry_points(GROUP, loaded.failures):
         if plugins or origin.package == BUILT_IN_PACKAGE:
             loader.load(entry, origin)
@@ -164,25 +118,26 @@ def load_plugins(plugins: bool = True, limit: float = LOAD_LIMIT) -> Plugins:
     return loaded
 
 
-@dataclass(frozen=True)
-class _Origin:
-    package: str
-    version: str
-    entry_point: str
-
-    def failed(self, reason: str, names: tuple[str, ...] = ()) -> Failure:
-        return Failure(self.package, self.version, self.entry_point, reason, names)
+def _limit() -> float:
+    text = os.environ.get(LIMIT_VARIABLE, "")
+    try:
+        limit = float(text) if text else LOAD_LIMIT
+    except ValueError:
+        limit = 0.0
+    if not 0.0 < limit < float("inf"):
+        raise UsageError(f"{LIMIT_VARIABLE}={text!a}: must be a number of seconds above 0")
+    return limit
 
 
 def entry_points(
     group: str, failures: list[Failure] | None = None
-) -> list[tuple[_Origin, importlib.metadata.EntryPoint]]:
+) -> list[tuple[Origin, importlib.metadata.EntryPoint]]:
     """Entry points of a group with the package each came from, in the order of package and name.
 
     Reads metadata only; nothing is imported. One distribution with broken metadata does not hide the
     others, which `importlib.metadata.entry_points` would let it do.
     """
-    found: dict[tuple[str, str, str], tuple[_Origin, importlib.metadata.EntryPoint]] = {}
+    found: dict[tuple[str, str, str], tuple[Origin, importlib.metadata.EntryPoint]] = {}
     seen: set[str] = set()
     for distribution in importlib.metadata.distributions():
         try:
@@ -196,14 +151,14 @@ def entry_points(
             seen.add(package)
             for entry in distribution.entry_points:
                 if entry.group == group:
-                    origin = _Origin(package, distribution.version, f"{entry.name} = {entry.value}")
+                    origin = Origin(package, distribution.version, f"{entry.name} = {entry.value}")
                     found[package, entry.name, entry.value] = (origin, entry)
         except Exception as error:
             if failures is not None:
                 location = getattr(distribution, "_path", "unknown")
                 failures.append(
-                    _Origin(str(location), "", "entry_points.txt").failed(
-                        f"its metadata cannot be read ({_describe(error)})"
+                    Origin(str(location), "", "entry_points.txt").failed(
+                        f"its metadata cannot be read ({describe(error)})"
                     )
                 )
     return [found[key] for key in sorted(found)]
@@ -238,7 +193,7 @@ def load_command(name: str, cli: click.Group) -> click.Command:
         manager.register(loaded, name=entry.name)
         manager.hook.physdiffuser_commands(cli=group)
     except (Exception, SystemExit) as error:
-        reason = f"it fails to load ({_describe(error)})"
+        reason = f"it fails to load ({describe(error)})"
         raise PluginError(f"command {name!r}: {origin.failed(reason).warning}") from error
     command = group.commands.get(name)
     if command is None:
@@ -257,11 +212,6 @@ def _plugin_manager() -> Any:
     return manager
 
 
-def _describe(error: BaseException) -> str:
-    text = " ".join(str(error).split())[:300]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
 class _Loader:
     """Loads one plugin after the other and sorts what they return into the tables."""
 
@@ -271,16 +221,16 @@ class _Loader:
         self.manager = _plugin_manager()
         self.offered: dict[tuple[str, str], list[Registered[Any]]] = {}
 
-    def load(self, entry: importlib.metadata.EntryPoint, origin: _Origin) -> None:
+    def load(self, entry: importlib.metadata.EntryPoint, origin: Origin) -> None:
         self._guarded(partial(self._load, entry, origin), origin, (entry.name,))
 
-    def _load(self, entry: importlib.metadata.EntryPoint, origin: _Origin) -> list[Registered[Any]]:
+    def _load(self, entry: importlib.metadata.EntryPoint, origin: Origin) -> list[Registered[Any]]:
         return self._collect(entry.load(), origin)
 
-    def register(self, plugin: object, origin: _Origin) -> None:
+    def register(self, plugin: object, origin: Origin) -> None:
         self._guarded(partial(self._collect, plugin, origin), origin, ())
 
-    def _guarded(self, load: partial[list[Registered[Any]]], origin: _Origin, names: tuple[str, ...]) -> None:
+    def _guarded(self, load: partial[list[Registered[Any]]], origin: Origin, names: tuple[str, ...]) -> None:
         from physdiffuser.plugin_guard import call_with_limit
 
         try:
@@ -290,18 +240,18 @@ class _Loader:
                 origin.failed(f"it did not finish loading within {self.limit:g} s", names)
             )
         except (Exception, SystemExit, GeneratorExit) as error:
-            self.loaded.failures.append(origin.failed(f"it fails to load ({_describe(error)})", names))
+            self.loaded.failures.append(origin.failed(f"it fails to load ({describe(error)})", names))
         else:
             for record in records:
                 self.offered.setdefault((record.kind, record.name), []).append(record)
 
-    def _collect(self, plugin: object, origin: _Origin) -> list[Registered[Any]]:
+    def _collect(self, plugin: object, origin: Origin) -> list[Registered[Any]]:
         """All records of one plugin; raises if any of them is not what the hook asks for."""
         self.manager.register(plugin, name=f"{origin.package}: {origin.entry_point}")
         others = [known for known in self.manager.get_plugins() if known is not plugin]
         records: list[Registered[Any]] = []
         hooks = 0
-        for kind, check in _CHECKS.items():
+        for kind, check in CHECKS.items():
             caller = self.manager.subset_hook_caller(f"physdiffuser_{kind}s", remove_plugins=others)
             hooks += len(caller.get_hookimpls())
             for result in caller():
@@ -314,6 +264,8 @@ class _Loader:
                     )
         if not hooks:
             raise TypeError("it implements no hook; is each function marked with @hookimpl?")
+        if not records:
+            raise TypeError("its hooks return nothing")
         return records
 
     def settle(self) -> None:
@@ -326,7 +278,7 @@ class _Loader:
                 kept = f"; {BUILT_IN_PACKAGE}'s own is used" if own else "; neither is used"
                 for record in records:
                     if record not in own:
-                        origin = _Origin(record.package, record.version, record.entry_point)
+                        origin = Origin(record.package, record.version, record.entry_point)
                         self.loaded.failures.append(
                             origin.failed(f"the {kind} {name!r} is provided by {packages}{kept}", (name,))
                         )
@@ -360,51 +312,11 @@ class _Loader:
                 register(spec)
                 _REGISTERED_OPERATORS.add(record.name)
         except ValueError as error:
-            origin = _Origin(record.package, record.version, record.entry_point)
+            origin = Origin(record.package, record.version, record.entry_point)
             self.loaded.failures.append(origin.failed(str(error), (record.name,)))
         else:
+            self.loaded.operator_guards.append(guard)
             self.loaded.operators[record.name] = replace(record, spec=OPERATORS[record.name])
 
 
 _REGISTERED_OPERATORS: set[str] = set()
-
-
-def _check_common(spec: Any, expected: type[Any]) -> None:
-    if not isinstance(spec, expected):
-        raise TypeError(f"the hook must return {expected.__name__}, not {type(spec).__name__}")
-    if not isinstance(spec.name, str) or not _NAME.fullmatch(spec.name):
-        raise ValueError(
-            f"the name {str(spec.name)[:40]!a} is no letter followed by at most 39 letters, digits, - or _"
-        )
-
-
-def _check_attention(spec: Any) -> None:
-    from physdiffuser.specs import AttentionSpec
-
-    _check_common(spec, AttentionSpec)
-    _check_build(spec)
-
-
-def _check_generator(spec: Any) -> None:
-    from physdiffuser.specs import GeneratorSpec
-
-    _check_common(spec, GeneratorSpec)
-    _check_build(spec)
-
-
-def _check_build(spec: Any) -> None:
-    if not callable(spec.build):
-        raise TypeError(f"{spec.name!r}: build must be callable, not {type(spec.build).__name__}")
-    if not isinstance(spec.options, Mapping) or not all(isinstance(name, str) for name in spec.options):
-        raise TypeError(f"{spec.name!r}: options must map names to default values")
-
-
-def _check_operator(spec: Any) -> None:
-    from physdiffuser.specs import OperatorSpec
-    from physdiffuser.testing import check_operator
-
-    _check_common(spec, OperatorSpec)
-    check_operator(spec)
-
-
-_CHECKS = {"attention": _check_attention, "generator": _check_generator, "operator": _check_operator}

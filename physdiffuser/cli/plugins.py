@@ -13,7 +13,8 @@ from physdiffuser.cli.plugin_package import KINDS, write_plugin
 from physdiffuser.errors import PluginError
 
 if TYPE_CHECKING:
-    from physdiffuser.plugin_manager import Plugins, Registered
+    from physdiffuser.plugin_manager import Plugins
+    from physdiffuser.plugin_records import Registered
 
 
 @click.group(short_help="List, create and check plugins.")

@@ -1,0 +1,124 @@
+"""What is known of a plugin: the record it returned, where it came from, or why it cannot be used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+Spec = TypeVar("Spec")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+
+
+@dataclass(frozen=True)
+class Registered(Generic[Spec]):
+    """A record and the package it came from.
+
+    Attributes
+    ----------
+    name, kind
+        As the record names itself; "attention", "generator" or "operator".
+    package, version
+        The installed distribution.
+    entry_point
+        Name and value of the entry point, as in its metadata.
+    spec
+        The record, behind guards if it is a stranger's.
+    original
+        The record as the plugin returned it.
+    """
+
+    name: str
+    kind: str
+    package: str
+    version: str
+    entry_point: str
+    spec: Spec
+    original: Spec
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A plugin, or a name of it, that cannot be used.
+
+    Attributes
+    ----------
+    package, version, entry_point
+        Where it came from.
+    reason
+        One sentence.
+    names
+        The names that are lost, where they are known: asking for one of them is an error.
+    """
+
+    package: str
+    version: str
+    entry_point: str
+    reason: str
+    names: tuple[str, ...] = ()
+
+    @property
+    def warning(self) -> str:
+        """The message for the user."""
+        return f"plugin package {self.package} {self.version} ({self.entry_point}): {self.reason}"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The package and entry point that a plugin comes from."""
+
+    package: str
+    version: str
+    entry_point: str
+
+    def failed(self, reason: str, names: tuple[str, ...] = ()) -> Failure:
+        """That this plugin, or some names of it, cannot be used."""
+        return Failure(self.package, self.version, self.entry_point, reason, names)
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line."""
+    text = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _check_common(spec: Any, expected: type[Any]) -> None:
+    if not isinstance(spec, expected):
+        raise TypeError(f"the hook must return {expected.__name__}, not {type(spec).__name__}")
+    if not isinstance(spec.name, str) or not _NAME.fullmatch(spec.name):
+        raise ValueError(
+            f"the name {str(spec.name)[:40]!a} is no letter followed by at most 39 letters, digits, - or _"
+        )
+
+
+def _check_attention(spec: Any) -> None:
+    from physdiffuser.specs import AttentionSpec
+
+    _check_common(spec, AttentionSpec)
+    _check_build(spec)
+
+
+def _check_generator(spec: Any) -> None:
+    from physdiffuser.specs import GeneratorSpec
+
+    _check_common(spec, GeneratorSpec)
+    _check_build(spec)
+
+
+def _check_build(spec: Any) -> None:
+    if not callable(spec.build):
+        raise TypeError(f"{spec.name!r}: build must be callable, not {type(spec.build).__name__}")
+    if not isinstance(spec.options, Mapping) or not all(isinstance(name, str) for name in spec.options):
+        raise TypeError(f"{spec.name!r}: options must map names to default values")
+
+
+def _check_operator(spec: Any) -> None:
+    from physdiffuser.specs import OperatorSpec
+    from physdiffuser.testing import check_operator
+
+    _check_common(spec, OperatorSpec)
+    check_operator(spec)
+
+
+CHECKS = {"attention": _check_attention, "generator": _check_generator, "operator": _check_operator}
