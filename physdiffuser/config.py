@@ -1,0 +1,195 @@
+"""Configuration of networks and training: strict schemas over safe YAML.
+
+Unknown keys, wrong types and values out of range are refused with the place they stand in; nothing is
+guessed from text (`5e-4` is a number, `no` is a word).
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from physdiffuser.data.display import visible
+from physdiffuser.data.safe_yaml import load_yaml
+from physdiffuser.errors import FileError, UsageError
+
+Positive = Annotated[int, Field(gt=0)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class EncoderConfig(_Strict):
+    """The set encoder; see `physdiffuser.models.encoder.SetEncoder`."""
+
+    attention: str = "standard"
+    options: dict[str, int | float | bool | str | None] = Field(default_factory=dict)
+    layers: Positive = 2
+    inducing: Positive = 24
+    memory: Positive = 16
+    mixing: Annotated[int, Field(ge=0)] = 2
+    statistics: bool = True
+
+
+class DecoderConfig(_Strict):
+    """Size of one generator's network."""
+
+    layers: Positive = 4
+    attention: str = "standard"
+
+
+class ModelConfig(_Strict):
+    """The networks. A generator that is null is not built."""
+
+    width: Positive = 192
+    heads: Positive = 6
+    length: Annotated[int, Field(ge=8, le=256)] = 40
+    soft_mask: bool = True
+    encoder: EncoderConfig = EncoderConfig()
+    diffusion: DecoderConfig | None = DecoderConfig()
+    autoregressive: DecoderConfig | None = DecoderConfig()
+
+    @model_validator(mode="after")
+    def _check(self) -> ModelConfig:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if self.diffusion is None and self.autoregressive is None:
+            raise ValueError("at least one of diffusion and autoregressive is needed")
+        return self
+
+
+class DataConfig(_Strict):
+    """The stream of synthetic laws."""
+
+    rows: tuple[Positive, Positive] = (48, 256)
+    encoder_rows: Positive = 64
+    noisy: Share = 0.25
+    dummies: Share = 0.1
+    derivations: bool = False
+    workers: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _pair(cls, values: Any) -> Any:
+        # YAML has lists, not tuples.
+        if isinstance(values, dict) and isinstance(values.get("rows"), list):
+            values = {**values, "rows": tuple(values["rows"])}
+        return values
+
+    @model_validator(mode="after")
+    def _check(self) -> DataConfig:
+        if self.rows[0] > self.rows[1]:
+            raise ValueError(f"rows: the smaller number comes first, not {list(self.rows)}")
+        return self
+
+
+class OptimiserConfig(_Strict):
+    """AdamW with a linear warm-up and a cosine decay to `final` times the rate."""
+
+    rate: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-3
+    warmup: Annotated[int, Field(ge=0)] = 200
+    final: Share = 0.05
+    decay: Annotated[float, Field(ge=0.0)] = 0.01
+    betas: tuple[Share, Share] = (0.9, 0.98)
+    clip: Annotated[float, Field(gt=0.0)] = 1.0
+    ema: Share = 0.999
+
+    @model_validator(mode="before")
+    @classmethod
+    def _pair(cls, values: Any) -> Any:
+        if isinstance(values, dict) and isinstance(values.get("betas"), list):
+            values = {**values, "betas": tuple(values["betas"])}
+        return values
+
+
+class TrainingConfig(_Strict):
+    """Everything `physdiffuser train` needs."""
+
+    out: str
+    steps: Positive
+    batch: Positive = 256
+    micro_batch: Positive = 128
+    seed: Annotated[int, Field(ge=0)] = 0
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    threads: Annotated[int, Field(ge=0)] = 0
+    precision: Literal["bf16", "fp32"] = "bf16"
+    drop_condition: Share = 0.1
+    checkpoint_every: Positive = 500
+    keep: Positive = 2
+    log_every: Positive = 20
+    validate_every: Positive = 500
+    validation_laws: Positive = 256
+    start_from: str | None = None
+    tensorboard: bool = False
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    optimiser: OptimiserConfig = OptimiserConfig()
+
+    @model_validator(mode="after")
+    def _check(self) -> TrainingConfig:
+        if self.batch % self.micro_batch:
+            raise ValueError(f"batch {self.batch} is not a multiple of micro_batch {self.micro_batch}")
+        return self
+
+
+def recipes() -> tuple[str, ...]:
+    """Names of the recipes that ship with the package."""
+    folder = files("physdiffuser") / "configs"
+    return tuple(sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".yaml")))
+
+
+def load_training_config(source: str | Path) -> TrainingConfig:
+    """Read a training configuration.
+
+    Parameters
+    ----------
+    source
+        Path of a YAML file, or the name of a recipe that ships (`tiny`, `small`, `base`).
+
+    Raises
+    ------
+    FileError
+        If there is no such file.
+    UsageError
+        If it is not valid YAML or does not follow the schema; every fault is named with its key.
+    """
+    path = Path(source)
+    name = visible(str(source), 200)
+    try:
+        if str(source) in recipes():
+            text = (files("physdiffuser") / "configs" / f"{source}.yaml").read_text(encoding="utf-8")
+        else:
+            text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name}: not UTF-8 text at byte {error.start}; save it as UTF-8") from error
+    except OSError as error:
+        raise FileError(
+            f"cannot read the configuration '{name}': {error.strerror or error}; "
+            f"give a YAML file or one of the recipes {', '.join(recipes())}"
+        ) from error
+    return parse_training_config(load_yaml(text, name), name)
+
+
+def parse_training_config(content: object, name: str) -> TrainingConfig:
+    """Check a configuration that was read already; `name` is used in messages.
+
+    Raises
+    ------
+    UsageError
+        Naming every key at fault and what was expected.
+    """
+    if not isinstance(content, dict):
+        raise UsageError(f"{name}: the configuration must be a mapping of keys to values")
+    try:
+        return TrainingConfig.model_validate(content)
+    except ValidationError as error:
+        faults = []
+        for fault in error.errors():
+            where = ".".join(str(part) for part in fault["loc"]) or "configuration"
+            faults.append(f"{where}: {fault['msg']}")
+        raise UsageError(f"{name}: {'; '.join(faults)}") from error

@@ -1,0 +1,335 @@
+"""The training loop: both generators and their shared encoder at once.
+
+One process, or several under `torchrun` (gloo on CPUs, nccl on GPUs). Every batch and every random draw is a
+function of the seed, the step and the rank, so a run that was killed and resumed does what it
+would have done otherwise, to the bit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from physdiffuser.config import TrainingConfig
+from physdiffuser.errors import FileError, UsageError
+from physdiffuser.models.checkpoint import save_model
+from physdiffuser.models.network import LawModel
+from physdiffuser.models.vocabulary import BOS, Vocabulary
+from physdiffuser.training.checkpoints import Checkpoint, load_latest, save_checkpoint
+from physdiffuser.training.decontamination import Excluded
+from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss
+from physdiffuser.training.stream import Batch, LawStream, benchmark_laws
+
+VALIDATION = 1_000_000
+Progress = Callable[[int, dict[str, float]], None]
+
+
+@dataclass
+class Processes:
+    """Where this process stands among those of a run."""
+
+    rank: int = 0
+    count: int = 1
+
+    @classmethod
+    def join(cls, device: torch.device) -> Processes:
+        """Join the group that `torchrun` describes in the environment, if there is one."""
+        count = int(os.environ.get("WORLD_SIZE", "1"))
+        if count == 1:
+            return cls()
+        if not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        return cls(torch.distributed.get_rank(), count)
+
+    def average(self, parameters: list[Tensor]) -> None:
+        """Average the gradients over all processes, in one message."""
+        if self.count == 1:
+            return
+        gradients = [
+            torch.zeros_like(p) if p.grad is None else p.grad for p in parameters
+        ]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        torch.distributed.all_reduce(flat)
+        flat /= self.count
+        start = 0
+        for parameter in parameters:
+            size = parameter.numel()
+            parameter.grad = flat[start : start + size].view_as(parameter)
+            start += size
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` is the GPU if there is one.
+
+    Raises
+    ------
+    UsageError
+        If a GPU is asked for and there is none.
+    """
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise UsageError("device 'cuda' was asked for, but torch sees no GPU; use 'cpu' or 'auto'")
+    if name == "cpu" or not available:
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def learning_rate(config: TrainingConfig, step: int) -> float:
+    """Rate at a step: linear warm-up, then half a cosine down to the final share."""
+    rate = config.optimiser
+    if step < rate.warmup:
+        return rate.rate * (step + 1) / rate.warmup
+    done = min(1.0, (step - rate.warmup) / max(1, config.steps - rate.warmup))
+    return rate.rate * (rate.final + (1.0 - rate.final) * 0.5 * (1.0 + math.cos(math.pi * done)))
+
+
+@dataclass
+class Trainer:
+    """A run of training.
+
+    Parameters
+    ----------
+    config
+        What to train and how.
+    resume
+        Go on from the newest checkpoint in the output folder.
+    """
+
+    config: TrainingConfig
+    resume: bool = False
+    step: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        config = self.config
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        self.device = choose_device(config.device)
+        self.processes = Processes.join(self.device)
+        self.folder = Path(config.out)
+        self.vocabulary = Vocabulary()
+        torch.manual_seed(config.seed)
+        self.model = LawModel(config.model, self.vocabulary).to(self.device)
+        self.parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self.average = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
+        decayed = [p for p in self.parameters if p.dim() > 1]
+        others = [p for p in self.parameters if p.dim() <= 1]
+        self.optimiser = torch.optim.AdamW(
+            [{"params": decayed, "weight_decay": config.optimiser.decay}, {"params": others, "weight_decay": 0.0}],
+            lr=config.optimiser.rate,
+            betas=config.optimiser.betas,
+            fused=True,
+        )
+        self.excluded = Excluded(benchmark_laws())
+        self.stream = LawStream(
+            config.data, self.vocabulary, config.model.length, config.seed, self.excluded
+        )
+        self.seconds = 0.0
+        self._restore()
+
+    def _restore(self) -> None:
+        checkpoints = self.folder / "checkpoints"
+        checkpoint = load_latest(checkpoints)
+        if checkpoint is not None and not self.resume:
+            raise UsageError(
+                f"'{self.folder}' already holds a run of {checkpoint.step} steps; "
+                "continue it with --resume, or choose another 'out'"
+            )
+        if checkpoint is None:
+            if self.config.start_from is not None:
+                self._start_from(Path(self.config.start_from))
+            return
+        trained = checkpoint.state.get("config")
+        now = self.config.model_dump(mode="json")
+        if trained != now:
+            changed = sorted(key for key in now if not isinstance(trained, dict) or trained.get(key) != now[key])
+            allowed = {"steps", "checkpoint_every", "keep", "log_every", "validate_every", "threads", "device"}
+            if set(changed) - allowed:
+                raise UsageError(
+                    f"the run in '{self.folder}' was started with another configuration; changed: "
+                    f"{', '.join(changed)}. Restore it, or start afresh with another 'out'"
+                )
+        self._load_weights(checkpoint.tensors["weights"], checkpoint.tensors["average"])
+        names = [name for name, _ in self.model.named_parameters()]
+        moments = checkpoint.tensors["optimiser"]
+        by_parameter = {id(p): name for name, p in self.model.named_parameters()}
+        for group in self.optimiser.param_groups:
+            for parameter in group["params"]:
+                name = by_parameter[id(parameter)]
+                if f"{name}.first" not in moments:
+                    continue
+                self.optimiser.state[parameter] = {
+                    "step": moments[f"{name}.step"].clone(),
+                    "exp_avg": moments[f"{name}.first"].to(self.device),
+                    "exp_avg_sq": moments[f"{name}.second"].to(self.device),
+                }
+        assert names
+        self.step = checkpoint.step
+        self.seconds = float(checkpoint.state.get("seconds", 0.0))
+
+    def _load_weights(self, weights: dict[str, Tensor], average: dict[str, Tensor]) -> None:
+        try:
+            self.model.load_state_dict(weights, strict=True)
+        except RuntimeError as error:
+            raise FileError(f"weights do not fit the configured model: {' '.join(str(error).split())[:300]}") from error
+        self.average = {name: tensor.to(self.device) for name, tensor in average.items()}
+
+    def _start_from(self, folder: Path) -> None:
+        found = load_latest(folder / "checkpoints")
+        if found is None:
+            raise FileError(f"start_from: no complete checkpoint in '{folder / 'checkpoints'}'")
+        self._load_weights(found.tensors["average"], found.tensors["average"])
+
+    def save(self) -> None:
+        """Write a checkpoint, and the moving average as a model that can be used."""
+        if self.processes.rank:
+            return
+        moments: dict[str, Tensor] = {}
+        for name, parameter in self.model.named_parameters():
+            state = self.optimiser.state.get(parameter)
+            if state:
+                moments[f"{name}.step"] = state["step"]
+                moments[f"{name}.first"] = state["exp_avg"]
+                moments[f"{name}.second"] = state["exp_avg_sq"]
+        tensors = {"weights": dict(self.model.state_dict()), "average": self.average, "optimiser": moments}
+        state = {"config": self.config.model_dump(mode="json"), "seconds": self.seconds}
+        save_checkpoint(self.folder / "checkpoints", Checkpoint(self.step, tensors, state), self.config.keep)
+        save_model(self.folder / "model", self.config.model, self.vocabulary, self.average, self.notes())
+
+    def notes(self) -> dict[str, Any]:
+        """What the model has seen, for its description."""
+        return {
+            "steps": self.step,
+            "laws": self.step * self.config.batch * self.processes.count,
+            "seconds": round(self.seconds, 1),
+            "seed": self.config.seed,
+            "excluded_laws": self.excluded.long,
+        }
+
+    def _part(self, purpose: int = 0) -> int:
+        return purpose + self.processes.rank
+
+    def losses(self, batch: Batch, generator: torch.Generator, drop: float) -> Iterator[tuple[float, dict[str, Tensor]]]:
+        """Losses of each micro-batch, shortest laws first, with its share of the batch."""
+        config = self.config
+        order = np.argsort(batch.lengths, kind="stable")
+        micro = min(config.micro_batch, len(order))
+        autocast = config.precision == "bf16"
+        for start in range(0, len(order), micro):
+            chosen = order[start : start + micro]
+            # The window of the longest law in it and one more place; now and then the whole length, so
+            # that the denoiser knows what long windows look like.
+            window = min(config.model.length, int(batch.lengths[chosen].max()) + 1)
+            if float(torch.rand((), generator=generator)) < 0.1:
+                window = config.model.length
+            rows = torch.from_numpy(batch.rows[chosen]).to(self.device)
+            used = torch.from_numpy(batch.used[chosen]).to(self.device)
+            tokens = torch.from_numpy(batch.tokens[chosen, :window]).to(self.device)
+            lengths = torch.from_numpy(batch.lengths[chosen]).to(self.device)
+            near = rows[:, : config.data.encoder_rows]
+            everything = torch.zeros(rows.shape[:2], dtype=torch.bool, device=self.device)
+            dropped = (torch.rand(len(chosen), generator=generator) < drop).to(self.device)
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
+                memory, mask = self.model.encode(near, everything[:, : near.shape[1]], used, rows, everything)
+                memory, mask = self.model.without_condition(memory, mask, dropped)
+                found: dict[str, Tensor] = {}
+                if self.model.decoder is not None:
+                    begin = self.vocabulary.ids[BOS]
+                    found["autoregressive"], found["exact"] = autoregressive_loss(
+                        self.model.decoder, tokens, lengths, memory, mask, begin
+                    )
+                if self.model.denoiser is not None:
+                    found["diffusion"] = diffusion_loss(self.model.denoiser, tokens, memory, mask, generator)
+            yield len(chosen) / len(order), found
+
+    def _generator(self, purpose: int) -> torch.Generator:
+        generator = torch.Generator()
+        generator.manual_seed((self.config.seed * 1_000_003 + self.step) * 64 + self._part() + purpose)
+        return generator
+
+    def train_step(self, batch: Batch) -> dict[str, float]:
+        """One optimiser step; returns losses and the norm of the gradient."""
+        self.model.train()
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(self.config, self.step)
+        self.optimiser.zero_grad(set_to_none=True)
+        sums: dict[str, float] = {}
+        for share, found in self.losses(batch, self._generator(0), self.config.drop_condition):
+            objective = torch.stack([found[k] for k in ("autoregressive", "diffusion") if k in found]).sum()
+            (objective * share).backward()  # type: ignore[no-untyped-call]
+            for name, loss in found.items():
+                sums[name] = sums.get(name, 0.0) + share * float(loss.detach())
+        self.processes.average(self.parameters)
+        norm = float(nn.utils.clip_grad_norm_(self.parameters, self.config.optimiser.clip))
+        if math.isfinite(norm):
+            self.optimiser.step()
+        # A short memory at first, so that the average is not mostly the initial weights.
+        decay = min(self.config.optimiser.ema, (1.0 + self.step) / (10.0 + self.step))
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                self.average[name].lerp_(parameter.detach(), 1.0 - decay)
+        self.step += 1
+        return {**sums, "gradient": norm}
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, float]:
+        """Losses of the moving average on laws of their own."""
+        kept = {name: p.detach().clone() for name, p in self.model.named_parameters()}
+        for name, parameter in self.model.named_parameters():
+            parameter.copy_(self.average[name])
+        self.model.eval()
+        size = self.config.micro_batch
+        batches = max(1, self.config.validation_laws // size)
+        sums: dict[str, float] = {}
+        generator = torch.Generator()
+        generator.manual_seed(VALIDATION)
+        for number in range(batches):
+            batch = self.stream.batch(number, size, VALIDATION)
+            for share, found in self.losses(batch, generator, 0.0):
+                for name, loss in found.items():
+                    sums[name] = sums.get(name, 0.0) + share * float(loss) / batches
+        for name, parameter in self.model.named_parameters():
+            parameter.copy_(kept[name])
+        return sums
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Train until the configured number of steps, writing metrics and checkpoints on the way."""
+        config = self.config
+        batches = self.stream.batches(self.step, config.batch, self._part())
+        since, last = time.perf_counter(), self.step
+        while self.step < config.steps:
+            began = time.perf_counter()
+            metrics = self.train_step(next(batches))
+            self.seconds += time.perf_counter() - began
+            if self.step % config.log_every == 0 or self.step == config.steps:
+                now = time.perf_counter()
+                laws = (self.step - last) * config.batch * self.processes.count
+                rate = learning_rate(config, self.step)
+                metrics = {**metrics, "rate": rate, "laws_per_second": laws / (now - since)}
+                since, last = now, self.step
+                self._log("train", metrics)
+                if progress is not None:
+                    progress(self.step, metrics)
+            if self.step % config.validate_every == 0 or self.step == config.steps:
+                self._log("validation", self.validate())
+            if self.step % config.checkpoint_every == 0 or self.step == config.steps:
+                self.save()
+        batches.close()  # type: ignore[attr-defined]
+
+    def _log(self, kind: str, metrics: dict[str, float]) -> None:
+        if self.processes.rank:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        record = {"kind": kind, "step": self.step, "seconds": round(self.seconds, 3)}
+        line = json.dumps({**record, **{name: float(f"{value:.6g}") for name, value in metrics.items()}})
+        with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as stream:
+            stream.write(line + "\n")

@@ -1,0 +1,92 @@
+"""Losses: cross-entropy of the next token, and the masked-diffusion bound."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from physdiffuser.models.decoder import Decoder
+from physdiffuser.models.denoiser import Denoiser
+
+SMALLEST_TIME = 1e-3
+
+
+def autoregressive_loss(
+    decoder: Decoder, tokens: Tensor, lengths: Tensor, memory: Tensor, mask: Tensor, begin: int
+) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropy of the next token, the end of the sequence included.
+
+    Parameters
+    ----------
+    decoder
+        The network.
+    tokens
+        (batch, length) ids, filled up with end-of-sequence.
+    lengths
+        (batch,) tokens of each law.
+    memory, mask
+        As the encoder returns them.
+    begin
+        Id of the begin-of-sequence token.
+
+    Returns
+    -------
+    loss
+        Mean over all tokens that count.
+    exact
+        Share of laws whose every token is the most likely one given those before it.
+    """
+    first = torch.full_like(tokens[:, :1], begin)
+    logits = decoder(torch.cat((first, tokens[:, :-1]), dim=1), memory, mask)
+    counts = torch.arange(tokens.shape[1], device=tokens.device) <= lengths[:, None]
+    each = F.cross_entropy(logits.transpose(1, 2), tokens, reduction="none")
+    right = (logits.argmax(dim=-1) == tokens) | ~counts
+    return (each * counts).sum() / counts.sum(), right.all(dim=1).float().mean()
+
+
+def draw_masks(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Mask each position with probability t, t stratified over the batch in [1e-3, 1].
+
+    Returns
+    -------
+    masked
+        (batch, length) bool, at least one True a row.
+    times
+        (batch,).
+    """
+    batch, length = tokens.shape
+    offset = torch.rand((), generator=generator)
+    times = (torch.arange(batch) / batch + offset) % 1.0
+    times = SMALLEST_TIME + (1.0 - SMALLEST_TIME) * times[torch.randperm(batch, generator=generator)]
+    masked = torch.rand(batch, length, generator=generator) < times[:, None]
+    # A row with no mask teaches nothing: mask one position.
+    empty = ~masked.any(dim=1)
+    one = torch.randint(length, (batch,), generator=generator)
+    masked[empty, one[empty]] = True
+    return masked.to(tokens.device), times.to(tokens.device)
+
+
+def diffusion_loss(
+    denoiser: Denoiser, tokens: Tensor, memory: Tensor, mask: Tensor, generator: torch.Generator
+) -> Tensor:
+    """Cross-entropy on masked tokens weighted by 1/t (MDLM, equation 10; LLaDA, equation 3), per position.
+
+    Parameters
+    ----------
+    denoiser
+        The network.
+    tokens
+        (batch, length) ids; the end-of-sequence tokens that fill up the window are part of the loss.
+    memory, mask
+        As the encoder returns them.
+    generator
+        Source of times and masks.
+    """
+    masked, times = draw_masks(tokens, generator)
+    noisy = torch.where(masked, denoiser.mask_token, tokens)
+    logits = denoiser(noisy, memory, mask)
+    each = F.cross_entropy(logits.transpose(1, 2), tokens, reduction="none")
+    # Weights above 20 occur for t < 0.05, where little is masked and the variance would be all noise.
+    weights = (1.0 / times).clamp(max=20.0)[:, None]
+    return (each * masked * weights).sum() / tokens.numel()

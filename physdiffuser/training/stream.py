@@ -1,0 +1,142 @@
+"""The stream of training tables: each batch is a function of the seed and its number, nothing else.
+
+Resuming needs no more state than the number of the next batch, and workers need no order among them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.config import DataConfig
+from physdiffuser.expressions import Expression, Parameter, to_prefix
+from physdiffuser.expressions.tree import substitute, walk
+from physdiffuser.models.encoding import choose_scaling, to_half
+from physdiffuser.models.skeleton import bare
+from physdiffuser.models.vocabulary import EOS, MAX_VARIABLES, Vocabulary
+from physdiffuser.training.decontamination import Excluded
+from physdiffuser.training.forms import total
+from physdiffuser.training.laws import Law, LawSampler
+from physdiffuser.training.numbers import draw_table
+
+# Shorter formulas cannot be excluded laws (the check costs more than drawing them).
+_CHECK_FROM = 7
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Tables and their laws.
+
+    Attributes
+    ----------
+    rows
+        (batch, rows, 10) float16: nine places and the target.
+    used
+        (batch, 9) bool.
+    tokens
+        (batch, length) ids, filled up with end-of-sequence.
+    lengths
+        (batch,) tokens of each law.
+    """
+
+    rows: npt.NDArray[np.float16]
+    used: npt.NDArray[np.bool_]
+    tokens: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+
+
+def target_skeleton(law: Law) -> Expression:
+    """What the network is to write: the law without linear coefficients, parameters renumbered."""
+    skeleton = bare(total(law.terms))
+    found = [node for node in walk(skeleton) if isinstance(node, Parameter)]
+    if not found:
+        return skeleton
+    order = {node: Parameter(index) for index, node in enumerate(dict.fromkeys(found))}
+    return substitute(skeleton, lambda node: order[node] if isinstance(node, Parameter) else None)
+
+
+class LawStream:
+    """Makes batches by number.
+
+    Parameters
+    ----------
+    config
+        Rows, noise, dummy columns.
+    vocabulary
+        Tokens of the targets.
+    length
+        Longest law in tokens; longer ones are drawn again.
+    seed
+        Of the whole stream.
+    excluded
+        Laws to keep out.
+    """
+
+    def __init__(
+        self, config: DataConfig, vocabulary: Vocabulary, length: int, seed: int, excluded: Excluded
+    ) -> None:
+        self.config, self.vocabulary, self.length = config, vocabulary, length
+        self.seed, self.excluded = seed, excluded
+
+    def batch(self, number: int, size: int, part: int = 0) -> Batch:
+        """Batch of that number; `part` tells processes and purposes (training, validation) apart."""
+        rng = np.random.default_rng([self.seed, part, number])
+        sampler = LawSampler(random.Random(int(rng.integers(2**62))))
+        count = int(rng.integers(self.config.rows[0], self.config.rows[1] + 1))
+        rows = np.zeros((size, count, MAX_VARIABLES + 1), dtype=np.float16)
+        used = np.zeros((size, MAX_VARIABLES), dtype=np.bool_)
+        tokens = np.full((size, self.length), self.vocabulary.ids[EOS], dtype=np.int64)
+        lengths = np.zeros(size, dtype=np.int64)
+        done = 0
+        while done < size:
+            law = sampler.sample()
+            skeleton = target_skeleton(law)
+            words = to_prefix(skeleton)
+            # One place is left for the end of the sequence; collected exponents may exceed the vocabulary.
+            if len(words) >= self.length or not all(word in self.vocabulary.ids for word in words):
+                continue
+            if len(words) >= _CHECK_FROM and self.excluded.contains(skeleton):
+                continue
+            table = draw_table(rng, law, count, self.config.noisy, self.config.dummies)
+            if table is None:
+                continue
+            columns = np.array(table.columns, dtype=np.intp)
+            inputs = table.inputs[:, columns]
+            scaled = choose_scaling(inputs, table.target).apply(inputs, table.target)
+            rows[done] = to_half(*scaled, columns)
+            used[done, columns] = True
+            tokens[done, : len(words)] = self.vocabulary.encode(words)
+            lengths[done] = len(words)
+            done += 1
+        return Batch(rows, used, tokens, lengths)
+
+    def batches(self, first: int, size: int, part: int = 0) -> Iterator[Batch]:
+        """Batches from number `first` on, in order, made ahead by worker processes if configured."""
+        if self.config.workers == 0:
+            while True:
+                yield self.batch(first, size, part)
+                first += 1
+        with ProcessPoolExecutor(self.config.workers, mp_context=get_context("spawn")) as pool:
+            ahead: deque[Future[Batch]] = deque()
+            try:
+                while True:
+                    while len(ahead) < 2 * self.config.workers:
+                        ahead.append(pool.submit(self.batch, first, size, part))
+                        first += 1
+                    yield ahead.popleft().result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+
+def benchmark_laws() -> list[Expression]:
+    """Every law of every suite that ships, for exclusion."""
+    from benchmarks_feynman.suites import SUITES, load_suite
+
+    return [law.expression for suite in SUITES for law in load_suite(suite)]
