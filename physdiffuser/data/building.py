@@ -81,6 +81,7 @@ def dataset_from_table(table: Table, roles: Roles) -> Dataset:
         weights=weights,
         warnings=tuple(warnings),
         source=table.source,
+        unit_strings=table.unit_strings,
         notes={**table.notes, "target": f"{columns[-1].shown} ({parts.how})"},
     )
 

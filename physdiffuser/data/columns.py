@@ -247,7 +247,7 @@ class ColumnBuilder:
                     text,
                     f"stands above numbers ({self._unit} {line} has {value:g}): "
                     "this looks like a row of units",
-                    "Say that the second row holds units, or remove it.",
+                    "Say so with --units-row, or remove the row.",
                 )
             raise self.fail(
                 text_line,

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from physdiffuser.errors import DataError
 
-FREE_BYTES = 32 << 20
+FREE_BYTES = 16 << 20
 """Output up to this size is not judged."""
 
 LARGEST_RATIO = 200

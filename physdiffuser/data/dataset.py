@@ -66,6 +66,10 @@ class Dataset:
         What the reader changed or noticed, in the order it did.
     source
         Where the table came from, for messages.
+    notes
+        What was assumed, by topic: ``target``, ``dialect``, ``encoding``, ...
+    unit_strings
+        Column name to unit as written in the table's own row of units; empty when it has none.
     """
 
     inputs: FloatArray
@@ -76,6 +80,7 @@ class Dataset:
     warnings: tuple[str, ...] = ()
     source: str = "<memory>"
     notes: Mapping[str, str] = field(default_factory=dict)
+    unit_strings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.inputs.ndim != 2 or self.inputs.shape != (self.target.shape[0], len(self.columns)):

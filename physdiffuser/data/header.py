@@ -107,7 +107,8 @@ def settle_header(
         digits = [name for name in names if NumberFormat(".").number(name.strip()) is not None]
         if digits and asked is None:
             warnings.append(
-                f"line {line} was taken for the header although '{visible(digits[0])}' is a number"
+                f"line {line} was taken for the header although '{visible(digits[0])}' is a number; "
+                "--no-header makes it a row"
             )
     else:
         body = rows
@@ -155,7 +156,7 @@ def _is_header(rows: Sequence[Line], numbers: NumberFormat, source: str) -> bool
     name = next(cell for cell, text in zip(first, is_text, strict=True) if text)
     raise DataError(
         f"{source}: line {rows[0].number} holds numbers and text ('{visible(name)}'), so it may be a header "
-        "or the first row of values. Add a header line, or use names that are not numbers."
+        "or the first row of values. Say which with --header or --no-header."
     )
 
 
