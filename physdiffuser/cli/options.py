@@ -53,6 +53,26 @@ class FiniteNumber(_ParamType):
         return number
 
 
+class WholeNumber(_ParamType):
+    """An integer of at least `least`, and at most `most`."""
+
+    name = "number"
+
+    def __init__(self, least: int, most: int = 2**63 - 1) -> None:
+        self.least = least
+        self.most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Text to int."""
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"'{visible(str(value))}' is not a whole number.", param, ctx)
+        if not self.least <= number <= self.most:
+            self.fail(f"{number} is not between {self.least} and {self.most}.", param, ctx)
+        return number
+
+
 class Names(_ParamType):
     """A comma-separated list of names; a name that holds a comma is written in double quotes."""
 
@@ -134,7 +154,12 @@ def table_options(function: Function) -> Function:
         [
             click.option("--units-row", is_flag=True, help="The row below the header holds units."),
             click.option("--encoding", metavar="NAME", help="Encoding of a text table, such as latin-1."),
-            click.option("--delimiter", type=Delimiter(), help="What separates the cells: , ; tab space ..."),
+            click.option(
+                "--delimiter",
+                type=Delimiter(),
+                metavar="CHARACTER",
+                help="What separates cells: , ; tab ...",
+            ),
             click.option(
                 "--header/--no-header",
                 "header",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ class ProgressLine:
             return
         if self._bar is None:
             self._bar = _bar(progress.budget)
+        self._bar.ncols = _width()
         budget = progress.budget
         self._bar.n = progress.elapsed if budget is None else min(progress.elapsed, budget)
         prefix = f"{progress.elapsed:.0f} s  " if budget is None else ""
@@ -44,6 +46,14 @@ class ProgressLine:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+def _width() -> int:
+    """Columns of the terminal at this moment; some terminals say 0."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except OSError:
+        return 80
 
 
 def _describe(progress: Progress) -> str:
@@ -61,6 +71,8 @@ def _bar(budget: float | None) -> Any:
         total=budget,
         file=sys.stderr,
         leave=False,
-        dynamic_ncols=True,
+        # Given, because tqdm hides the line on a terminal that says it has no rows.
+        ncols=_width(),
+        nrows=20,
         bar_format=_FORMAT if budget is None else _TIMED_FORMAT,
     )

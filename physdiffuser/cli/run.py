@@ -138,8 +138,8 @@ class Run:
             folder.save_pareto(solution)
             if self.as_json and code == 0:
                 folder.save_plot(solution)  # before the document, which promises that all went well
-        for text in solution.notes.values():
-            self._note(text)
+        for topic, text in solution.notes.items():
+            self._note(f"{topic}: {text}")
         for text in solution.warnings:
             messages.warning(text)
         if self.as_json:

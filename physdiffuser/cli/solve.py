@@ -7,17 +7,20 @@ from typing import Any
 
 import click
 
-from physdiffuser.cli.options import Constants, FiniteNumber, Names, table_options
+from physdiffuser.cli.options import Constants, FiniteNumber, Names, WholeNumber, table_options
 from physdiffuser.errors import UsageError
 
 DEFAULT_TIME = 60.0
-LARGEST_SEED = 2**63 - 1
+_DEVICES = click.Choice(["auto", "cpu", "cuda"])
+_DEVICE_HELP = "Where the learned generators run: auto, cpu or cuda."
+_LOSSES = click.Choice(["squared", "huber"])
+_LOSS_HELP = "What is minimised: squared, or huber, which bears outliers."
 
 
 @click.command()
 @click.argument("table")
-@click.option("--target", metavar="COLUMN", help="Column to explain; the last one when not given.")
-@click.option("--inputs", type=Names(), help="Columns that may explain it; all others when not given.")
+@click.option("--target", metavar="COLUMN", help="Column to explain; else the last one.")
+@click.option("--inputs", type=Names(), metavar="A,B", help="Columns that may explain it; else all others.")
 @click.option("--weights", metavar="COLUMN", help="Column with the weight of each row, 1/sigma**2.")
 @click.option("--units", metavar="FILE", help="JSON or YAML file with the unit of each column.")
 @table_options
@@ -26,53 +29,33 @@ LARGEST_SEED = 2**63 - 1
     "seconds",
     type=FiniteNumber(above=0),
     metavar="SECONDS",
-    help=f"Most seconds to search; {DEFAULT_TIME:g} when neither this nor --steps is given.",
+    help=f"Most seconds to search; {DEFAULT_TIME:g} unless --steps is given.",
 )
+@click.option("--steps", type=WholeNumber(1), metavar="N", help="Most steps: the same answer on every run.")
 @click.option(
-    "--steps", type=click.IntRange(min=1), help="Most steps to search: the same answer on every run."
+    "--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Start of chance."
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0, LARGEST_SEED),
-    default=0,
-    show_default=True,
-    help="Start of everything random.",
-)
-@click.option("--generators", type=Names(), help="Generators to use; all when not given.")
+@click.option("--generators", type=Names(), metavar="A,B", help="Generators to use; else all.")
 @click.option("--attention", metavar="NAME", help="Attention variant of the learned generators.")
 @click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="Where the learned generators run.",
+    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", metavar="NAME", help=_DEVICE_HELP
 )
-@click.option(
-    "--noise", type=FiniteNumber(least=0), metavar="SIGMA", help="Relative error of the target, if known."
-)
-@click.option("--operators", type=Names(), help="Operators a formula may contain, such as add,mul,sqrt.")
+@click.option("--noise", type=FiniteNumber(least=0), metavar="SIGMA", help="Relative error of the target.")
+@click.option("--operators", type=Names(), metavar="A,B", help="Operators that may occur: add,mul,sqrt,...")
 @click.option(
     "--max-complexity",
-    type=click.IntRange(min=1),
+    type=WholeNumber(1),
     default=60,
+    metavar="N",
     show_default=True,
-    help="Most complex formula to consider.",
+    help="Largest formula.",
 )
-@click.option("--constants", type=Constants(), help="Known constants that a formula may contain.")
+@click.option("--constants", type=Constants(), metavar="G=6.674e-11", help="Known constants that may occur.")
 @click.option(
-    "--loss",
-    type=click.Choice(["squared", "huber"]),
-    default="squared",
-    show_default=True,
-    help="What is minimised; huber bears outliers.",
+    "--loss", type=click.Choice(["squared", "huber"]), default="squared", metavar="NAME", help=_LOSS_HELP
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Run folder; fresh under runs/ if not given.",
-)
-@click.option("--resume", is_flag=True, help="Start from the formulas that an earlier run left in --out.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder; else under runs/.")
+@click.option("--resume", is_flag=True, help="Start from what an earlier run left in --out.")
 @click.option("--no-plugins", is_flag=True, help="Use only what ships with physdiffuser.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.option("--quiet", is_flag=True, help="No progress and no notes on stderr; warnings stay.")

@@ -73,6 +73,8 @@ class Stopping:
 
     def __exit__(self, *exception: object) -> None:
         global _active
+        if self.signal_number is not None:
+            return  # the process is ending; a further signal still ends it at once, without a traceback
         _active = False
         signal.set_wakeup_fd(self._previous_fd)
         for number, handler in self._previous.items():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from physdiffuser.cli.options import WholeNumber
 from physdiffuser.data.display import visible
 from physdiffuser.errors import DataError, UsageError
 
@@ -21,7 +22,7 @@ def row_option(function: Function) -> Function:
     """`--row K`, counted as the report counts."""
     option = click.option(
         "--row",
-        type=click.IntRange(min=1),
+        type=WholeNumber(1),
         metavar="K",
         help="Row of the Pareto table; the chosen formula when not given.",
     )

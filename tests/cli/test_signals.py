@@ -1,0 +1,155 @@
+"""Ctrl-C and SIGTERM, sent to the program on a terminal of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_program import FAKE, program_environment
+
+pty = pytest.importorskip("pty")
+
+
+class OnTerminal:
+    """The program with stderr and stdin on a pseudo-terminal and stdout in a file."""
+
+    def __init__(self, folder: Path, *words: str, mode: str) -> None:
+        self.stdout_path = folder / "stdout"
+        self.screen = b""
+        self.master, slave = pty.openpty()
+        with self.stdout_path.open("wb") as stdout:
+            self.process = subprocess.Popen(
+                [sys.executable, str(FAKE), *words],
+                cwd=folder,
+                env=program_environment(FAKE_MODE=mode),
+                stdin=slave,
+                stdout=stdout,
+                stderr=slave,
+                start_new_session=True,
+                preexec_fn=_take_terminal,
+            )
+        os.close(slave)
+        os.set_blocking(self.master, False)
+
+    def read(self) -> bytes:
+        with contextlib.suppress(OSError):  # nothing written since, or the program has ended
+            self.screen += os.read(self.master, 65536)
+        return self.screen
+
+    def wait_for(self, text: bytes, limit: float = 20.0) -> None:
+        end = time.monotonic() + limit
+        while text not in self.read():
+            assert time.monotonic() < end, self.screen
+            time.sleep(0.01)
+
+    def press_ctrl_c(self) -> None:
+        os.write(self.master, b"\x03")
+
+    def wait(self, limit: float) -> int:
+        end = time.monotonic() + limit
+        while (code := self.process.poll()) is None:
+            assert time.monotonic() < end, f"still running after {limit} s: {self.screen!r}"
+            self.read()
+            time.sleep(0.005)
+        self.read()
+        return code
+
+    @property
+    def stdout(self) -> str:
+        return self.stdout_path.read_text(encoding="utf-8")
+
+
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def test_ctrl_c_prints_and_saves_the_best_so_far_within_a_second(tmp_path: Path, table: Path) -> None:
+    program = OnTerminal(tmp_path, "solve", table.name, "--out", "run", "--json", mode="slow")
+    program.wait_for(b"2.0*v_m_s")
+    program.press_ctrl_c()
+    assert program.wait(1.0) == 130
+    printed = json.loads(program.stdout)
+    assert printed["best"]["expression"].endswith("*v_m_s")
+    assert any("Ctrl-C" in warning for warning in printed["warnings"])
+    assert json.loads((tmp_path / "run" / "result.json").read_text()) == printed
+    assert (tmp_path / "run" / "pareto.csv").exists()
+
+
+def test_the_report_is_printed_without_json_too(tmp_path: Path, table: Path) -> None:
+    program = OnTerminal(tmp_path, "solve", table.name, mode="slow")
+    program.wait_for(b"2.0*v_m_s")
+    program.press_ctrl_c()
+    assert program.wait(1.0) == 130
+    assert "T = 2.003*v_m_s" in program.stdout
+    assert "Traceback" not in program.screen.decode()
+
+
+def test_sigterm_does_the_same_with_its_own_code(tmp_path: Path, table: Path) -> None:
+    program = OnTerminal(tmp_path, "solve", table.name, "--out", "run", mode="slow")
+    program.wait_for(b"2.0*v_m_s")
+    program.process.send_signal(signal.SIGTERM)
+    assert program.wait(1.0) == 143
+    assert "T = 2.003*v_m_s" in program.stdout
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["best"] is not None
+
+
+@pytest.mark.parametrize("words", [["--json"], []])
+def test_a_search_that_does_not_come_back_is_left_within_a_second(
+    tmp_path: Path, table: Path, words: list[str]
+) -> None:
+    program = OnTerminal(tmp_path, "solve", table.name, "--out", "run", *words, mode="stuck")
+    program.wait_for(b"2.0*v_m_s")
+    program.press_ctrl_c()
+    assert program.wait(1.0) == 130
+    assert "2.0*v_m_s" in program.stdout
+    if words:
+        document = json.loads(program.stdout)
+        assert (document["schema"], document["status"]) == (1, "approximate")
+        assert document["best"]["expression"] == "2.0*v_m_s"
+    # What the search had is kept for --resume.
+    assert json.loads((tmp_path / "run" / "progress.json").read_text())["front"] == ["1.5", "2.0*v_m_s"]
+
+
+def test_stopping_before_the_first_formula_still_prints_the_document(tmp_path: Path, table: Path) -> None:
+    program = OnTerminal(tmp_path, "solve", table.name, "--json", mode="stuck early")
+    time.sleep(1.0)
+    program.press_ctrl_c()
+    assert program.wait(1.5) == 130
+    document = json.loads(program.stdout)
+    assert (document["status"], document["best"]) == ("none", None)
+
+
+def test_the_second_ctrl_c_ends_at_once(tmp_path: Path, table: Path) -> None:
+    program = OnTerminal(tmp_path, "solve", table.name, mode="stuck")
+    program.wait_for(b"2.0*v_m_s")
+    program.press_ctrl_c()
+    time.sleep(0.15)
+    program.press_ctrl_c()
+    assert program.wait(0.3) == 130
+    assert program.stdout == ""
+
+
+def test_the_progress_line_stays_within_the_terminal_and_leaves_nothing(tmp_path: Path, table: Path) -> None:
+    program = OnTerminal(tmp_path, "solve", table.name, "--time", "0.4", "--out", "run", mode="slow")
+    program.wait_for(b"2.0*v_m_s")
+    assert program.wait(10.0) == 0
+    screen = program.screen.decode()
+    assert "error 5.0e-01  2.0*v_m_s" in screen
+    # tqdm clears its line: after the last carriage return only our notes follow.
+    assert "v_m_s" not in screen.rsplit("\r", 1)[-1].replace("'v (m/s)'", "")
+
+
+def test_quiet_shows_no_progress(tmp_path: Path, table: Path) -> None:
+    program = OnTerminal(tmp_path, "solve", table.name, "--time", "0.3", "--quiet", mode="slow")
+    assert program.wait(10.0) == 0
+    assert program.screen == b""
