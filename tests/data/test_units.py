@@ -18,7 +18,9 @@ from physdiffuser.data.units import DIMENSIONLESS, FEYNMAN_BASE, Unit, parse_uni
 from physdiffuser.errors import FileError, UsageError
 
 exponents = st.fractions(min_value=-6, max_value=6, max_denominator=4)
-units = st.dictionaries(st.sampled_from(["m", "kg", "s", "A", "K", "mol", "cd", "usd"]), exponents).map(Unit.of)
+units = st.dictionaries(st.sampled_from(["m", "kg", "s", "A", "K", "mol", "cd", "usd"]), exponents).map(
+    Unit.of
+)
 
 
 @given(units)
@@ -57,7 +59,8 @@ def test_notations_of_one_unit(text: str, same: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "unit", "factor"), [("km/h", "m/s", 1 / 3.6), ("eV", "J", 1.602176634e-19), ("%", "1", 0.01), ("Å", "m", 1e-10)]
+    ("text", "unit", "factor"),
+    [("km/h", "m/s", 1 / 3.6), ("eV", "J", 1.602176634e-19), ("%", "1", 0.01), ("Å", "m", 1e-10)],
 )
 def test_names_that_pint_knows(text: str, unit: str, factor: float) -> None:
     pytest.importorskip("pint")
@@ -69,7 +72,20 @@ def test_names_that_pint_knows(text: str, unit: str, factor: float) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["2*m", "m^", "m/s kg", "(m", "m)", "m**1000", "m**(1/0)", "furlong_per", "__import__('os')", "m" * 300, "(" * 90, "[]"],
+    [
+        "2*m",
+        "m^",
+        "m/s kg",
+        "(m",
+        "m)",
+        "m**1000",
+        "m**(1/0)",
+        "furlong_per",
+        "__import__('os')",
+        "m" * 300,
+        "(" * 90,
+        "[]",
+    ],
 )
 def test_what_is_no_unit_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
@@ -121,7 +137,9 @@ def test_incomplete_units_are_ignored_with_a_warning() -> None:
 def test_unknown_column_names_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"no column 'v \(m/z\)'; did you mean 'v \(m/s\)'\?"):
         load_units({"v (m/z)": "m/s"}, table())
-    assert load_units({"dropped": "m", "x": "1", "v (m/s)": "1", "E": "1"}, table(), ignored=["dropped"]).units
+    assert load_units(
+        {"dropped": "m", "x": "1", "v (m/s)": "1", "E": "1"}, table(), ignored=["dropped"]
+    ).units
     assert load_units({"G": "N"}, table(), constants=["G"]).named == {"G": Unit.parse("N")}
 
 
@@ -200,7 +218,12 @@ def test_physical_constants_agree_with_each_other() -> None:
         assert value[symbol] == pytest.approx(expected, rel=2e-9), symbol
     assert unit["e"] ** 2 / (unit["epsilon_0"] * unit["h"] * unit["c"]) == DIMENSIONLESS
     assert unit["R_inf"] == unit["m_e"] * unit["c"] / unit["h"]
-    assert {constant.symbol for constant in constants_with_unit(Unit.parse("kg"))} == {"m_e", "m_p", "m_n", "m_u"}
+    assert {constant.symbol for constant in constants_with_unit(Unit.parse("kg"))} == {
+        "m_e",
+        "m_p",
+        "m_n",
+        "m_u",
+    }
 
 
 def test_known_constants_are_read() -> None:
