@@ -158,6 +158,8 @@ def _free_name(name: str, names: Sequence[str]) -> str:
 
 
 def _choose_target(usable: dict[int, TableColumn], roles: Roles, table: Table) -> tuple[int, str]:
+    if not table.names:
+        raise DataError(f"{table.source}: the table has no columns.")
     if len(table.names) < 2:
         raise DataError(
             f"{table.source}: there is only one column, '{visible(table.names[0])}'. A law needs at "

@@ -42,7 +42,8 @@ _ODD = tuple(
         (
             r"[+-]?\d*,\d+(e[+-]?\d+)?",
             "has a decimal comma",
-            "Write 1.5 rather than 1,5, or separate the columns with semicolons throughout.",
+            "Write 1.5 rather than 1,5. A decimal comma is read where every fraction has one and the columns "
+            "are separated by something else.",
         ),
         (r"[+-]?0[xob][0-9a-f]+", "is a hexadecimal, octal or binary number", "Write it in decimal."),
         (r"[+-]?\d+(_\d+)+(\.\d*)?", "has underscores in it", "Write the number without underscores."),

@@ -17,7 +17,16 @@ GREEK = (
     *("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu"),
     *("nu", "xi", "omicron", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega"),
 )
-HOSTILE = ("__import__('os').system('x')", "__debug__", "__class__", "a;b", "a\\b", "x\u202ey", "\U0001d465", "ﬁ")
+HOSTILE = (
+    "__import__('os').system('x')",
+    "__debug__",
+    "__class__",
+    "a;b",
+    "a\\b",
+    "x\u202ey",
+    "\U0001d465",
+    "ﬁ",
+)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +74,9 @@ def test_any_names(names: list[str]) -> None:
 def _all_names() -> list[str]:
     sympy = pytest.importorskip("sympy")
     return list(
-        dict.fromkeys([*sympy.__all__, *GREEK, *keyword.kwlist, *keyword.softkwlist, *FUNCTION_NAMES, *HOSTILE])
+        dict.fromkeys(
+            [*sympy.__all__, *GREEK, *keyword.kwlist, *keyword.softkwlist, *FUNCTION_NAMES, *HOSTILE]
+        )
     )
 
 
