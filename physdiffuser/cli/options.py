@@ -97,44 +97,6 @@ class Names(_ParamType):
         return names
 
 
-class Constants(_ParamType):
-    """Known constants as `name=value,...`."""
-
-    name = "G=6.674e-11,..."
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> dict[str, float]:
-        """Text to a dictionary from name to value."""
-        if isinstance(value, dict):
-            return value
-        constants: dict[str, float] = {}
-        for part in value.split(","):
-            name, sign, text = (piece.strip() for piece in part.partition("="))
-            if not sign or not name or not text:
-                self.fail(
-                    f"'{visible(part)}' is not written as NAME=VALUE, as in G=6.674e-11,c=299792458.",
-                    param,
-                    ctx,
-                )
-            self._check_name(name, param, ctx)
-            if name in constants:
-                self.fail(f"'{visible(name)}' is given twice.", param, ctx)
-            constants[name] = FiniteNumber().convert(text, param, ctx)
-        return constants
-
-    def _check_name(self, name: str, param: click.Parameter | None, ctx: click.Context | None) -> None:
-        from physdiffuser.data.aliases import needs_alias
-
-        if needs_alias(name):
-            self.fail(
-                f"'{visible(name)}' cannot be the name of a constant: use letters, digits and underscores, "
-                "and no function name, keyword or pi.",
-                param,
-                ctx,
-            )
-
-
 class Delimiter(_ParamType):
     """One character, or the name of one."""
 

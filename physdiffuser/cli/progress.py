@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from physdiffuser.data.display import visible
@@ -11,6 +13,7 @@ from physdiffuser.data.display import visible
 if TYPE_CHECKING:
     from physdiffuser.pipeline import Progress
 
+INTERVAL = 0.1
 _FORMULA_LENGTH = 200
 _FORMAT = "{desc}"
 _TIMED_FORMAT = "{n:.0f}/{total:.0f} s |{bar:12}| {desc}"
@@ -19,33 +22,57 @@ _TIMED_FORMAT = "{n:.0f}/{total:.0f} s |{bar:12}| {desc}"
 class ProgressLine:
     """A tqdm bar: elapsed of the budget, the best formula and its error.
 
+    The search reports better formulas only; between them a small thread moves the clock on.
+
     Parameters
     ----------
     shown
         Whether to show anything.
+    budget
+        Seconds in all, or None when only steps limit the search.
     """
 
-    def __init__(self, shown: bool) -> None:
-        self._shown = shown
-        self._bar: Any = None
+    def __init__(self, shown: bool, budget: float | None) -> None:
+        self._budget = budget
+        self._started = time.monotonic()
+        self._text = "reading the table"
+        self._closed = threading.Event()
+        self._bar: Any = _bar(budget) if shown else None
+        if self._bar is not None:
+            self._thread = threading.Thread(target=self._tick, name="physdiffuser-progress", daemon=True)
+            self._thread.start()
 
     def update(self, progress: Progress) -> None:
-        """Show the present state."""
-        if not self._shown:
-            return
-        if self._bar is None:
-            self._bar = _bar(progress.budget)
+        """Show a better formula."""
+        if self._bar is not None:
+            self._text = _describe(progress)
+
+    def _tick(self) -> None:
+        while not self._closed.wait(INTERVAL):
+            self._draw()
+
+    def _draw(self) -> None:
+        elapsed = time.monotonic() - self._started
+        budget = self._budget
         self._bar.ncols = _width()
-        budget = progress.budget
-        self._bar.n = progress.elapsed if budget is None else min(progress.elapsed, budget)
-        prefix = f"{progress.elapsed:.0f} s  " if budget is None else ""
-        self._bar.set_description_str(prefix + _describe(progress), refresh=True)
+        self._bar.n = elapsed if budget is None else min(elapsed, budget)
+        prefix = f"{elapsed:.0f} s  " if budget is None else ""
+        self._bar.set_description_str(prefix + self._text, refresh=True)
 
     def close(self) -> None:
-        """Remove the line."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
+        """Remove the line; further calls do nothing."""
+        if self._bar is None:
+            return
+        self._closed.set()
+        self._thread.join()
+        self._bar.close()
+        self._bar = None
+
+
+def _describe(progress: Progress) -> str:
+    # The error is relative to the spread of the target, so it can be read without knowing the units.
+    # It stands first: the end of a long formula is cut at the edge of the terminal.
+    return f"error {max(progress.loss, 0.0) ** 0.5:.1e}  {visible(progress.best, _FORMULA_LENGTH)}"
 
 
 def _width() -> int:
@@ -54,14 +81,6 @@ def _width() -> int:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except OSError:
         return 80
-
-
-def _describe(progress: Progress) -> str:
-    if not progress.best:
-        return "reading the table"
-    # The error is relative to the spread of the target, so it can be read without knowing the units.
-    # It stands first: the end of a long formula is cut at the edge of the terminal.
-    return f"error {max(progress.loss, 0.0) ** 0.5:.1e}  {visible(progress.best, _FORMULA_LENGTH)}"
 
 
 def _bar(budget: float | None) -> Any:

@@ -7,7 +7,8 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ import click
 from physdiffuser.cli import messages
 from physdiffuser.cli.progress import ProgressLine
 from physdiffuser.cli.stopping import Stopping
-from physdiffuser.errors import NothingFoundError
+from physdiffuser.errors import FileError, NothingFoundError
 
 if TYPE_CHECKING:
     from physdiffuser.pipeline import Progress
@@ -66,7 +67,6 @@ class Run:
         self.quiet = quiet
         self.folder: RunFolder | None = None
         self.progress: Progress | None = None
-        self._saved_at = float("-inf")
 
     def go(self, stopping: Stopping) -> int:
         """Search, save and print; returns the exit code."""
@@ -75,9 +75,10 @@ class Run:
             if self.folder is not None:
                 stack.enter_context(self.folder)
             initial = self._initial()
-            line = ProgressLine(shown=not self.quiet and sys.stderr.isatty())
+            line = ProgressLine(not self.quiet and sys.stderr.isatty(), self.search.get("time"))
             stack.callback(line.close)
-            solution = self._solve(stopping.cancelled, line.update, initial)
+            with self._saving():
+                solution = self._solve(stopping.cancelled, line.update, initial)
             stopping.begin_report()
             line.close()
             if stopping.signal_number is not None:
@@ -114,16 +115,40 @@ class Run:
         def on_progress(progress: Progress) -> None:
             self.progress = progress
             show(progress)
-            self._save_progress(progress)
 
         return solve(self.table, initial=initial, on_progress=on_progress, cancelled=cancelled, **self.search)
 
-    def _save_progress(self, progress: Progress) -> None:
-        """Keep what the search has, so that a killed run can be resumed."""
-        if self.folder is None or not progress.front or progress.elapsed < self._saved_at + SAVE_INTERVAL:
-            return
-        self._saved_at = progress.elapsed
-        self.folder.save_progress({"elapsed_seconds": progress.elapsed, "front": list(progress.front)})
+    @contextlib.contextmanager
+    def _saving(self) -> Iterator[None]:
+        """Save what the search has every few seconds, so that a killed run can be resumed."""
+        ended = threading.Event()
+
+        def keep_saving() -> None:
+            saved: tuple[str, ...] = ()
+            while not ended.wait(SAVE_INTERVAL):
+                front = self.progress.front if self.progress is not None else ()
+                if front != saved:
+                    saved = front
+                    try:
+                        self._save_front()
+                    except FileError as error:
+                        messages.warning(str(error))
+                        return
+
+        thread = threading.Thread(target=keep_saving, name="physdiffuser-saving", daemon=True)
+        if self.folder is not None:
+            thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            if thread.is_alive():
+                thread.join()
+
+    def _save_front(self) -> None:
+        progress = self.progress
+        if self.folder is not None and progress is not None and progress.front:
+            self.folder.save_progress({"elapsed_seconds": progress.elapsed, "front": list(progress.front)})
 
     def _report(self, solution: Solution, code: int, stopping: Stopping) -> None:
         from physdiffuser.report.json_document import document, document_text
@@ -168,11 +193,8 @@ class Run:
     def emergency(self, signal_number: int) -> None:
         """Print and save the best so far while the main thread is busy; called in another thread."""
         progress = self.progress
-        with contextlib.suppress(OSError):
-            if self.folder is not None and progress is not None and progress.front:
-                self.folder.save_progress(
-                    {"elapsed_seconds": progress.elapsed, "front": list(progress.front)}
-                )
+        with contextlib.suppress(FileError):
+            self._save_front()
         if self.as_json:
             from physdiffuser.report.json_document import document_text, unfinished_document
 

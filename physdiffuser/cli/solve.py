@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from physdiffuser.cli.options import Constants, FiniteNumber, Names, WholeNumber, table_options
+from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
 from physdiffuser.errors import UsageError
 
 DEFAULT_TIME = 60.0
@@ -50,7 +50,7 @@ _LOSS_HELP = "What is minimised: squared, or huber, which bears outliers."
     show_default=True,
     help="Largest formula.",
 )
-@click.option("--constants", type=Constants(), metavar="G=6.674e-11", help="Known constants that may occur.")
+@click.option("--constants", metavar="G=6.674e-11", help="Known constants that may occur.")
 @click.option(
     "--loss", type=click.Choice(["squared", "huber"]), default="squared", metavar="NAME", help=_LOSS_HELP
 )

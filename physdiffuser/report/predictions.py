@@ -10,23 +10,21 @@ import numpy.typing as npt
 
 from physdiffuser.data.csv_safe import neutralise
 from physdiffuser.errors import UsageError
-from physdiffuser.expressions import evaluate, value_and_jacobian
+from physdiffuser.expressions import evaluate
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.report.solution import Equation
 
 FloatArray = npt.NDArray[np.float64]
 
-_NORMAL_QUANTILE = 1.959963984540054
+_MANY = 1_000_000_000  # Student's t is then normal
 _CHUNK = 100_000
 
 
 def prediction_interval(equation: Equation, inputs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""95 % confidence interval of the law's value, from the covariance of its fitted constants.
+    """95 % confidence interval of the law's value, from the covariance of its fitted constants.
 
-    With :math:`J` the derivatives of the prediction with respect to the constants and :math:`C` their
-    covariance, the half width is :math:`t\,\sqrt{J C J^T}`, :math:`t` the 97.5 % quantile of Student's
-    distribution (Bates and Watts, Nonlinear Regression Analysis and Its Applications, 1988, section 2.3).
-    It says how well the law is known at the row, not how far a new measurement scatters.
+    It says how well the law is known at the row (`physdiffuser.fitting.uncertainty`, "mean"), not how far a
+    new measurement scatters about it.
 
     Parameters
     ----------
@@ -55,25 +53,27 @@ def prediction_interval(equation: Equation, inputs: FloatArray) -> tuple[FloatAr
             "this formula has no confidence intervals: its constants are not determined well enough by the "
             "data, or the run was stopped before they were estimated. Leave out --intervals."
         )
+    from physdiffuser.fitting.uncertainty import Uncertainty
+    from physdiffuser.fitting.uncertainty import prediction_interval as interval
+
     matrix = np.asarray(covariance)
-    quantile = _student_quantile(equation.degrees_of_freedom)
-    low, high = np.empty(inputs.shape[0]), np.empty(inputs.shape[0])
+    errors = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    with np.errstate(all="ignore"):
+        correlation = np.nan_to_num(matrix / np.outer(errors, errors))
+    known = Uncertainty(
+        skeleton,
+        np.asarray(values),
+        errors,
+        correlation,
+        equation.rmse,
+        equation.degrees_of_freedom or _MANY,
+    )
+    limits = np.empty((inputs.shape[0], 2))
     for start in range(0, inputs.shape[0], _CHUNK):
         rows = slice(start, start + _CHUNK)
-        value, jacobian = value_and_jacobian(skeleton, inputs[rows], np.asarray(values))
         with np.errstate(all="ignore"):
-            variance = np.einsum("pr,pq,qr->r", jacobian, matrix, jacobian, optimize=True)
-            half = quantile * np.sqrt(np.maximum(variance, 0.0))
-            low[rows], high[rows] = value - half, value + half
-    return low, high
-
-
-def _student_quantile(degrees_of_freedom: int | None) -> float:
-    if degrees_of_freedom is None or degrees_of_freedom < 1:
-        return _NORMAL_QUANTILE
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees_of_freedom, 0.975))
+            limits[rows] = interval(known, inputs[rows], of="mean")
+    return limits[:, 0], limits[:, 1]
 
 
 def prediction_csv(columns: Mapping[str, FloatArray]) -> str:
