@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -55,3 +56,9 @@ def test_behaviour(
 
 def _deny(path: str) -> None:
     raise PermissionError(13, "Permission denied", path)
+
+
+def test_the_page_says_the_same() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "robustness.md").read_text(encoding="utf-8")
+    promised = dict(re.findall(r"^\| (\d+) \|.*?(?<!\\)\| ([AWDFU]) \|", page, flags=re.MULTILINE))
+    assert promised == {row.code: row.behaviour for row in CATALOGUE if row.code.isdigit()}
