@@ -20,6 +20,9 @@ from physdiffuser.fitting.tape import Tape
 
 FloatArray = npt.NDArray[np.float64]
 
+_LOST = 1e-13
+"""Part of a derivative that may be rounding error after what the linear parameters can do is taken out."""
+
 
 def linear_parameters(skeleton: Expression) -> tuple[int, ...]:
     """Parameters that enter linearly, jointly, when the others are held fixed.
@@ -190,5 +193,11 @@ class SeparableModel:
         if root is not None:
             jacobian *= root if root.ndim == 1 else root[:, None, :]
         if state.basis is not None:
+            before = np.abs(jacobian).max(axis=-1, initial=0.0)
             jacobian -= np.matmul(np.matmul(jacobian, state.basis), state.basis.transpose(0, 2, 1))
+            # What a linear parameter can do as well leaves rounding errors behind; scaled to length 1 they
+            # would send the parameter on a random walk.
+            lost = np.abs(jacobian).max(axis=-1, initial=0.0) <= _LOST * before
+            if lost.any():
+                jacobian[lost] = 0.0
         return jacobian

@@ -1,0 +1,201 @@
+"""How well the data fix the constants, and what that means for predictions.
+
+Linearised at the fit (Seber & Wild, *Nonlinear Regression*, ch. 5), with Student's t. The sandwich
+covariance in its HC3 form (MacKinnon & White, *J. Econometrics* 29, 1985) stays right when the noise
+differs from row to row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression
+from physdiffuser.fitting.linear import power_of_two
+from physdiffuser.fitting.tape import Tape
+
+FloatArray = npt.NDArray[np.float64]
+Covariance = Literal["auto", "classical", "sandwich"]
+
+_EPSILON = float(np.finfo(np.float64).eps)
+_ROWS_FOR_SANDWICH = 8
+"""Rows beyond the number of constants from which the sandwich is used by "auto"; see docs/fitting.md."""
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Standard errors of fitted constants.
+
+    Attributes
+    ----------
+    skeleton
+        The formula, with a parameter for every constant that was fitted.
+    parameters
+        Shape (parameters,): the fitted values.
+    standard_errors
+        Shape (parameters,); inf for a constant that the rows do not fix.
+    correlation
+        Shape (parameters, parameters). Kept apart from the errors: their product would under- or
+        overflow for constants of 1e-170 or 1e170.
+    sigma
+        Standard deviation of the target about the formula, for a row of weight 1.
+    degrees_of_freedom
+        Rows less parameters.
+    """
+
+    skeleton: Expression
+    parameters: FloatArray
+    standard_errors: FloatArray
+    correlation: FloatArray
+    sigma: float
+    degrees_of_freedom: int
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Shape (parameters, parameters)."""
+        covariance: FloatArray = self.correlation * np.outer(self.standard_errors, self.standard_errors)
+        return covariance
+
+    def intervals(self, level: float = 0.95) -> FloatArray:
+        """Confidence intervals, shape (parameters, 2)."""
+        half = student_quantile(level, self.degrees_of_freedom) * self.standard_errors
+        return np.stack([self.parameters - half, self.parameters + half], axis=1)
+
+
+def student_quantile(level: float, degrees_of_freedom: int) -> float:
+    """Half width, in standard errors, of a central interval; inf without degrees of freedom."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level is {level}, must lie between 0 and 1; 0.95 is usual")
+    if degrees_of_freedom < 1:
+        return float("inf")
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees_of_freedom, 0.5 + level / 2))
+
+
+@np.errstate(all="ignore")
+def uncertainty(
+    skeleton: Expression,
+    parameters: FloatArray,
+    inputs: FloatArray,
+    target: FloatArray,
+    *,
+    weights: FloatArray | None = None,
+    sigma: float | None = None,
+    covariance: Covariance = "auto",
+) -> Uncertainty:
+    """Standard errors at a least-squares fit.
+
+    Parameters
+    ----------
+    skeleton
+        An expression with parameters.
+    parameters
+        Shape (parameters,): the fit.
+    inputs
+        Shape (rows, columns).
+    target
+        Shape (rows,).
+    weights
+        Shape (rows,), positive: 1/sigma**2 up to a factor, or None.
+    sigma
+        Standard deviation of a row of weight 1 where it is known; otherwise it comes from the residuals.
+    covariance
+        "classical" takes the weights for the truth about the noise; "sandwich" does not. "auto" takes
+        the sandwich when sigma is not given and there are enough rows for it.
+    """
+    tape = Tape(skeleton, inputs)
+    count, rows = tape.parameters, tape.rows
+    value, jacobian = tape.value_and_jacobian(np.asarray(parameters, dtype=np.float64))
+    scale = float(power_of_two(np.abs(target).max(initial=0.0)))
+    residual = (target - value) / scale
+    root = None if weights is None else np.sqrt(weights / weights.mean())
+    slopes = jacobian / scale
+    if root is not None:
+        residual, slopes = residual * root, slopes * root
+    freedom = rows - count
+    largest = power_of_two(np.abs(slopes).max(axis=1, initial=0.0))
+    unit = slopes / largest[:, None]
+    length = np.sqrt(np.einsum("pr,pr->p", unit, unit))
+    length[length == 0.0] = 1.0
+    unit /= length[:, None]
+    spread = np.sqrt(float(residual @ residual) / freedom) if freedom > 0 else float("inf")
+    if sigma is not None:
+        spread = sigma / scale
+    if not (np.isfinite(unit).all() and np.isfinite(residual).all()):
+        nothing = np.full(count, np.inf)
+        return Uncertainty(skeleton, parameters, nothing, np.eye(count), spread * scale, freedom)
+
+    left, singular, right = np.linalg.svd(unit.T, full_matrices=False)
+    # Directions the rows say nothing about: every constant that takes part in one is not determined.
+    blind = singular <= max(rows, count) * _EPSILON * singular.max(initial=0.0)
+    free = (np.abs(right[blind]) > 1e-6).any(axis=0) | (np.abs(unit).max(axis=1) == 0.0)
+    if rows < count:
+        free |= True
+    inverse = np.where(blind, 0.0, 1.0 / np.where(blind, 1.0, singular))
+    pseudo = right.T * inverse  # (parameters, directions)
+    if covariance == "sandwich" or (covariance == "auto" and sigma is None and freedom >= _ROWS_FOR_SANDWICH):
+        leverage = np.minimum((left[:, ~blind] ** 2).sum(axis=1), 1.0 - 1e-9)
+        meat = left * (residual / (1.0 - leverage))[:, None]
+        half = pseudo @ (meat.T @ meat) @ pseudo.T
+    else:
+        half = spread * spread * (pseudo @ pseudo.T)
+    scaled = np.sqrt(np.maximum(np.diag(half), 0.0))
+    safe = np.where(scaled > 0.0, scaled, 1.0)
+    correlation = half / np.outer(safe, safe)
+    np.fill_diagonal(correlation, 1.0)
+    errors = scaled / length / largest
+    # No constant is known better than its last bit.
+    errors = np.maximum(errors, _EPSILON * np.abs(parameters))
+    errors = np.where(free, np.inf, errors)
+    return Uncertainty(
+        skeleton, np.asarray(parameters, dtype=np.float64), errors, correlation, spread * scale, freedom
+    )
+
+
+@np.errstate(all="ignore")
+def prediction_interval(
+    known: Uncertainty,
+    inputs: FloatArray,
+    level: float = 0.95,
+    *,
+    of: Literal["observation", "mean"] = "observation",
+    weights: FloatArray | None = None,
+) -> FloatArray:
+    """Intervals for new rows.
+
+    Parameters
+    ----------
+    known
+        From `uncertainty`.
+    inputs
+        Shape (rows, columns).
+    level
+        Fraction of rows whose target the interval holds.
+    of
+        "observation": where a new measurement will lie, noise included; "mean": where the law lies.
+    weights
+        Shape (rows,): weights of the new rows, in the same units and relative to the mean weight of the
+        fitted rows; 1 when None.
+
+    Returns
+    -------
+    Shape (rows, 2); infinite where a constant that matters is not determined.
+    """
+    tape = Tape(known.skeleton, inputs)
+    value, jacobian = tape.value_and_jacobian(known.parameters)
+    determined = np.isfinite(known.standard_errors)
+    errors = np.where(determined, known.standard_errors, 0.0)
+    part = jacobian * errors[:, None]
+    size = float(power_of_two(np.abs(part).max(initial=known.sigma)))
+    part = part / size
+    variance = np.maximum(np.einsum("pr,pq,qr->r", part, known.correlation, part), 0.0)
+    if of == "observation":
+        noise = (known.sigma / size) ** 2
+        variance = variance + (noise if weights is None else noise / weights)
+    half = student_quantile(level, known.degrees_of_freedom) * np.sqrt(variance) * size
+    half = np.where((np.abs(jacobian[~determined]) > 0.0).any(axis=0), np.inf, half)
+    return np.stack([value - half, value + half], axis=1)
