@@ -126,6 +126,29 @@ def _levels(inputs: FloatArray, columns: list[int], allowed: frozenset[str]) -> 
             sub(third, mul(left, right)),
         )
     ]
+    triples = [
+        triple
+        for left, right in pairs
+        for third in single
+        if third not in (left, right)
+        for triple in (
+            div(mul(left, right), third),
+            div(third, mul(left, right)),
+            mul(mul(left, right), third),
+        )
+    ]
+    yield [
+        block
+        for triple in triples
+        for block in (call("exp", triple), call("exp", Apply("neg", (triple,))), call("sqrt", triple))
+    ]
+    yield [
+        power(div(left, right), third)
+        for left in single
+        for right in single
+        for third in single
+        if len({left, right, third}) == 3
+    ]
     yield [
         block
         for left in single
@@ -237,9 +260,11 @@ def _of_two(left: Expression, right: Expression) -> list[Expression]:
 
 def _norms(left: Expression, right: Expression) -> list[Expression]:
     squares = (power(left, TWO), power(right, TWO))
+    powers: list[Expression] = [power(left, right), power(right, left)]
     ratio = power(div(left, right), TWO)
     other = power(div(right, left), TWO)
-    blocks: list[Expression] = [
+    blocks = [
+        *powers,
         add(*squares),
         sub(*squares),
         call("sqrt", add(*squares)),

@@ -13,6 +13,7 @@ from physdiffuser.fitting import fit_constants, refit
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.mutation import BlindMutation, Mutation, SemanticMutation, Surroundings
 from physdiffuser.generation.evolution.population import Elites, Individual
+from physdiffuser.generation.evolution.powerlaw import power_laws
 from physdiffuser.generation.evolution.refine import refine
 from physdiffuser.generation.evolution.scaling import Scaling
 from physdiffuser.generation.evolution.scoring import LOSS_FLOOR, Scorer
@@ -48,10 +49,16 @@ class EvolutionGenerator:
         Steps of each refinement.
     restarts
         Formulas in a generation whose constants are fitted from many starts.
+    probes
+        Formulas of the front in a generation of which every place is looked up.
     blocks
         Most building blocks.
     width
         Kinds of formula kept at each complexity.
+    limit
+        Most complex formulas kept, if the problem allows them.
+    decay
+        Parents of complexity c are drawn with odds `exp(-c/decay)`.
     mutations
         Further variations, each given `demands` parents a generation.
     """
@@ -66,8 +73,11 @@ class EvolutionGenerator:
         refinements: int = 16,
         iterations: int = 6,
         restarts: int = 1,
+        probes: int = 2,
         blocks: int = 2500,
         width: int = 16,
+        limit: int = 40,
+        decay: float = 20.0,
         mutations: Sequence[Mutation] = (),
     ) -> None:
         self.offspring = offspring
@@ -75,11 +85,15 @@ class EvolutionGenerator:
         self.refinements = refinements
         self.iterations = iterations
         self.restarts = restarts
+        self.probes = probes
         self.block_limit = blocks
         self.width = width
+        self.limit = limit
+        self.decay = decay
         self.generations = 0
         self._blind = BlindMutation()
-        self._informed: tuple[Mutation, ...] = (SemanticMutation(), *mutations)
+        self._semantic = SemanticMutation()
+        self._informed: tuple[Mutation, ...] = (self._semantic, *mutations)
         self._started = False
 
     def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
@@ -125,12 +139,13 @@ class EvolutionGenerator:
             problem.constants,
             tuple(columns),
         )
-        self._elites = Elites(problem.max_complexity, self.width)
+        self._elites = Elites(min(problem.max_complexity, self.limit), self.width, self.decay)
         self._seen: set[tuple[bytes, int]] = set()
         self._tried: set[Expression] = set()
         self._seeded: set[Expression] = set()
         self._offered: dict[int, float] = {}
         self._add(blocks.expressions, "a building block")
+        self._add(power_laws(self._scorer, columns), "a power law")
 
     def _generation(self) -> None:
         self.generations += 1
@@ -188,6 +203,10 @@ class EvolutionGenerator:
             if not one.simplified:
                 one.simplified = True
                 self._add(simpler(one.expression), one.source)
+        unprobed = [one for one in front if not one.probed][: self.probes]
+        for one in unprobed:
+            one.probed = True
+            self._add(self._semantic.everywhere(one, self._around), self._semantic.name)
         pool = self._elites.front() + self._elites.draw(self._rng, 3 * self.refinements, 4)
         ready = list({id(one): one for one in pool if not one.fitted}.values())
         for one in ready[: self.refinements]:

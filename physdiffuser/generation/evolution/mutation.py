@@ -197,25 +197,41 @@ class SemanticMutation:
         self, parents: Sequence[Individual], around: Surroundings, rng: np.random.Generator
     ) -> list[Expression]:
         """Up to one formula for each parent and price of complexity."""
-        places: list[_Place] = []
-        demands: list[Demand] = []
+        asked: list[tuple[_Place, Demand]] = []
         for parent in parents:
             found = positions(parent.expression)
             path, node = found[int(rng.integers(len(found)))]
-            wanted = demand(around.scorer, parent.expression, path, parent.factor, parent.offset)
-            if wanted is None:
-                continue
-            demands.append(wanted)
-            places.append(_Place(parent.expression, path))
-            if rng.random() < 0.5:
-                # What would have to be added to the subtree, or multiplied with it, instead.
-                operator = "add" if rng.random() < 0.5 else "mul"
-                extra = wanted.beside(operator, around.scorer.values([node])[0])
-                if extra is not None:
-                    demands.append(extra)
-                    places.append(_Place(parent.expression, path, operator, node))
-        found_terms = answers(demands, around.blocks, self.parsimony)
-        return [place.fill(term) for place, terms in zip(places, found_terms, strict=True) for term in terms]
+            asked += self._ask(parent, path, node, bool(rng.random() < 0.5), around)
+        return self._fill(asked, around)
+
+    def everywhere(self, parent: Individual, around: Surroundings) -> list[Expression]:
+        """Formulas for every place in one parent."""
+        asked: list[tuple[_Place, Demand]] = []
+        for path, node in positions(parent.expression):
+            for keep in (True, False) if parent.offset else (True,):
+                asked += self._ask(parent, path, node, keep, around)
+        return self._fill(asked, around)
+
+    def _ask(
+        self, parent: Individual, path: Path, node: Expression, keep_offset: bool, around: Surroundings
+    ) -> list[tuple[_Place, Demand]]:
+        """What should stand in a place, be added to what stands there, or be multiplied with it."""
+        # Without its offset a formula may need none once the right part is in.
+        outer = (parent.factor, parent.offset) if keep_offset else (1.0, 0.0)
+        wanted = demand(around.scorer, parent.expression, path, *outer)
+        if wanted is None:
+            return []
+        asked = [(_Place(parent.expression, path), wanted)]
+        present = around.scorer.values([node])[0]
+        for operator in ("add", "mul"):
+            extra = wanted.beside(operator, present)
+            if extra is not None:
+                asked.append((_Place(parent.expression, path, operator, node), extra))
+        return asked
+
+    def _fill(self, asked: list[tuple[_Place, Demand]], around: Surroundings) -> list[Expression]:
+        found = answers([wanted for _, wanted in asked], around.blocks, self.parsimony)
+        return [place.fill(term) for (place, _), terms in zip(asked, found, strict=True) for term in terms]
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ class Individual:
         Whether its constants have been refined.
     simplified
         Whether its simpler neighbours have been tried.
+    probed
+        Whether every place in it has been asked what the data want there.
     """
 
     expression: Expression
@@ -50,6 +52,7 @@ class Individual:
     source: str
     fitted: bool = False
     simplified: bool = False
+    probed: bool = False
 
     @property
     def full_complexity(self) -> int:
@@ -73,10 +76,13 @@ class Elites:
         Largest complexity kept.
     width
         Kinds kept at each complexity.
+    decay
+        The odds of a complexity to be drawn fall by a factor e over so many units.
     """
 
-    def __init__(self, limit: int, width: int) -> None:
+    def __init__(self, limit: int, width: int, decay: float = np.inf) -> None:
         self.limit = limit
+        self.decay = decay
         self.width = width
         self._shelves: dict[int, dict[str, Individual]] = {}
         self._ordered: dict[int, list[Individual]] = {}
@@ -114,7 +120,8 @@ class Elites:
     def draw(self, rng: np.random.Generator, count: int, size: int = 3) -> list[Individual]:
         """Parents: a complexity at random, then the best of `size` of that complexity."""
         costs = sorted(cost for cost, shelf in self._shelves.items() if shelf)
-        chosen = rng.integers(0, len(costs), count)
+        odds = np.exp(-np.array(costs) / self.decay)
+        chosen = rng.choice(len(costs), count, p=odds / odds.sum())
         ranks = rng.random((count, size)).min(axis=1)
         drawn: list[Individual] = []
         for position, rank in zip(chosen.tolist(), ranks.tolist(), strict=True):

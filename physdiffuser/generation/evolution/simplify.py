@@ -37,6 +37,8 @@ def simpler(expression: Expression) -> list[Expression]:
         if isinstance(node, Apply):
             for argument in node.arguments:
                 found[replace_at(expression, path, argument)] = None
+            if node.operator == "sub":
+                found[replace_at(expression, path, Apply("neg", (node.arguments[1],)))] = None
             if node.operator in ("div", "sub") and not (
                 isinstance(node.arguments[0], Number) and node.arguments[0].exact
             ):
