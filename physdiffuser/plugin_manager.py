@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from physdiffuser.errors import PluginError, UsageError
-from physdiffuser.plugin_records import CHECKS, Failure, Origin, Registered, Spec, describe
+from physdiffuser.plugin_records import BUILT_IN_PACKAGE, CHECKS, Failure, Origin, Registered, Spec, describe
 
 if TYPE_CHECKING:
     import click
@@ -33,8 +33,6 @@ LOAD_LIMIT = 10.0
 """Seconds that importing one plugin and asking it for its records may take; `LIMIT_VARIABLE` in the
 environment sets another number, for very slow disks."""
 LIMIT_VARIABLE = "PHYSDIFFUSER_PLUGIN_LIMIT"
-
-BUILT_IN_PACKAGE = "physdiffuser"
 
 
 @dataclass
@@ -112,7 +110,7 @@ def load_plugins(plugins: bool = True) -> Plugins:
 
     loader.register(builtin, Origin(BUILT_IN_PACKAGE, __version__, "built in"))
     for origin, entry in entry_points(GROUP, loaded.failures):
-        if plugins or origin.package == BUILT_IN_PACKAGE:
+        if plugins or origin.built_in:
             loader.load(entry, origin)
     loader.settle()
     return loaded
@@ -257,11 +255,7 @@ class _Loader:
             for result in caller():
                 for spec in result if isinstance(result, list | tuple) else (result,):
                     check(spec)
-                    records.append(
-                        Registered(
-                            spec.name, kind, origin.package, origin.version, origin.entry_point, spec, spec
-                        )
-                    )
+                    records.append(Registered(spec.name, kind, origin, spec, spec))
         if not hooks:
             raise TypeError("it implements no hook; is each function marked with @hookimpl?")
         if not records:
@@ -271,16 +265,19 @@ class _Loader:
     def settle(self) -> None:
         """Fill the tables, once all names are known; a name offered twice is nobody's."""
         for (kind, name), records in self.offered.items():
-            own = [record for record in records if record.package == BUILT_IN_PACKAGE]
+            own = [record for record in records if record.origin.built_in]
             chosen = own or records
             if len(records) > 1:
-                packages = " and ".join(f"{record.package} ({record.entry_point})" for record in records)
+                packages = " and ".join(
+                    f"{record.origin.package} ({record.origin.entry_point})" for record in records
+                )
                 kept = f"; {BUILT_IN_PACKAGE}'s own is used" if own else "; neither is used"
                 for record in records:
                     if record not in own:
-                        origin = Origin(record.package, record.version, record.entry_point)
                         self.loaded.failures.append(
-                            origin.failed(f"the {kind} {name!r} is provided by {packages}{kept}", (name,))
+                            record.origin.failed(
+                                f"the {kind} {name!r} is provided by {packages}{kept}", (name,)
+                            )
                         )
                 if not own:
                     continue
@@ -289,13 +286,12 @@ class _Loader:
     def _accept(self, record: Registered[Any]) -> None:
         from physdiffuser.plugin_guard import GuardedGenerator
 
-        own = record.package == BUILT_IN_PACKAGE
         match record.kind:
             case "attention":
                 self.loaded.attentions[record.name] = record
             case "generator":
-                if not own:
-                    build = partial(GuardedGenerator, record.package, record.spec)
+                if not record.origin.built_in:
+                    build = partial(GuardedGenerator, record.origin.package, record.spec)
                     record = replace(record, spec=replace(record.spec, build=build))
                 self.loaded.generators[record.name] = record
             case _:
@@ -305,15 +301,14 @@ class _Loader:
         from physdiffuser.expressions.operators import OPERATORS, register
         from physdiffuser.plugin_guard import GuardedOperator
 
-        guard = GuardedOperator(record.package, record.spec)
+        guard = GuardedOperator(record.origin.package, record.spec)
         spec = replace(record.spec, evaluate=guard.evaluate, derivatives=guard.derivatives)
         try:
             if record.name not in _REGISTERED_OPERATORS:
                 register(spec)
                 _REGISTERED_OPERATORS.add(record.name)
         except ValueError as error:
-            origin = Origin(record.package, record.version, record.entry_point)
-            self.loaded.failures.append(origin.failed(str(error), (record.name,)))
+            self.loaded.failures.append(record.origin.failed(str(error), (record.name,)))
         else:
             self.loaded.operator_guards.append(guard)
             self.loaded.operators[record.name] = replace(record, spec=OPERATORS[record.name])

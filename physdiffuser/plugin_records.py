@@ -11,6 +11,38 @@ Spec = TypeVar("Spec")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 
+BUILT_IN_PACKAGE = "physdiffuser"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The installed package and the entry point that a plugin comes from.
+
+    Attributes
+    ----------
+    package, version
+        The distribution, its name in lower case with hyphens.
+    entry_point
+        Name and value, as in its metadata.
+    """
+
+    package: str
+    version: str
+    entry_point: str
+
+    @property
+    def built_in(self) -> bool:
+        """Whether it ships with the program."""
+        return self.package == BUILT_IN_PACKAGE
+
+    def failed(self, reason: str, names: tuple[str, ...] = ()) -> Failure:
+        """That this plugin, or some names of it, cannot be used."""
+        return Failure(self, reason, names)
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.version} ({self.entry_point})"
+
+
 @dataclass(frozen=True)
 class Registered(Generic[Spec]):
     """A record and the package it came from.
@@ -19,10 +51,8 @@ class Registered(Generic[Spec]):
     ----------
     name, kind
         As the record names itself; "attention", "generator" or "operator".
-    package, version
-        The installed distribution.
-    entry_point
-        Name and value of the entry point, as in its metadata.
+    origin
+        The installed distribution and its entry point.
     spec
         The record, behind guards if it is a stranger's.
     original
@@ -31,11 +61,14 @@ class Registered(Generic[Spec]):
 
     name: str
     kind: str
-    package: str
-    version: str
-    entry_point: str
+    origin: Origin
     spec: Spec
     original: Spec
+
+    @property
+    def package(self) -> str:
+        """Name of the distribution it came from."""
+        return self.origin.package
 
 
 @dataclass(frozen=True)
@@ -44,7 +77,7 @@ class Failure:
 
     Attributes
     ----------
-    package, version, entry_point
+    origin
         Where it came from.
     reason
         One sentence.
@@ -52,29 +85,14 @@ class Failure:
         The names that are lost, where they are known: asking for one of them is an error.
     """
 
-    package: str
-    version: str
-    entry_point: str
+    origin: Origin
     reason: str
     names: tuple[str, ...] = ()
 
     @property
     def warning(self) -> str:
         """The message for the user."""
-        return f"plugin package {self.package} {self.version} ({self.entry_point}): {self.reason}"
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The package and entry point that a plugin comes from."""
-
-    package: str
-    version: str
-    entry_point: str
-
-    def failed(self, reason: str, names: tuple[str, ...] = ()) -> Failure:
-        """That this plugin, or some names of it, cannot be used."""
-        return Failure(self.package, self.version, self.entry_point, reason, names)
+        return f"plugin package {self.origin}: {self.reason}"
 
 
 def describe(error: BaseException) -> str:

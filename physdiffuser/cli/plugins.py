@@ -30,13 +30,18 @@ def list_plugins(no_plugins: bool) -> None:
 
     loaded = load_plugins(not no_plugins)
     rows = [
-        (record.kind, record.name, f"{record.package} {record.version}", _entry(record.entry_point))
+        (
+            record.kind,
+            record.name,
+            f"{record.origin.package} {record.origin.version}",
+            _entry(record.origin.entry_point),
+        )
         for record in loaded.all()
     ]
     rows += [
         ("command", entry.name, f"{origin.package} {origin.version}", entry.value)
         for origin, entry in entry_points(COMMAND_GROUP)
-        if not no_plugins or origin.package == "physdiffuser"
+        if not no_plugins or origin.built_in
     ]
     titles = ("kind", "name", "package", "from")
     widths = [max(len(row[place]) for row in (titles, *rows)) for place in range(3)]
@@ -70,8 +75,10 @@ def check_plugin(name: str) -> None:
     from physdiffuser.plugin_manager import load_plugins
 
     loaded = load_plugins()
-    records = [record for record in loaded.all() if name in (record.name, record.package)]
-    failures = [failure for failure in loaded.failures if name == failure.package or name in failure.names]
+    records = [record for record in loaded.all() if name in (record.name, record.origin.package)]
+    failures = [
+        failure for failure in loaded.failures if name == failure.origin.package or name in failure.names
+    ]
     if failures:
         raise PluginError(failures[0].warning)
     if not records:
@@ -88,13 +95,14 @@ def _check(record: Registered[Any]) -> None:
         "generator": testing.check_generator,
         "operator": testing.check_operator,
     }
-    click.echo(f"{record.kind} {record.name}, package {record.package} {record.version}")
+    click.echo(f"{record.kind} {record.name}, package {record.origin.package} {record.origin.version}")
+    package = record.origin.package
     try:
         results = checks[record.kind](record.original)
     except (Exception, SystemExit) as error:
         what = str(error) if isinstance(error, testing.ContractError) else f"{type(error).__name__}: {error}"
         raise PluginError(
-            f"plugin package {record.package}: {record.kind} {record.name!r} fails the contract: {what}"
+            f"plugin package {package}: {record.kind} {record.name!r} fails the contract: {what}"
         ) from error
     for line in results:
         click.echo(f"  ok  {line}")
@@ -107,7 +115,7 @@ def _entry(entry_point: str) -> str:
 def _unknown(name: str, loaded: Plugins) -> str:
     import difflib
 
-    known = {record.name for record in loaded.all()} | {record.package for record in loaded.all()}
+    known = {record.name for record in loaded.all()} | {record.origin.package for record in loaded.all()}
     near = difflib.get_close_matches(name, sorted(known), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return f"no plugin or package is called {name!a}{hint} See: physdiffuser plugins list"

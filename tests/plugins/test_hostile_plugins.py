@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_plugins import FAILS_TO_LOAD, GENERATOR_FAULTS, NOISY, OPERATOR_FAULTS, install
 
 import physdiffuser
-
-from hostile_plugins import FAILS_TO_LOAD, GENERATOR_FAULTS, NOISY, OPERATOR_FAULTS, install
 
 ROOT = Path(physdiffuser.__file__).parents[1]
 
