@@ -116,7 +116,7 @@ class Algebra:
             divisor = -divisor
         if divisor == 1:
             return Sum(tuple(terms))
-        scale = Fraction(1) / divisor if not isinstance(divisor, float) else 1.0 / divisor
+        scale: Value = 1.0 / divisor if isinstance(divisor, float) else Fraction(1) / divisor
         inner = Sum(tuple(Product(exact.multiply(term.coefficient, scale), term.factors) for term in terms))
         return Sum((Product(divisor, ((sum_base(inner), 1),)),))
 
@@ -205,7 +205,7 @@ class Algebra:
             ]
             if len(sums) == 1 and has_float(product.factors[sums[0]][0].sum):
                 inner = product.factors[sums[0]][0].sum
-                size = abs(product.coefficient)
+                size = exact.magnitude(product.coefficient)
                 scaled = Sum(
                     tuple(
                         Product(exact.multiply(term.coefficient, size), term.factors) for term in inner.terms

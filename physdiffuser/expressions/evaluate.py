@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -46,20 +48,28 @@ def _value(
     match node:
         case Variable(index=index):
             return inputs[:, index]
-        case Number(value=value) | Symbol(value=value):
-            return np.float64(value)  # type: ignore[return-value]  # a 0-d array broadcasts
+        case Number(value=constant) | Symbol(value=constant):
+            return _scalar(constant)
         case Parameter(index=index):
             if parameters is None:
                 raise ValueError("the expression has parameters, but no values were given")
-            chosen = parameters[index]
+            chosen: FloatArray = parameters[index]
             return chosen if np.ndim(chosen) == 0 else chosen[:, None]
         case Apply(operator=operator, arguments=arguments):
-            value = seen.get(node)
-            if value is None:
+            known = seen.get(node)
+            if known is None:
                 children = [_value(argument, inputs, parameters, seen) for argument in arguments]
-                value = OPERATORS[operator].evaluate(*children)
-                seen[node] = value
-            return value
+                known = seen[node] = OPERATORS[operator].evaluate(*children)
+            return known
+
+
+def _scalar(value: int | Fraction | float) -> FloatArray:
+    try:
+        number = float(value)
+    except OverflowError:
+        # An exact integer beyond the largest double.
+        number = math.inf if value > 0 else -math.inf
+    return np.float64(number)  # type: ignore[return-value]  # a 0-d array broadcasts
 
 
 def value_and_jacobian(

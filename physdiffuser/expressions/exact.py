@@ -70,6 +70,11 @@ def multiply(left: Value, right: Value) -> Value:
     return tidy(left * right)
 
 
+def magnitude(value: Value) -> Value:
+    """`abs(value)`, with a type that checkers can follow."""
+    return -value if value < 0 else value
+
+
 def is_exact(value: Value) -> bool:
     """Whether the number is an integer or a fraction."""
     return type(value) is not float

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from physdiffuser.expressions import exact
-from physdiffuser.expressions.algebra import Algebra, as_power, as_value, base_value
+from physdiffuser.expressions.algebra import Algebra, as_power, as_value
 from physdiffuser.expressions.normal import (
     CALL,
     EULER,
@@ -25,7 +25,6 @@ from physdiffuser.expressions.normal import (
     Product,
     Sum,
     call_base,
-    is_constant,
     leaf_base,
     number,
     number_base,
@@ -59,7 +58,7 @@ def _fold_floats(name: str, arguments: tuple[Sum, ...]) -> Sum | None:
     if not any(isinstance(value, float) for value in values) or None in values:
         return None
     with np.errstate(all="ignore"):
-        result = float(OPERATORS[name].evaluate(*[np.float64(value) for value in values]))  # type: ignore[arg-type]
+        result = float(OPERATORS[name].evaluate(*[np.float64(value) for value in values]))
     return number(result) if math.isfinite(result) else None
 
 
@@ -162,7 +161,7 @@ def _abs(algebra: Algebra, name: str, argument: Sum) -> Sum:
     if len(argument.terms) != 1:
         return algebra.size_of(sum_base(argument), 0) if argument.terms else ZERO
     term = argument.terms[0]
-    parts = [number(abs(term.coefficient))]
+    parts = [number(exact.magnitude(term.coefficient))]
     for base, power in term.factors:
         base_sign = algebra.signs.of_base(base)
         if (
@@ -284,10 +283,10 @@ def _tan(algebra: Algebra, name: str, argument: Sum) -> Sum:
 
 
 # Exact values at exact arguments, as multiples of pi.
-_ASIN = {0: Fraction(0), 1: _HALF, _HALF: Fraction(1, 6)}
-_ACOS = {0: _HALF, 1: Fraction(0), -1: Fraction(1), _HALF: Fraction(1, 3), -_HALF: Fraction(2, 3)}
-_ATAN = {0: Fraction(0), 1: Fraction(1, 4)}
-_ANGLES = {"asin": _ASIN, "acos": _ACOS, "atan": _ATAN}
+_ASIN: dict[int | Fraction, Fraction] = {0: Fraction(0), 1: _HALF, _HALF: Fraction(1, 6)}
+_ACOS: dict[int | Fraction, Fraction] = {0: _HALF, 1: Fraction(0), -1: Fraction(1), _HALF: Fraction(1, 3), -_HALF: Fraction(2, 3)}
+_ATAN: dict[int | Fraction, Fraction] = {0: Fraction(0), 1: Fraction(1, 4)}
+_ANGLES: dict[str, dict[int | Fraction, Fraction]] = {"asin": _ASIN, "acos": _ACOS, "atan": _ATAN}
 
 
 def _odd_or_even(algebra: Algebra, name: str, argument: Sum) -> Sum:

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from physdiffuser.expressions import exact
 from physdiffuser.expressions.algebra import Algebra
-from physdiffuser.expressions.exact import Value
+from physdiffuser.expressions.exact import Value, magnitude
 from physdiffuser.expressions.normal import (
     CALL,
     EULER,
@@ -145,11 +145,13 @@ class Layout:
             if len(group) < 2:
                 continue
             # The most positive multiple leads: log(a/b), not -log(b/a).
-            smallest = min(abs(term.coefficient) for term, _, _ in group)
+            smallest: Value = min(magnitude(term.coefficient) for term, _, _ in group)
             parts: list[Sum] = []
             for term, base, _ in group:
-                ratio = term.coefficient / Fraction(smallest) if exact.is_exact(term.coefficient) else None
-                if ratio is None or (2 * ratio).denominator != 1 or abs(ratio) > 6:
+                if isinstance(term.coefficient, float) or isinstance(smallest, float):
+                    break
+                ratio = Fraction(term.coefficient) / smallest
+                if (2 * ratio).denominator != 1 or abs(ratio) > 6:
                     break
                 parts.append(self.algebra.power(base.arguments[0], number(ratio)))
             else:
@@ -207,7 +209,11 @@ class Layout:
             )
         seen: set[str] = set()
         for term in inner.terms:
-            for divisor in (Product(1, term.factors), term, Product(abs(term.coefficient), ())):
+            for divisor in (
+                Product(1, term.factors),
+                term,
+                Product(magnitude(term.coefficient), ()),
+            ):
                 if divisor.coefficient == 1 and not divisor.factors:
                     continue
                 name = f"{divisor.coefficient}:{divisor.key}"
@@ -316,10 +322,8 @@ class Layout:
         yield items
         groups: dict[Value, list[Item]] = {}
         for tree, power in items:
-            if not isinstance(power, Apply | int) or isinstance(power, int) and abs(power) > 1:
-                key = abs(power) if not isinstance(power, Expression) else None
-                if key is not None:
-                    groups.setdefault(key, []).append((tree, power))
+            if isinstance(power, int | float | Fraction) and power not in (1, -1):
+                groups.setdefault(magnitude(power), []).append((tree, power))
         for size, group in groups.items():
             if len(group) < 2:
                 continue
@@ -335,7 +339,7 @@ class Layout:
         bottom: list[Expression] = []
         for tree, power in [*items, *last]:
             if isinstance(power, int | float | Fraction):
-                (top if power > 0 else bottom).append(_power(tree, abs(power)))
+                (top if power > 0 else bottom).append(_power(tree, magnitude(power)))
             else:
                 top.append(Apply("pow", (tree, power)))
         sign = 1

@@ -4,7 +4,7 @@
     product := sign (("*" | "/") sign)*
     sign    := ("+" | "-") sign | power
     power   := atom ("**" sign)?          (right associative; "^" is read as "**")
-    atom    := number | name | name "(" sum ")" | "(" sum ")"
+    atom    := number | name | name "(" sum ("," sum)* ")" | "(" sum ")"
 
 Length, depth and the size of numbers are limited, so a hostile formula costs microseconds.
 """
@@ -21,6 +21,8 @@ from physdiffuser.expressions.tree import PI, Apply, Expression, Number, Symbol,
 
 MAX_LENGTH = 20_000
 MAX_DEPTH = 100
+# Depth of the tree: a sum of a hundred terms is a hundred deep.
+MAX_TREE_DEPTH = 200
 MAX_INTEGER_DIGITS = 30
 # A decimal this short is taken to be meant exactly (0.5 is a half); a longer one is a measurement.
 MAX_EXACT_DECIMALS = 4
@@ -28,7 +30,7 @@ MAX_EXACT_DECIMALS = 4
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<name>[^\W\d]\w*)"
-    r"|(?P<sign>\*\*|[-+*/^()]))"
+    r"|(?P<sign>\*\*|[-+*/^(),]))"
 )
 
 
@@ -73,6 +75,10 @@ class _Parser:
         kind, value, at = self.tokens[self.position]
         if kind != "end":
             raise self._error(f"unexpected {value!a}", at)
+        if _deeper_than(expression, MAX_TREE_DEPTH):
+            raise ExpressionSyntaxError(
+                f"formula with more than {MAX_TREE_DEPTH} operations in one chain; split it or shorten it"
+            )
         return expression
 
     def _sum(self, depth: int) -> Expression:
@@ -139,16 +145,29 @@ class _Parser:
                 raise self._error(f"unknown function {name!a}; known are {' '.join(known)}", at)
             self.position += 1
             arguments = [self._sum(depth + 1)]
+            while self._accept(","):
+                arguments.append(self._sum(depth + 1))
             if not self._accept(")"):
                 raise self._error("missing ')'", self.tokens[self.position][2])
             if len(arguments) != operator.arity:
-                raise self._error(f"{name} takes {operator.arity} arguments", at)
+                count = "one argument" if operator.arity == 1 else f"{operator.arity} arguments"
+                raise self._error(f"{name} takes {count}, not {len(arguments)}", at)
             return Apply(operator.name, tuple(arguments))
         expression = self.names.get(name)
         if expression is None:
-            known = " ".join(sorted(self.names)[:20])
-            raise self._error(f"unknown name {name!a}; known are {known}", at)
+            some = " ".join(sorted(self.names)[:20])
+            raise self._error(f"unknown name {name!a}; known are {some}", at)
         return expression
+
+
+def _deeper_than(expression: Expression, limit: int) -> bool:
+    """Whether a tree is deeper than the recursive functions on trees can be trusted with."""
+    level = [expression]
+    for _ in range(limit):
+        level = [part for node in level if isinstance(node, Apply) for part in node.arguments]
+        if not level:
+            return False
+    return True
 
 
 def parse(text: str, names: Sequence[str], constants: Mapping[str, float] | None = None) -> Expression:

@@ -6,6 +6,7 @@ appearance), `pi` and the names of other known constants, and numbers as written
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -14,6 +15,10 @@ from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.tree import PI, Apply, Expression, Number, Parameter, Symbol, Variable, walk
 
 PARAMETER_TOKEN = "C"
+# The digits that exact arithmetic may produce (512 bits), and no more.
+_INTEGER = re.compile(r"-?[0-9]{1,160}")
+_FRACTION = re.compile(r"-?[0-9]{1,160}/[0-9]{1,160}")
+_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?")
 _VARIABLE = re.compile(r"x([1-9][0-9]*)")
 
 
@@ -71,10 +76,13 @@ def from_prefix(tokens: Sequence[str], constants: Mapping[str, float] | None = N
 
 def _number(token: str) -> int | Fraction | float:
     try:
-        if re.fullmatch(r"-?[0-9]{1,30}", token):
+        if _INTEGER.fullmatch(token):
             return int(token)
-        if re.fullmatch(r"-?[0-9]{1,30}/[0-9]{1,30}", token):
+        if _FRACTION.fullmatch(token):
             return Fraction(token)
-        return float(token)
+        # Only plain decimals: float() would also read "nan", "1_000" and digits of other scripts.
+        if _DECIMAL.fullmatch(token) and math.isfinite(number := float(token)):
+            return number
     except (ValueError, ZeroDivisionError):
-        raise ValueError(f"unknown token {token!r}") from None
+        pass
+    raise ValueError(f"unknown token {token!r}")

@@ -25,7 +25,11 @@ Real = Any
 
 
 class Undefined(ArithmeticError):
-    """The formula has no real value at the point, or none that can be computed."""
+    """The formula has no real value at the point."""
+
+
+class TooLarge(Undefined):
+    """Whether there is a value cannot be told: a magnitude would take forever, or a plugin's operator."""
 
 
 def _power(base: Real, exponent: Real) -> Real:
@@ -38,7 +42,7 @@ def _power(base: Real, exponent: Real) -> Real:
     if base > 0:
         size = exponent * mpmath.log(base)
         if abs(size) > _HUGE:
-            raise Undefined
+            raise TooLarge
         # Whole powers by multiplication: mpmath's general power would shift by the exponent.
         if exponent == int(exponent) and abs(exponent) < 10**6:
             return base ** int(exponent)
@@ -54,10 +58,19 @@ def _divide(left: Real, right: Real) -> Real:
     return left / right
 
 
-def _bounded(function: Callable[[Real], Real], low: Real, high: Real) -> Callable[[Real], Real]:
+def _inside(function: Callable[[Real], Real], low: Real, high: Real) -> Callable[[Real], Real]:
     def apply(argument: Real) -> Real:
         if not low <= argument <= high:
             raise Undefined
+        return function(argument)
+
+    return apply
+
+
+def _up_to(function: Callable[[Real], Real], limit: Real) -> Callable[[Real], Real]:
+    def apply(argument: Real) -> Real:
+        if not abs(argument) <= limit:
+            raise TooLarge
         return function(argument)
 
     return apply
@@ -86,18 +99,18 @@ _FUNCTIONS: Mapping[str, Callable[..., Real]] = {
     "pow": _power,
     "neg": lambda argument: -argument,
     "abs": abs,
-    "sqrt": _bounded(mpmath.sqrt, 0, _INFINITY),
-    "exp": _bounded(mpmath.exp, -_HUGE, _HUGE),
+    "sqrt": _inside(mpmath.sqrt, 0, _INFINITY),
+    "exp": _up_to(mpmath.exp, _HUGE),
     "log": _log,
-    "sin": _bounded(mpmath.sin, -_TRIG, _TRIG),
-    "cos": _bounded(mpmath.cos, -_TRIG, _TRIG),
-    "tan": _bounded(_tan, -_TRIG, _TRIG),
-    "asin": _bounded(mpmath.asin, -1, 1),
-    "acos": _bounded(mpmath.acos, -1, 1),
+    "sin": _up_to(mpmath.sin, _TRIG),
+    "cos": _up_to(mpmath.cos, _TRIG),
+    "tan": _up_to(_tan, _TRIG),
+    "asin": _inside(mpmath.asin, -1, 1),
+    "acos": _inside(mpmath.acos, -1, 1),
     "atan": mpmath.atan,
-    "sinh": _bounded(mpmath.sinh, -_HUGE, _HUGE),
-    "cosh": _bounded(mpmath.cosh, -_HUGE, _HUGE),
-    "tanh": _bounded(mpmath.tanh, -_HUGE, _HUGE),
+    "sinh": _up_to(mpmath.sinh, _HUGE),
+    "cosh": _up_to(mpmath.cosh, _HUGE),
+    "tanh": _up_to(mpmath.tanh, _HUGE),
 }
 
 
@@ -136,7 +149,7 @@ def value_at(
             case Apply(operator=operator, arguments=arguments):
                 function = _FUNCTIONS.get(operator)
                 if function is None:
-                    raise Undefined
+                    raise TooLarge
                 result = function(*[visit(argument) for argument in arguments])
         if not mpmath.isfinite(result):
             raise Undefined
@@ -172,20 +185,45 @@ def _widened(low: float, high: float) -> Range:
 
 
 def agree(left: Expression, right: Expression, point: Sequence[Real]) -> bool | None:
-    """Whether two formulas have the same value at a point; None where neither has one.
+    """Whether two formulas have the same value at a point.
 
-    One formula being defined where the other is not counts as a difference.
+    The right one is the reference: None where it has no value, or where the left one's cannot be
+    computed; False where only the reference has a value.
     """
     try:
-        first, left_size = value_at(left, point)
-    except Undefined:
-        first = None
-    try:
         second, right_size = value_at(right, point)
-    except Undefined:
-        second = None
-    if first is None and second is None:
+        first, left_size = value_at(left, point)
+    except TooLarge:
         return None
-    if first is None or second is None:
-        return False
+    except Undefined:
+        return None if not _defined(right, point) else False
     return bool(abs(first - second) <= AGREEMENT * max(left_size, right_size))
+
+
+def _defined(expression: Expression, point: Sequence[Real]) -> bool:
+    try:
+        value_at(expression, point)
+    except Undefined:
+        return False
+    return True
+
+
+def sample_outcomes(
+    left: Expression, right: Expression, ranges: Sequence[Range], *, wanted: int, seed: int = 0
+) -> tuple[int, int]:
+    """Random points of the ranges where the formulas agree, and where they differ.
+
+    Stops at the first difference and at the wanted number of agreements.
+    """
+    rng = random.Random(seed)
+    agreed = 0
+    with mpmath.workdps(DIGITS):
+        for _ in range(20 * wanted):
+            outcome = agree(left, right, random_point(ranges, rng))
+            if outcome is False:
+                return agreed, 1
+            if outcome:
+                agreed += 1
+                if agreed == wanted:
+                    break
+    return agreed, 0

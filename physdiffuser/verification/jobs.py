@@ -1,0 +1,102 @@
+"""What the worker process does: the symbolic jobs, from prefix tokens to prefix tokens."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import mpmath
+import sympy
+
+from physdiffuser.expressions import Expression, from_prefix, to_prefix
+from physdiffuser.expressions.sympy_bridge import from_sympy, to_sympy
+from physdiffuser.verification.identities import DIGITS, is_zero
+from physdiffuser.verification.numeric import Undefined, random_point, value_at
+
+Job = Mapping[str, Any]
+
+
+def answer(job: Job) -> dict[str, Any]:
+    """The reply to a job; an error inside it is a reply too."""
+    run = _JOBS.get(str(job.get("kind")))
+    if run is None:
+        return {"error": f"unknown job {job.get('kind')!r}"}
+    try:
+        return run(job)
+    except Exception as error:  # whatever sympy raises means: not decided
+        return {"error": f"{type(error).__name__}: {error}"[:500]}
+
+
+def _zero(job: Job) -> dict[str, Any]:
+    """Whether `left - right` can be shown to be zero on the ranges."""
+    left, right = _read(job, "left"), _read(job, "right")
+    ranges = [(float(low), float(high)) for low, high in job["ranges"]]
+    positive = {index for index, (low, _) in enumerate(ranges) if low >= 0.0}
+    difference = to_sympy(left, positive=positive) - to_sympy(right, positive=positive)
+    if difference == 0:
+        return {"zero": True}
+    with mpmath.workdps(DIGITS):
+        points = _common_points(left, right, ranges, int(job.get("seed", 0)))
+        samples = [
+            {symbol: point[int(symbol.name[1:]) - 1] for symbol in difference.free_symbols}
+            for point in points
+        ]
+        if points and is_zero(difference, samples):
+            return {"zero": True}
+    for attempt in (sympy.simplify, lambda value: sympy.simplify(sympy.expand_log(value, force=True))):
+        if attempt(difference) == 0:
+            return {"zero": True}
+    return {"zero": False}
+
+
+def _common_points(
+    left: Expression, right: Expression, ranges: list[tuple[float, float]], seed: int
+) -> list[list[Any]]:
+    rng = random.Random(seed)
+    points: list[list[Any]] = []
+    for _ in range(200):
+        point = random_point(ranges, rng)
+        try:
+            value_at(left, point)
+            value_at(right, point)
+        except Undefined:
+            continue
+        points.append(point)
+        if len(points) == 6:
+            break
+    return points
+
+
+def _simplify(job: Job) -> dict[str, Any]:
+    """Forms of a formula that sympy finds, to choose from."""
+    expression = _read(job, "expression")
+    symbolic = to_sympy(expression, positive=set(job["positive"]))
+    forms: list[list[str]] = []
+    for rewrite in (sympy.simplify, sympy.factor, sympy.cancel, sympy.trigsimp, sympy.radsimp):
+        try:
+            forms.append(to_prefix(from_sympy(rewrite(symbolic))))
+        except (ValueError, TypeError, NotImplementedError, sympy.PolynomialError):
+            continue
+    return {"forms": forms}
+
+
+def _hang(job: Job) -> dict[str, Any]:
+    """Never finish, inside native code: a power tower, for tests of the limit."""
+    return {"digits": (9 ** (9**9)).bit_length()}
+
+
+def _ping(job: Job) -> dict[str, Any]:
+    return {"sympy": sympy.__version__}
+
+
+def _read(job: Job, key: str) -> Expression:
+    return from_prefix([str(token) for token in job[key]])
+
+
+_JOBS: Mapping[str, Callable[[Job], dict[str, Any]]] = {
+    "ping": _ping,
+    "zero": _zero,
+    "simplify": _simplify,
+    "hang": _hang,
+}

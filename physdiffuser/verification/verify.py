@@ -1,0 +1,276 @@
+"""What `solve` may say of a formula: does the final form follow from the fit, and does it hold?
+
+No truth is known here. *verified* means three things: the snapped, simplified formula is the fitted
+one with its constants replaced by exact values (shown symbolically); it holds on rows that neither
+search nor fit have seen; and it holds at the edges of the table, where a formula that only
+interpolates fails first.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.expressions.tree import free_constants, variables
+from physdiffuser.verification.constants import exact_floats, has_floats, polish
+from physdiffuser.verification.equivalence import Verdict, equivalent, put_exact
+from physdiffuser.verification.worker import SymbolicWorker
+
+FloatArray = npt.NDArray[np.float64]
+RowArray = npt.NDArray[np.intp]
+
+# Relative error below which a formula counts as exact on a table of doubles.
+EXACT = 1e-9
+_EDGE = 0.1
+_FEWEST_ROWS = 5
+_TOO_MUCH = ", more than chance explains"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The verdict and the checks behind it.
+
+    Attributes
+    ----------
+    verdict
+        *verified* if every check passed; *different* if the final formula has been shown not to be
+        the fitted one; else *unknown*.
+    sentences
+        One per check, for the user.
+    """
+
+    verdict: Verdict
+    sentences: tuple[str, ...]
+
+
+def verify(
+    fitted: Expression,
+    final: Expression,
+    inputs: FloatArray,
+    target: FloatArray,
+    train_rows: RowArray,
+    held_out_rows: RowArray,
+    noise_scale: float | FloatArray | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    seconds: float = 10.0,
+    worker: SymbolicWorker | None = None,
+) -> Verification:
+    """Check a formula against the fit it came from and against the table.
+
+    Parameters
+    ----------
+    fitted
+        The formula as fitted: floats are fitted constants.
+    final
+        The formula with exact constants where they were snapped, simplified.
+    inputs, target
+        The table: shapes (rows, columns) and (rows,).
+    train_rows, held_out_rows
+        Positions of the rows that search and fit have seen, and of those they have not.
+    noise_scale
+        Standard deviation of the target's noise in its own unit, one number or one per row; None
+        when unknown: the error on the training rows then says what is to be expected.
+    names
+        Names of the columns, for the sentences.
+    seconds
+        Limit of the symbolic check.
+    """
+    ranges = [(float(column.min()), float(column.max())) for column in inputs.T]
+    symbolic, sentence = _symbolic(fitted, final, ranges, seconds, worker)
+    sentences = [sentence]
+    errors = _Errors(evaluate(final, inputs), target, noise_scale, train_rows)
+    holds, sentence = _held_out(errors, held_out_rows)
+    sentences.append(sentence)
+    edges, sentence = _edges(errors, inputs, sorted(variables(final)), names)
+    sentences.append(sentence)
+    verdict: Verdict = symbolic
+    if symbolic == "verified" and not (holds and edges):
+        verdict = "unknown"
+    return Verification(verdict, tuple(sentences))
+
+
+# ---- symbolically ----
+
+
+def _symbolic(
+    fitted: Expression,
+    final: Expression,
+    ranges: list[tuple[float, float]],
+    seconds: float,
+    worker: SymbolicWorker | None,
+) -> tuple[Verdict, str]:
+    deadline = time.monotonic() + seconds
+    if fitted == final:
+        return "verified", "symbolically: the formula is the fitted one as it stands"
+    if not has_floats(fitted):
+        verdict = equivalent(fitted, final, ranges, seconds=seconds, worker=worker)
+        return verdict, _said(verdict, "the simplified formula", "the one found")
+    skeleton, start = free_constants(fitted)
+    # Which exact constants the data allow was decided by the fit's confidence intervals: here they
+    # are only to be found again, however far they lie from where the fit ended.
+    found = polish(skeleton, start, exact_floats(final), ranges)
+    if found is None:
+        return "unknown", "symbolically: not decided, the formulas share too few points with a value"
+    if not found.met:
+        verdict = equivalent(
+            fitted, final, ranges, seconds=max(0.0, deadline - time.monotonic()), worker=worker
+        )
+        return verdict, _said(verdict, "the simplified formula", "the fitted one")
+    moves = [
+        abs(float(new) - old) / (abs(old) or 1.0) for new, old in zip(found.constants, start, strict=True)
+    ]
+    exact = put_exact(skeleton, found)
+    if exact is None:
+        return "unknown", (
+            "symbolically: not decided; the values agree to 40 digits, but a constant has no exact form "
+            "that was recognised"
+        )
+    verdict = equivalent(exact, final, ranges, seconds=max(0.0, deadline - time.monotonic()), worker=worker)
+    count = len(moves)
+    with_moves = (
+        f"the fitted formula with its {'constant' if count == 1 else f'{count} constants'} set to the values "
+        f"shown (largest change {max(moves):.1g} relative)"
+    )
+    return verdict, _said(verdict, "the simplified formula", with_moves)
+
+
+def _said(verdict: Verdict, first: str, second: str) -> str:
+    match verdict:
+        case "verified":
+            return f"symbolically: {first} equals {second}"
+        case "different":
+            return f"symbolically: {first} differs from {second}"
+        case "unknown":
+            return f"symbolically: not decided whether {first} equals {second}"
+
+
+# ---- numerically ----
+
+
+class _Errors:
+    """Errors of a prediction, and how large noise makes them."""
+
+    def __init__(
+        self,
+        prediction: FloatArray,
+        target: FloatArray,
+        noise: float | FloatArray | None,
+        train_rows: RowArray,
+    ) -> None:
+        with np.errstate(all="ignore"):
+            self.absolute = np.abs(prediction - target)
+            size = np.abs(target)
+            # Beside a target of zero the table's own scale stands in.
+            floor = 1e-12 * float(np.abs(target).max(initial=0.0)) or 1.0
+            self.relative = self.absolute / np.maximum(size, floor)
+        self.finite = np.isfinite(prediction)
+        self.train = train_rows
+        self.noise = (
+            None if noise is None else np.broadcast_to(np.asarray(noise, dtype=np.float64), target.shape)
+        )
+
+    def rms(self, errors: FloatArray, rows: RowArray) -> float:
+        """Root mean square over some rows, safe for very large and very small numbers."""
+        chosen = errors[rows]
+        if chosen.size == 0:
+            return 0.0
+        scale = float(chosen.max())
+        if scale == 0.0 or not math.isfinite(scale):
+            return scale
+        return scale * float(np.sqrt(np.mean(np.square(chosen / scale))))
+
+
+def _allowance(count: int, reference: int) -> float:
+    """How far the ratio of two root mean squares may exceed 1 by chance: four standard errors."""
+    return 1.0 + 4.0 * math.sqrt(0.5 / max(count, 1) + 0.5 / max(reference, 1))
+
+
+def _held_out(errors: _Errors, rows: RowArray) -> tuple[bool, str]:
+    """Whether the error on rows never seen is what the rows seen, or the noise, lead one to expect."""
+    count = int(rows.size)
+    where = f"{count:,} held-out {'row' if count == 1 else 'rows'}"
+    if count == 0:
+        return False, "numerically: not checked, the table is too small for held-out rows"
+    if not errors.finite[rows].all():
+        return False, f"numerically: no value on {int((~errors.finite[rows]).sum()):,} of {where}"
+    worst = float(errors.relative[rows].max())
+    if worst <= EXACT:
+        return True, f"numerically: max relative error {worst:.1g} on {where}"
+    allowed = _allowance(count, int(errors.train.size))
+    if errors.noise is not None:
+        ratio = errors.rms(errors.absolute / np.maximum(errors.noise, 1e-300), rows)
+        what = f"{ratio:.2g} times the noise given"
+        holds = ratio <= allowed
+    else:
+        expected = errors.rms(errors.absolute, errors.train)
+        ratio = errors.rms(errors.absolute, rows) / expected if expected else math.inf
+        what = f"{ratio:.2g} times that on the rows fitted"
+        # Noise that grows with the target: a few large rows may carry all of the absolute error.
+        expected_relative = errors.rms(errors.relative, errors.train)
+        holds = ratio <= allowed or (
+            expected_relative > 0.0 and errors.rms(errors.relative, rows) / expected_relative <= allowed
+        )
+    size = errors.rms(errors.absolute, rows)
+    return (
+        holds,
+        f"numerically: rms error {size:.3g} on {where}, {what}{'' if holds else _TOO_MUCH}",
+    )
+
+
+def _edges(
+    errors: _Errors, inputs: FloatArray, columns: list[int], names: Sequence[str] | None
+) -> tuple[bool, str]:
+    """Whether the formula holds in the outermost tenth of each column's range as in its middle."""
+    worst_ratio, worst_name, checked = 0.0, "", 0
+    largest = 0.0
+    holds = True
+    for column in columns:
+        values = inputs[:, column]
+        low, high = float(values.min()), float(values.max())
+        if not low < high:
+            continue
+        # A tenth at either end; of the scaled range, since high - low may overflow.
+        place = values / 2.0 - low / 2.0
+        place = place / float(place.max())
+        outer = (place <= _EDGE) | (place >= 1.0 - _EDGE)
+        edge, bulk = np.flatnonzero(outer), np.flatnonzero(~outer)
+        if edge.size < _FEWEST_ROWS or bulk.size < _FEWEST_ROWS:
+            continue
+        checked += 1
+        name = names[column] if names is not None else f"x{column + 1}"
+        if not errors.finite[edge].all():
+            return False, f"at the edges: no value in the outermost tenth of {name}"
+        largest = max(largest, float(errors.relative[edge].max()))
+        ratio = _edge_ratio(errors, edge, bulk)
+        if ratio > worst_ratio:
+            worst_ratio, worst_name = ratio, name
+        if float(errors.relative[edge].max()) > EXACT:
+            holds = holds and ratio <= _allowance(int(edge.size), int(bulk.size))
+    if not checked:
+        return False, "at the edges: not checked, too few rows there"
+    if largest <= EXACT:
+        return True, f"at the edges: max relative error {largest:.1g} in the outermost tenth of each range"
+    sentence = (
+        f"at the edges: the error in the outermost tenth of {worst_name} is {worst_ratio:.2g} times that inside"
+    )
+    return holds, sentence if holds else sentence + _TOO_MUCH
+
+
+def _edge_ratio(errors: _Errors, edge: RowArray, bulk: RowArray) -> float:
+    """Error at the edge over that in the bulk, by the kind of noise under which it is smaller."""
+    kinds = [errors.absolute, errors.relative]
+    if errors.noise is not None:
+        kinds = [errors.absolute / np.maximum(errors.noise, 1e-300)]
+    ratios = []
+    for kind in kinds:
+        inside = errors.rms(kind, bulk)
+        outside = errors.rms(kind, edge)
+        ratios.append(outside / inside if inside > 0.0 else (math.inf if outside > 0.0 else 0.0))
+    return min(ratios)
