@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from physdiffuser.errors import UsageError
+from physdiffuser.errors import NothingFoundError, UsageError
 
 if TYPE_CHECKING:
     from benchmarks_feynman.results import Result
@@ -80,6 +80,9 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
     type=click.Path(path_type=Path, file_okay=False),
     help="Only write the tables as CSV here.",
 )
+@click.option(
+    "--at-least", type=click.IntRange(0), metavar="N", help="Exit with 5 if fewer laws are recovered."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the rates as one JSON document.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def evaluate(
@@ -107,6 +110,7 @@ def evaluate(
     no_run: bool,
     report: Path | None,
     export: Path | None,
+    at_least: int | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -151,6 +155,8 @@ def evaluate(
 
         written = write_report(found, report)
         messages.note(f"report: {written[0]} and {written[1].name}")
+    if at_least is not None:
+        _guard(found, at_least)
 
 
 def _check(
@@ -162,7 +168,7 @@ def _check(
     no_run: bool,
     results: Path | None,
 ) -> None:
-    from benchmarks_feynman.systems import PEERS, load_system
+    from benchmarks_feynman.systems import load_system
     from benchmarks_feynman.tasks import Settings
 
     if not seeds or min(seeds) < 0:
@@ -170,8 +176,7 @@ def _check(
     if not noises or not all(0 <= noise < float("inf") for noise in noises):
         raise UsageError("--noise: give one or more numbers from 0, such as 0,0.01")
     for peer in peers:
-        if peer not in PEERS:
-            raise UsageError(f"unknown peer {peer!a}; choose from {', '.join(PEERS)}")
+        load_system(peer)
     if peers_only and not peers:
         raise UsageError("--peers-only needs --peers")
     if (resume or no_run) and results is None:
@@ -243,6 +248,14 @@ def _run(tasks: list[Task], execute: Execute, path: Path | None, resume: bool, q
                 where = f"; {ended} new results are in {path}, go on with --resume" if path else ""
                 messages.note(f"stopped{where}")
                 raise
+
+
+def _guard(found: list[Result], at_least: int) -> None:
+    count = len({(result["suite"], result["id"]) for result in found if result["recovered"]})
+    if count < at_least:
+        raise NothingFoundError(
+            f"{count} laws recovered, fewer than the {at_least} asked for with --at-least"
+        )
 
 
 def _print(found: list[Result], as_json: bool) -> None:

@@ -26,7 +26,7 @@ from physdiffuser.expressions.tree import free_constants, variables, walk
 EXACT = 1e-9
 _FORM = 1e-7
 _FRESH_ROWS = 1000
-_FORM_COMPLEXITY = 2.0
+_FORM_FACTOR, _FORM_ALLOWANCE = 2, 10
 _LEAST_ROWS = 20
 _EXTRAPOLATION = 0.5
 _LEAST_R2 = 0.5
@@ -139,8 +139,10 @@ def _extrapolated(law: Law, answer: Expression, dummy: int, seed: int) -> float 
 
 
 def _has_form(law: Law, answer: Expression, inputs: FloatArray, clean: FloatArray) -> bool:
+    # A scale and an offset around the law are still its form; a long fit that happens to hold it is not.
+    most = _FORM_FACTOR * complexity(law.expression) + _FORM_ALLOWANCE
     skeleton, values = free_constants(answer)
-    if not values or complexity(answer) > _FORM_COMPLEXITY * complexity(law.expression):
+    if not values or complexity(answer) > most:
         return False
     from physdiffuser.fitting import fit_constants
 

@@ -56,7 +56,7 @@ def handle(task: Task, prepared: _Prepared, emit: Emit) -> None:
         if settings.snap_peers and task.system != KNOWN_SYSTEM and answer.expression is not None:
             from benchmarks_feynman.systems.snapped import snapped
 
-            answer = snapped(answer, table)
+            answer = snapped(answer, table, answer.expression)
     except Exception as error:
         emit({"stage": "done", "result": unjudged(law) | _failure(error)})
         return

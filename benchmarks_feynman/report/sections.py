@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -111,27 +112,29 @@ def _rates(results: Sequence[Result]) -> Section:
 _SETTING_ENTRIES = ("rows", "dummy", "time", "steps", "cores", "units", "cold", "generators", "snap_peers")
 
 
+def _setting(entry: str, value: Any) -> str:
+    if value is None:
+        return "protocol's" if entry in ("rows", "dummy") else "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ",".join(value) or "default"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def _settings(results: Sequence[Result]) -> Section:
     header = ("system", *_SETTING_ENTRIES, "seeds", "commit", "machine")
-    groups: dict[tuple[str, ...], set[int]] = {}
+    seeds: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    machines: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for result in results:
-        machine = result.get("machine") or {}
-        where = f"{machine.get('processor', '?')}, {machine.get('cpus', '?')} CPUs" if machine else "?"
-        cells = [result["system"]]
-        for entry in _SETTING_ENTRIES:
-            value = result[entry]
-            if entry in ("rows", "dummy") and value is None:
-                cells.append("protocol's")
-            elif isinstance(value, list):
-                cells.append(",".join(value) or "default")
-            else:
-                cells.append("-" if value is None else f"{value:g}" if type(value) is float else str(value))
-        key = (*cells, str(result["commit"] or "?"), where)
-        if machine or key not in groups:
-            groups.setdefault(key, set()).add(result["seed"])
+        settings = (_setting(entry, result[entry]) for entry in _SETTING_ENTRIES)
+        key = (result["system"], *settings, str(result["commit"] or "?"))
+        seeds[key].add(result["seed"])
+        if machine := result.get("machine"):
+            machines[key].add(f"{machine['processor']}, {machine['cpus']} CPUs, Python {machine['python']}")
     rows = [
-        (*key[: len(_SETTING_ENTRIES) + 1], ",".join(map(str, sorted(seeds))), *key[-2:])
-        for key, seeds in groups.items()
+        (*key[:-1], ",".join(map(str, sorted(found))), key[-1], "; ".join(sorted(machines[key])) or "?")
+        for key, found in seeds.items()
     ]
     return Section(
         "Protocol",

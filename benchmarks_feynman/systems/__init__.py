@@ -18,6 +18,7 @@ PEERS = {
     "gplearn": "benchmarks_feynman.systems.gp_learn",
     "pyeggp": "benchmarks_feynman.systems.eggp",
 }
+OWN_MODULE = "module:"
 _SYSTEMS = {KNOWN_SYSTEM: "benchmarks_feynman.systems.own", **PEERS}
 
 
@@ -28,11 +29,17 @@ def load_system(name: str) -> ModuleType:
     ------
     UsageError
         If there is no such system; the message names those there are.
+    PluginError
+        If a module of one's own cannot be imported.
     """
-    path = name.removeprefix("module:") if name.startswith("module:") else _SYSTEMS.get(name)
+    path = name.removeprefix(OWN_MODULE) if name.startswith(OWN_MODULE) else _SYSTEMS.get(name)
     if path is None:
-        raise UsageError(f"unknown peer {name!a}; choose from {', '.join(PEERS)}")
-    return importlib.import_module(path)
+        raise UsageError(
+            f"unknown peer {name!a}; choose from {', '.join(PEERS)}, or module:PATH for one of your own"
+        )
+    if not name.startswith(OWN_MODULE):
+        return importlib.import_module(path)
+    return require(path, name)
 
 
 def require(package: str, name: str) -> ModuleType:
@@ -47,5 +54,6 @@ def require(package: str, name: str) -> ModuleType:
         return importlib.import_module(package)
     except ImportError as error:
         raise PluginError(
-            f"the peer {name} is not installed ({error}); pip install 'physdiffuser[peers]'"
+            f"the peer {name} cannot be imported ({error}); for those that are known, "
+            "pip install 'physdiffuser[peers]'"
         ) from error

@@ -30,10 +30,11 @@ def prepare(settings: Settings) -> None:
     if settings.cold:
         return
     from physdiffuser.data import dataset_from_arrays
-    from physdiffuser.pipeline import solve as run
+    from physdiffuser.pipeline import solve_dataset
 
     inputs = np.linspace(1.0, 2.0, 20)[:, None]
-    run(dataset_from_arrays(inputs, 2 * inputs[:, 0], names=("x",), target_name="y"), time=2.0, seed=0)
+    table = dataset_from_arrays(inputs, 2 * inputs[:, 0], names=("x",), target_name="y")
+    solve_dataset(table, time=2.0)
 
 
 def solve(table: Table, task: Task, units: dict[str, str] | None) -> Answer:
@@ -43,7 +44,7 @@ def solve(table: Table, task: Task, units: dict[str, str] | None) -> Answer:
 
 def _warm(table: Table, task: Task, units: dict[str, str] | None) -> Answer:
     from physdiffuser.data import dataset_from_arrays
-    from physdiffuser.pipeline import solve as run
+    from physdiffuser.pipeline import solve_dataset
 
     settings = task.settings
     options: dict[str, Any] = {"time": settings.time, "seed": task.seed}
@@ -56,7 +57,7 @@ def _warm(table: Table, task: Task, units: dict[str, str] | None) -> Answer:
     started = time.perf_counter()
     dataset = dataset_from_arrays(table.inputs, table.target, names=table.names, target_name=table.output)
     try:
-        solution = run(dataset, **options)
+        solution = solve_dataset(dataset, **options)
     except NothingFoundError:
         return Answer("none", None, time.perf_counter() - started)
     seconds = time.perf_counter() - started
