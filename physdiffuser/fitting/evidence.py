@@ -12,6 +12,7 @@ from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, parameter_count
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.losses import Loss, huber_weights
+from physdiffuser.fitting.noise_model import noise_weights
 from physdiffuser.fitting.tape import Tape
 from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.fitting.varpro import SeparableModel
@@ -30,6 +31,7 @@ _PRIOR_WIDTH = 10.0
 """Standard deviation of a constant that the data do not fix, in units of its own size."""
 _BLIND = 1e-12
 """Smallest singular value, relative to the largest, of directions the rows say anything about."""
+_WINDOW = 4.0
 _ROUNDING = 8.0
 """Rounding errors assumed per operation on a row, in units in the last place."""
 
@@ -147,7 +149,7 @@ class Evidence:
         self._loss: Loss = loss
         self._noise = noise
         self._rng = rng
-        self._freedom = max(target.shape[0] - parameter_count(skeleton), 1)
+        self._freedom: int = max(target.shape[0] - parameter_count(skeleton), 1)
         self._scale = 1.0
         self._reference = 0.0
         self._floor = 0.0
@@ -174,8 +176,19 @@ class Evidence:
         self._scale = model.scale
         root = 1.0 if model.root_weights is None else model.root_weights
         residual = root * (self._target - prediction) / self._scale
-        self._reference = float(residual @ residual)
         self._floor = self._rounding(skeleton, values, prediction, root)
+        if self._noise is None and float(residual @ residual) > 100.0 * self._floor:
+            uneven = noise_weights(skeleton, values, self._inputs, self._target, self._weights)
+            if uneven is not None:
+                self._weights = uneven
+                model = SeparableModel(skeleton, self._inputs, self._target, self._weights)
+                found = levenberg_marquardt(model, values[:, None], iterations=20)
+                values = found.parameters[:, 0]
+                prediction = model.tape.value(values)
+                root = np.sqrt(uneven)
+                residual = root * (self._target - prediction) / self._scale
+                self._floor = self._rounding(skeleton, values, prediction, root)
+        self._reference = float(residual @ residual)
         self._variance = (self._reference + self._floor) / self._freedom
         if self._noise:
             size = root * self._target / self._scale
@@ -207,6 +220,20 @@ class Evidence:
         size = (tape_size * np.maximum(np.abs(prediction), np.abs(self._target))) ** 2 + moved
         size = size / self._scale**2 * np.square(root)
         return float(size.sum())
+
+    @property
+    def window(self) -> float:
+        """How many standard errors a form may lie from the fit: 4 for many rows, more for few."""
+        if self._known:
+            return _WINDOW
+        return math.sqrt(self._freedom * math.expm1(min(_WINDOW**2 / self._freedom, 5.0)))
+
+    def penalty(self, deviations: float) -> float:
+        """What moving a constant by so many standard errors costs, in nats: Student's t."""
+        if self._known:
+            return 0.5 * deviations * deviations
+        freedom = self._freedom
+        return 0.5 * freedom * math.log1p(deviations * deviations / freedom)
 
     def follow(self, state: State, proposal: Proposal) -> State | None:
         """The state after a proposal, the free constants fitted again; None where that fails."""

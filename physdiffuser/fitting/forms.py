@@ -223,13 +223,15 @@ def _named_products(
         for symbols in combinations(usable, size):
             for exponents in product(powers[size], repeat=size):
                 log = sum(float(e) * math.log(s.value) for s, e in zip(symbols, exponents, strict=True))
-                cost = sum(choice + 1.0 + _power_cost(exponent) for exponent in exponents)
+                # One power for all of them, as in sqrt(G*M), is written once.
+                powers_cost = sum(_power_cost(exponent) for exponent in set(exponents))
+                cost = size * (choice + 0.6) + powers_cost
                 yield tuple(zip(symbols, exponents, strict=True)), log, cost
 
 
 def _power_cost(exponent: Fraction) -> float:
     size = abs(exponent)
-    return (0.0 if size == 1 else 1.0 if size == 2 else 2.0) + (0.2 if exponent < 0 else 0.0)
+    return (0.0 if size == 1 else 1.0 if size == 2 else 1.5) + (0.2 if exponent < 0 else 0.0)
 
 
 def _write(

@@ -67,7 +67,7 @@ def mean_loss(residual: FloatArray, weights: FloatArray | None = None, loss: Los
     unit = residual / scale
     if loss == "huber":
         size = np.abs(unit)
-        width = HUBER_WIDTH * MAD_TO_SIGMA * float(np.median(size)) or 1.0
+        width = float(huber_width(unit))
         each = np.where(size <= width, unit * unit, 2 * width * size - width * width)
         mean = float(each.mean() if weights is None else np.average(each, weights=weights))
     elif weights is None:

@@ -20,8 +20,6 @@ from physdiffuser.fitting.forms import (
     number_expression,
 )
 
-_WINDOW = 4.0
-"""Standard errors around a constant in which forms are looked for."""
 _FORMS = 4
 _NODE_CREDIT = 0.75
 """What a dropped node is worth, in nats, beyond the constant that goes with it."""
@@ -36,12 +34,12 @@ def proposals(evidence: Evidence, state: State, table: FormTable) -> list[Propos
     in_exponent = _exponents(state.skeleton)
     for index in range(state.values.size):
         value, error = float(state.values[index]), float(state.errors[index])
-        found += _drop(state, index, value, error)
+        found += _drop(evidence, state, index)
         if value != 0.0:
-            for form in _forms(value, error, table, index in in_exponent):
-                found.append(_fix(state, index, form, value, error))
-            found += _round(state, index, value, error)
-    found += _ties(state, table, in_exponent)
+            for form in _forms(value, error * evidence.window, table, index in in_exponent):
+                found.append(_fix(evidence, state, index, form))
+            found += _round(evidence, state, index)
+    found += _ties(evidence, state, table, in_exponent)
     found = [proposal for proposal in found if math.isfinite(proposal.gain)]
     found.sort(key=lambda proposal: -proposal.gain)
     return found
@@ -80,7 +78,7 @@ def _exponents(skeleton: Expression) -> frozenset[int]:
     )
 
 
-def _gain(state: State, index: int, moved: float, cost: float) -> float:
+def _gain(evidence: Evidence, state: State, index: int, moved: float, cost: float) -> float:
     """Rise of the score when a constant moves by so much and its freedom goes.
 
     With normal errors the others give way, so the loss rises by the square of the marginal error, and the
@@ -91,7 +89,7 @@ def _gain(state: State, index: int, moved: float, cost: float) -> float:
     z = moved / error if error > 0.0 else (0.0 if moved == 0.0 else math.inf)
     scale = max(value, error, 5e-324)
     freedom = 0.5 * math.log(2 * math.pi) + math.log(max(error / scale, 1e-17)) - FREE_PRICE
-    return -0.5 * z * z - cost - freedom
+    return -evidence.penalty(z) - cost - freedom
 
 
 def _replace(state: State, index: int, by: Expression) -> tuple[Expression, np.ndarray]:
@@ -123,8 +121,9 @@ def _known(value: float, error: float) -> str:
     return f"{value:.6g} ± {error:.1g}" if error > 1e-12 * abs(value) else f"{value:.15g}"
 
 
-def _drop(state: State, index: int, value: float, error: float) -> list[Proposal]:
-    if abs(value) > _WINDOW * error:
+def _drop(evidence: Evidence, state: State, index: int) -> list[Proposal]:
+    value, error = float(state.values[index]), float(state.errors[index])
+    if abs(value) > evidence.window * error:
         return []
     skeleton, values = _replace(state, index, ZERO)
     if not isinstance(skeleton, Apply):
@@ -132,13 +131,13 @@ def _drop(state: State, index: int, value: float, error: float) -> list[Proposal
     saved = size(state.skeleton) - size(skeleton)
     cost = -_NODE_CREDIT * saved
     gone = state.values.size - 1 - values.size
-    gain = _gain(state, index, abs(value), cost) + gone
+    gain = _gain(evidence, state, index, abs(value), cost) + gone
     change = f"a constant of {_known(value, error)} is compatible with 0: what it multiplied is gone"
     return [Proposal(skeleton, values, cost, gain, change)]
 
 
-def _forms(value: float, error: float, table: FormTable, exponent: bool) -> list[Form]:
-    width = min(_WINDOW * error / abs(value) + 4e-16, 3.0)
+def _forms(value: float, reach: float, table: FormTable, exponent: bool) -> list[Form]:
+    width = min(reach / abs(value) + 4e-16, 3.0)
     found = table.near(value, width, _FORMS if not exponent else 4 * _FORMS)
     if exponent:
         # Nothing is raised to the power of pi or of the square root of two.
@@ -157,15 +156,17 @@ def _cheaper(form: Form) -> Form:
     return replace(form, cost=form.cost - _EXPONENT_DISCOUNT) if usual else form
 
 
-def _fix(state: State, index: int, form: Form, value: float, error: float) -> Proposal:
+def _fix(evidence: Evidence, state: State, index: int, form: Form) -> Proposal:
+    value, error = float(state.values[index]), float(state.errors[index])
     skeleton, values = _replace(state, index, form.expression)
-    gain = _gain(state, index, abs(form.value - value), form.cost)
+    gain = _gain(evidence, state, index, abs(form.value - value), form.cost)
     change = f"{_known(value, error)} is written as {to_text(form.expression)}"
     return Proposal(skeleton, values, form.cost, gain, change)
 
 
-def _round(state: State, index: int, value: float, error: float) -> list[Proposal]:
+def _round(evidence: Evidence, state: State, index: int) -> list[Proposal]:
     """The decimal number of fewest digits that the data cannot tell from the fitted one."""
+    value, error = float(state.values[index]), float(state.errors[index])
     for digits in range(1, 13):
         text = f"{value:.{digits - 1}e}"
         rounded = float(text)
@@ -177,7 +178,7 @@ def _round(state: State, index: int, value: float, error: float) -> list[Proposa
             exact = fraction.denominator in (1, 2, 4, 5, 8, 10) and abs(fraction) < 10**6
             expression = number_expression(fraction) if exact else Number(rounded)
             skeleton, values = _replace(state, index, expression)
-            gain = _gain(state, index, abs(rounded - value), cost)
+            gain = _gain(evidence, state, index, abs(rounded - value), cost)
             change = f"{_known(value, error)} is written as {to_text(expression)}"
             return [Proposal(skeleton, values, cost, gain, change)]
     return []
@@ -186,7 +187,7 @@ def _round(state: State, index: int, value: float, error: float) -> list[Proposa
 _POWERS = (Fraction(1), Fraction(-1), Fraction(2), Fraction(-2), Fraction(1, 2), Fraction(-1, 2))
 
 
-def _ties(state: State, table: FormTable, exponents: frozenset[int]) -> list[Proposal]:
+def _ties(evidence: Evidence, state: State, table: FormTable, exponents: frozenset[int]) -> list[Proposal]:
     """One constant as a simple multiple of a power of another."""
     found: list[Proposal] = []
     count = state.values.size
@@ -210,12 +211,12 @@ def _ties(state: State, table: FormTable, exponents: frozenset[int]) -> list[Pro
                 error = math.sqrt(max(spread, 0.0)) + 4e-16
                 if error > 0.3 or not 0.0 < abs(ratio) < math.inf:
                     continue
-                for form in table.near(ratio, min(_WINDOW * error, 1.0), 1):
+                for form in table.near(ratio, min(evidence.window * error, 1.0), 1):
                     cost = form.cost + _RELATION_COST + (0.0 if k == 1 else 1.0 if abs(k) == 1 else 2.0)
                     by = _multiple(form.expression, Parameter(other), exponent)
                     moved = abs(form.value / ratio - 1.0) / error
                     freedom = 0.5 * math.log(2 * math.pi) + math.log(max(error, 1e-17)) - FREE_PRICE
-                    gain = -0.5 * moved * moved - cost - freedom
+                    gain = -evidence.penalty(moved) - cost - freedom
                     skeleton, values = _replace(state, index, by)
                     text = to_text(_multiple(form.expression, Number(second), exponent), digits=6)
                     change = f"{first:.6g} is tied to another constant: {text}"
