@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -50,6 +51,11 @@ class Formula:
     origin: str
 
     @property
+    def maker(self) -> str:
+        """`origin` without what could end a comment or a string: it may come from a file."""
+        return re.sub(r"[^A-Za-z0-9.+_ -]", "", self.origin)[:60]
+
+    @property
     def used(self) -> list[int]:
         """Positions of the columns that occur."""
         return sorted(variables(self.expression))
@@ -57,7 +63,7 @@ class Formula:
     def head(self, sign: str, arguments: Sequence[str], escape: Callable[[str], str] = visible) -> list[str]:
         """Comment lines: the formula, where it is from, and which argument is which column."""
         lines = [
-            f"'{escape(self.target)}' as found by {self.origin}:",
+            f"'{escape(self.target)}' as found by {self.maker}:",
             f"    {escape(to_text(self.expression, self.names))}",
         ]
         for position, argument in zip(self.used, arguments, strict=True):
@@ -107,7 +113,7 @@ def python_function(formula: Formula) -> str:
 
 def python_file(formula: Formula) -> str:
     """A Python module that needs numpy only."""
-    head = f'"""Law found by {formula.origin}; a function of numpy arrays that broadcast."""'
+    head = f'"""Law found by {formula.maker}; a function of numpy arrays that broadcast."""'
     return f"{head}\n\nimport numpy as np\n\n\n{python_function(formula)}"
 
 
@@ -148,7 +154,7 @@ def torch_file(formula: Formula) -> str:
     if not arguments and not values:
         body = f"torch.tensor({body}, dtype=torch.float64)"
     lines = [
-        f'"""Law found by {formula.origin}, as a torch module."""',
+        f'"""Law found by {formula.maker}, as a torch module."""',
         "",
         "import math",
         "",

@@ -165,7 +165,9 @@ def solution_from_document(content: object, source: str = "result.json") -> Solu
         rows=reader.integer("rows"),
         held_out_rows=held_out.integer("rows"),
         known_constants=known,
-        timing={part: value for part, value in reader.numbers("timing").items() if value is not None},
+        timing={
+            part: math.nan if value is None else value for part, value in reader.numbers("timing").items()
+        },
         seed=reader.integer("seed"),
         version=reader.text("version"),
     )
@@ -175,8 +177,13 @@ def _finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
+def _finite_matrix(matrix: tuple[tuple[float, ...], ...] | None) -> list[list[float]] | None:
+    if matrix is None or not all(math.isfinite(value) for row in matrix for value in row):
+        return None
+    return [[float(value) for value in row] for row in matrix]
+
+
 def _equation(equation: Equation) -> Json:
-    covariance = equation.covariance
     return {
         "expression": equation.text,
         "latex": equation.latex,
@@ -188,9 +195,7 @@ def _equation(equation: Equation) -> Json:
         "verdict": equation.verdict,
         "verification": list(equation.verification),
         "constants": [_constant(constant) for constant in equation.constants],
-        "covariance": (
-            None if covariance is None else [[_finite(value) for value in row] for row in covariance]
-        ),
+        "covariance": _finite_matrix(equation.covariance),
         "degrees_of_freedom": equation.degrees_of_freedom,
         "derivation": list(equation.derivation),
         "generator": equation.generator,

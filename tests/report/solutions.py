@@ -1,0 +1,63 @@
+"""Solutions for the tests of the report."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from physdiffuser.expressions import Expression, Number, complexity, parse, to_text
+from physdiffuser.expressions.tree import Variable, mul
+from physdiffuser.report.solution import ConstantEstimate, Equation, Solution, sample_fit_points
+
+NAMES = ("a", "v_m_s")
+
+
+def equation(formula: str | Expression, **changes: Any) -> Equation:
+    expression = parse(formula, NAMES, {"G": 6.674e-11}) if isinstance(formula, str) else formula
+    values: dict[str, Any] = {
+        "expression": expression,
+        "text": to_text(expression, NAMES),
+        "latex": r"\frac{a}{2}",
+        "complexity": complexity(expression),
+        "rmse": 0.25,
+        "r2": 0.875,
+        "max_relative_error": 0.5,
+    }
+    return Equation(**(values | changes))
+
+
+def fitted(value: float = 0.731041, half: float = 0.0012, **changes: Any) -> Equation:
+    """`value*a`, with its interval and covariance."""
+    constant = ConstantEstimate("c1", value, value - half, value + half, repr(value), False)
+    return equation(
+        mul(Number(value), Variable(0)),
+        **({"constants": (constant,), "covariance": ((0.0006**2,),), "degrees_of_freedom": 57} | changes),
+    )
+
+
+def solution(*pareto: Equation, best: Equation | None = None, **changes: Any) -> Solution:
+    rows = pareto or (equation("54.3"), fitted(), equation("2*pi*sqrt(a**3/G)"))
+    truth = np.linspace(1.0, 5.0, 40)
+    values: dict[str, Any] = {
+        "target": "T",
+        "status": "approximate",
+        "best": best or rows[-1],
+        "pareto": rows,
+        "names": NAMES,
+        "columns": ("a", "v (m/s)"),
+        "aliases": {"v_m_s": "v (m/s)"},
+        "derivation": ("peeled off a power of a",),
+        "warnings": (),
+        "rows": 300,
+        "held_out_rows": 60,
+        "known_constants": {"G": 6.674e-11},
+        "timing": {"elapsed_seconds": 1.5},
+        "version": "0.1.0",
+        "fit_points": sample_fit_points(truth, truth + 0.01 * np.sin(9 * truth), truth > 4),
+    }
+    return Solution(**(values | changes))
+
+
+NOT_FINITE = (math.nan, math.inf, -math.inf)
