@@ -41,9 +41,9 @@ def _write(expression: Expression, names: Sequence[str] | None, digits: int | No
     match expression:
         case Number(value=value):
             text = number_text(value, digits)
-            if text.startswith("-"):
-                return text, _SIGN
-            return text, _PRODUCT if "/" in text else _ATOM
+            if "/" in text:
+                return text, _PRODUCT  # also -1/3: x**-1/3 would read as (x**-1)/3
+            return text, _SIGN if text.startswith("-") else _ATOM
         case Symbol(name=name):
             return name, _ATOM
         case Variable(index=index):
