@@ -61,7 +61,6 @@ class ColumnBuilder:
     ) -> None:
         self.name = name
         self.position = position
-        self.missing = 0
         self.big_integer: tuple[int, str] | None = None
         self.clamped: tuple[int, str] | None = None
         self._numbers = numbers
@@ -122,7 +121,6 @@ class ColumnBuilder:
         """
         self._check_finite(values, line)
         present = np.flatnonzero(~np.isnan(values))
-        self.missing += values.size - present.size
         if whole and self.big_integer is None:
             big = np.flatnonzero(np.abs(values) >= BIGGEST_INTEGER)
             if big.size:
@@ -134,7 +132,6 @@ class ColumnBuilder:
     def extend_booleans(self, values: FloatArray, line: int) -> None:
         """Append truth values as 0, 1 and NaN."""
         present = np.flatnonzero(~np.isnan(values))
-        self.missing += values.size - present.size
         if present.size and self._first_boolean is None:
             self._first_boolean = (line + int(present[0]), str(bool(values[present[0]])))
         self._append(values)
@@ -154,9 +151,21 @@ class ColumnBuilder:
         DataError
             When a cell is no number in a column of numbers, or an unreadable kind of number.
         """
-        values = self._plain_numbers(cells)
+        together = "".join(cells)
+        if not together or (self.kind == "text" and not self._has_number(cells)):
+            self._append(np.full(len(cells), math.nan))
+            return
+        # float() also reads underscores and the digits of other scripts, and knows only the point.
+        as_float = (
+            self._numbers.thousands is None
+            and together.isascii()
+            and "_" not in together
+            and "," not in together
+            and (self._numbers.decimal == "." or "." not in together)
+        )
+        values = self._at_once(cells, together, as_float)
         if values is None:
-            values = np.fromiter(self._each_cell(cells, lines), np.float64, count=len(cells))
+            values = np.fromiter(self._each_cell(cells, lines, as_float), np.float64, count=len(cells))
         elif values.size and self._first_number is None:
             self._see_number(lines(0), float(values[0]))
         self._append(values)
@@ -177,17 +186,17 @@ class ColumnBuilder:
         self._values[self._size : end] = values
         self._size = end
 
-    def _plain_numbers(self, cells: Sequence[str]) -> FloatArray | None:
-        """Convert all cells at once when nothing about them needs a second look."""
-        if self.kind in ("text", "boolean") or self._numbers.thousands is not None:
-            return None
-        together = "".join(cells)
-        # float() also reads underscores and the digits of other scripts.
-        if "_" in together or not together.isascii():
-            return None
+    def _has_number(self, cells: Sequence[str]) -> bool:
+        """Whether any cell is a number; labels repeat, so each is looked at once."""
+        return any(self._numbers.number(cell.strip()) is not None for cell in set(cells))
+
+    def _at_once(self, cells: Sequence[str], together: str, as_float: bool) -> FloatArray | None:
+        """Convert all cells in one go when nothing about them needs a second look."""
         converted: Iterable[str] = cells
-        if "," in together or (self._numbers.decimal != "." and "." in together):
-            if self._numbers.decimal != "," or "." in together:
+        if not as_float:
+            if self._numbers.decimal != "," or self._numbers.thousands is not None:
+                return None
+            if "." in together or "_" in together or not together.isascii():
                 return None
             converted = (cell.replace(",", ".") for cell in cells)
         try:
@@ -197,21 +206,34 @@ class ColumnBuilder:
         # NaN fails this comparison as well, and is looked at cell by cell.
         return values if bool(np.all(np.abs(values) < BIGGEST_INTEGER)) else None
 
-    def _each_cell(self, cells: Sequence[str], lines: Callable[[int], int]) -> Iterable[float]:
+    def _each_cell(
+        self, cells: Sequence[str], lines: Callable[[int], int], as_float: bool
+    ) -> Iterable[float]:
         for index, cell in enumerate(cells):
-            text = cell.strip()
-            value = self._numbers.number(text)
-            if value is not None:
-                if abs(value) >= BIGGEST_INTEGER:
-                    value = self._large(text, value, lines(index))
-                if self._first_number is None:
-                    self._see_number(lines(index), value)
-                yield value
-            elif is_missing(text):
-                self.missing += 1
+            if not cell:
                 yield math.nan
-            else:
-                yield self._see_other(lines(index), text)
+                continue
+            if as_float:
+                try:
+                    value = float(cell)
+                except ValueError:
+                    value = math.nan
+                if -BIGGEST_INTEGER < value < BIGGEST_INTEGER:
+                    if self._first_number is None:
+                        self._see_number(lines(index), value)
+                    yield value
+                    continue
+            yield self._one_cell(cell.strip(), index, lines)
+
+    def _one_cell(self, text: str, index: int, lines: Callable[[int], int]) -> float:
+        value = self._numbers.number(text)
+        if value is not None:
+            if abs(value) >= BIGGEST_INTEGER:
+                value = self._large(text, value, lines(index))
+            if self._first_number is None:
+                self._see_number(lines(index), value)
+            return value
+        return math.nan if is_missing(text) else self._see_other(lines(index), text)
 
     def _check_finite(self, values: FloatArray, line: int) -> None:
         infinite = np.flatnonzero(np.isinf(values))

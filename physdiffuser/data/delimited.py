@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from physdiffuser.data.bulk import parse_plain_block
 from physdiffuser.data.cells import NumberFormat
@@ -31,6 +32,10 @@ from physdiffuser.errors import DataError
 
 BULK_BYTES = 1 << 24
 """Where the shortcut begins: importing pandas takes as long as reading this much without it."""
+
+ENOUGH_LINES = 50
+MOST_SAMPLED = 1 << 23
+"""Lines and bytes to learn the dialect from; fewer only when there are no more."""
 
 LONGEST_QUOTE = 200
 """Lines that one quoted cell may span."""
@@ -79,10 +84,8 @@ def read_delimited(
     """
     encoding = find_encoding(head, options.encoding)
     blocks = line_blocks(stream, encoding, source)
-    first = next(blocks, None)
-    while first is not None and first.data.isspace():
-        first = next(blocks, None)
-    if first is None or not first.data:
+    first = _first_rows(blocks)
+    if first is None:
         raise DataError(f"{source}: the file is empty. A table needs a header and at least two rows.")
     found = _read_head(first, source, options)
     reader = _BodyReader(found, source, options, choose)
@@ -104,6 +107,26 @@ def read_delimited(
         warnings=found.header.warnings,
         notes=notes,
     )
+
+
+def _first_rows(blocks: Iterator[Block]) -> Block | None:
+    """Join blocks until there are enough rows to learn from: lines may be long, or comments many."""
+    parts: list[Block] = []
+    rows = size = 0
+    for block in blocks:
+        if not parts and (block.data.isspace() or not block.data):
+            continue
+        parts.append(block)
+        size += len(block.data)
+        for line in io.BytesIO(block.data):
+            rows += not is_comment(line[:80].decode("utf-8", "replace"))
+            if rows >= ENOUGH_LINES:
+                break
+        if rows >= ENOUGH_LINES or (rows >= 3 and size > MOST_SAMPLED):
+            break
+    if not parts:
+        return None
+    return Block(b"".join(part.data for part in parts), parts[0].first_line, parts[-1].bytes_read)
 
 
 def _chain(first: Block, rest: Iterator[Block]) -> Iterator[Block]:
@@ -146,7 +169,8 @@ def _sample_rows(sample: Sequence[tuple[int, str]], dialect: Dialect, source: st
         try:
             fields, after = split_row(texts, at, dialect.delimiter)
         except csv.Error as error:
-            if rows:
+            # At the end of the sample the rest of the row may be missing.
+            if len(rows) > 1:
                 break
             raise quote_error(source, sample[at][0], error) from error
         rows.append(Line(sample[at][0], tuple(fields)))
@@ -277,21 +301,24 @@ class _BodyReader:
         columns = self._split_at_once(lines) if b"#" not in block.data else None
         if columns is None:
             rows, numbers = self._split_row_by_row(lines, block.first_line)
-            columns = list(zip(*rows, strict=True))
+            columns = [list(column) for column in zip(*rows, strict=True)]
         if not numbers:
             return
         for position, builder in self.builders.items():
             builder.extend_cells(columns[position], numbers.__getitem__)
         self.rows += len(numbers)
 
-    def _split_at_once(self, lines: Sequence[str]) -> list[tuple[str, ...]] | None:
+    def _split_at_once(self, lines: Sequence[str]) -> list[list[str]] | None:
         """Return the columns when every line is one complete row, else None."""
         try:
             rows = rows_of(lines, self._dialect.delimiter)
-            columns = list(zip(*rows, strict=True))
-        except (csv.Error, ValueError):
+        except csv.Error:
             return None
-        return columns if len(columns) == len(self._names) and len(rows) == len(lines) else None
+        width = len(self._names)
+        if len(rows) != len(lines) or set(map(len, rows)) != {width}:
+            return None
+        cells = list(chain.from_iterable(rows))
+        return [cells[position::width] for position in range(width)]
 
     def _split_row_by_row(self, lines: Sequence[str], first_line: int) -> tuple[list[list[str]], list[int]]:
         """Skip comments and blank lines; find the line of what is wrong."""

@@ -17,7 +17,7 @@ LATER_BLOCK = 1 << 23
 MANY_BYTES = 1 << 24
 """Past this many bytes blocks are `LATER_BLOCK` long."""
 
-LONGEST_LINE = 1 << 25
+LONGEST_LINE = 1 << 21
 
 # UTF-32 first: its little-endian mark starts with that of UTF-16.
 _MARKS = (
@@ -98,7 +98,7 @@ def line_blocks(stream: io.BufferedIOBase, encoding: str, source: str) -> Iterat
     ------
     DataError
         On a byte that the encoding does not allow (with its offset), a NUL character, or a line
-        beyond 32 MB.
+        beyond 2 MB.
     """
     newlines = _Newlines()
     decoder = _Decoder(encoding, source)
@@ -121,12 +121,11 @@ def line_blocks(stream: io.BufferedIOBase, encoding: str, source: str) -> Iterat
         cut = len(data) if ended else data.rfind(b"\n") + 1
         if cut == 0:
             if len(data) > LONGEST_LINE:
-                raise DataError(
-                    f"{source}: line {line} is longer than {LONGEST_LINE >> 20} MB. This is no text table, "
-                    "or its line ends are missing."
-                )
+                raise _too_long(line, source)
             carry = data
             continue
+        if ended and len(data) - data.rfind(b"\n", 0, -1) > LONGEST_LINE:
+            raise _too_long(line + data.count(b"\n", 0, -1), source)
         block, carry = data[:cut], data[cut:]
         yield Block(block, line, decoder.consumed)
         line += block.count(b"\n")
@@ -191,6 +190,13 @@ class _Decoder:
         if self._encoding.startswith("utf-8"):
             return "If the file is in another encoding, try --encoding latin-1; if not, repair that byte."
         return "Try another --encoding."
+
+
+def _too_long(line: int, source: str) -> DataError:
+    return DataError(
+        f"{source}: line {line} is longer than {LONGEST_LINE >> 20} MB. This is no text table, "
+        "or its line ends are missing."
+    )
 
 
 def _nul(data: bytes, line: int, source: str) -> DataError:
