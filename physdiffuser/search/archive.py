@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import complexity, evaluate
+from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
 
@@ -70,7 +70,7 @@ class ParetoArchive:
         """Score a candidate; True if it is now on the Pareto front."""
         self.offered += 1
         cost = complexity(candidate.expression)
-        if cost > self.problem.max_complexity:
+        if cost > self.problem.max_complexity or not self._balances(candidate.expression):
             return False
         loss = relative_loss(self.problem, evaluate(candidate.expression, self.problem.inputs))
         if not np.isfinite(loss):
@@ -79,6 +79,14 @@ class ParetoArchive:
             return False
         self._best[cost] = Entry(candidate, cost, loss)
         return True
+
+    def _balances(self, expression: Expression) -> bool:
+        units, target_unit = self.problem.units, self.problem.target_unit
+        if units is None or target_unit is None:
+            return True
+        from physdiffuser.expressions.dimensions import balances
+
+        return balances(expression, units, target_unit)
 
     def front(self) -> list[Entry]:
         """Entries that no simpler one beats, from simple to complex."""

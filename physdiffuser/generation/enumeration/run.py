@@ -16,6 +16,7 @@ from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.matches import Match, candidates
 from physdiffuser.generation.enumeration.outer import SINGLE, Chain, chains
 from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.precision import decimal_precision
 from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -159,18 +160,3 @@ class Run:
             if candidate.expression not in self._tried:
                 self._tried.add(candidate.expression)
                 yield candidate
-
-
-def decimal_precision(target: FloatArray) -> float:
-    """Relative rounding of the numbers: 1e-10, or more when they were written with fewer digits.
-
-    Numbers with few digits all equal themselves when rounded to that many.
-    """
-    some = target[:200][target[:200] != 0]
-    if not some.size:
-        return 1e-10
-    for digits in range(3, 11):
-        size = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(some))))
-        if np.allclose(np.round(some * size) / size, some, rtol=1e-14, atol=0):
-            return float(0.5 * 10.0 ** (1 - digits))
-    return 1e-10

@@ -1,0 +1,113 @@
+"""Dictionaries: the terms a sum may be made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import ONE, Expression, evaluate
+from physdiffuser.expressions.tree import call, div, mul, sub
+from physdiffuser.generation.enumeration.factors import Frame, monomial
+from physdiffuser.generation.enumeration.families import power_products
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Terms and their values.
+
+    Attributes
+    ----------
+    terms
+        Trees; the first is the constant 1.
+    values
+        Shape (rows, terms).
+    """
+
+    terms: tuple[Expression, ...]
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+
+def make(terms: list[Expression], inputs: FloatArray) -> Dictionary:
+    """Evaluate terms; those that are not finite, constant, or equal to an earlier one are left out."""
+    kept: list[Expression] = [ONE]
+    columns = [np.ones(len(inputs))]
+    seen: set[bytes] = set()
+    for term in terms:
+        value = evaluate(term, inputs)
+        size = float(np.abs(value).max())
+        if not np.isfinite(size) or size == 0 or np.ptp(value) <= 1e-9 * size:
+            continue
+        # Equal to nine digits on a dozen rows, up to scale: one term says as much as the other.
+        unit = value[:12] / value[np.argmax(np.abs(value[:12]))]
+        key = np.round(unit, 9).tobytes()
+        if key in seen:
+            continue
+        seen.add(key)
+        kept.append(term)
+        columns.append(value)
+    return Dictionary(tuple(kept), np.stack(columns, axis=1))
+
+
+def polynomial(frame: Frame, degree: int) -> list[Expression]:
+    """All power products of the features with whole exponents up to a total degree."""
+    count = len(frame.features)
+    terms: list[Expression] = []
+    for total in range(1, degree + 1):
+        for chosen in combinations_with_replacement(range(count), total):
+            powers = np.bincount(np.array(chosen), minlength=count)
+            product = tuple((int(i), Fraction(int(powers[i]))) for i in np.flatnonzero(powers))
+            terms.append(monomial(product, frame.features))
+    return terms
+
+
+def products(frame: Frame, limit: int) -> list[Expression]:
+    """The cheapest power products, with negative and half exponents."""
+    found, _ = power_products(len(frame.features), limit)
+    return [monomial(product, frame.features) for product in found]
+
+
+_FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt", "tanh")
+
+
+def with_functions(frame: Frame, operators: frozenset[str], factors: int) -> list[Expression]:
+    """Power products times a function of a feature, or of a product, ratio or difference of two."""
+    arguments: list[Expression] = list(frame.features)
+    for left, right in combinations(frame.features, 2):
+        arguments += [mul(left, right), div(left, right), div(right, left), sub(left, right)]
+    functions: list[Expression] = []
+    for argument in arguments:
+        functions += [call(name, argument) for name in _FUNCTIONS if name in operators]
+        if {"exp", "neg"} <= operators:
+            functions.append(call("exp", call("neg", argument)))
+    plain = products(frame, factors)
+    return plain + functions + [mul(factor, function) for function in functions for factor in plain]
+
+
+Maker = Callable[[Frame, frozenset[str], int], list[Expression]]
+
+
+def ladder(frame: Frame, operators: frozenset[str], rows: int) -> Iterator[tuple[str, list[Expression]]]:
+    """Dictionaries of growing size, with their names."""
+    yield "polynomial of degree 2", polynomial(frame, 2)
+    yield "power products", products(frame, 120)
+    if len(frame.features) <= 6:
+        yield "polynomial of degree 3", polynomial(frame, 3)
+    yield "products with functions", with_functions(frame, operators, 12)
+    if len(frame.features) <= 4:
+        yield "polynomial of degree 4", polynomial(frame, 4)
+    if len(frame.features) <= 2:
+        degree = 14 if len(frame.features) == 1 else 8
+        if (degree + 1) ** len(frame.features) < rows:
+            yield f"polynomial of degree {degree}", polynomial(frame, degree)
+    yield "many power products", products(frame, 1200)
+    yield "many products with functions", with_functions(frame, operators, 40)

@@ -1,0 +1,230 @@
+"""The sparse generator: dictionaries of growing size, on each frame of the law and each outer inverse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import ONE, Expression, Number
+from physdiffuser.expressions.tree import add, div, mul
+from physdiffuser.generation.enumeration.factors import Frame, frames
+from physdiffuser.generation.enumeration.matches import near_simple
+from physdiffuser.generation.enumeration.outer import SINGLE, Chain
+from physdiffuser.generation.sparse.dictionary import Dictionary, ladder, make, polynomial
+from physdiffuser.generation.sparse.regression import exact_span, forward, scaled
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.precision import decimal_precision
+from physdiffuser.search.problem import Budget, Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+CHAINS = frozenset(
+    {"took the reciprocal", "squared the target", "took the logarithm", "took the square root"}
+)
+# Exact spans need clearly more rows than columns, and time that grows with the square of the columns.
+SPAN_SHARE = 0.5
+MOST_SPAN = 450
+EXACT_LOSS = 1e-18
+
+
+class SparseGenerator:
+    """Sums of library terms, and ratios of such sums."""
+
+    name = "sparse"
+
+    def __init__(self) -> None:
+        self._work: Iterator[Candidate | None] | None = None
+
+    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+        """Yield candidates dictionary by dictionary; see `Generator.propose`."""
+        if self._work is None:
+            self._work = self._run(problem, archive)
+        for item in self._work:
+            if item is not None:
+                yield item
+            elif not budget.spend():
+                return
+
+    def _run(self, problem: Problem, archive: ParetoArchive) -> Iterator[Candidate | None]:
+        if problem.columns == 0:
+            return
+        tolerance = 30 * decimal_precision(problem.target)
+        every = [frame for frame in frames(problem.inputs, problem.target) if 0 < len(frame.features) <= 12]
+        ladders = [(frame, ladder(frame, problem.operators, problem.rows)) for frame in every]
+        while ladders:
+            remaining = []
+            for frame, rungs in ladders:
+                rung = next(rungs, None)
+                if rung is None:
+                    continue
+                remaining.append((frame, rungs))
+                dictionary = make(rung[1], problem.inputs)
+                yield None
+                yield from self._sums(problem, frame, rung[0], dictionary, tolerance)
+                if rung[0] in ("polynomial of degree 2", "polynomial of degree 3"):
+                    degree = int(rung[0][-1]) - 1
+                    yield from self._ratios(problem, frame, degree, tolerance)
+                if archive.best_loss < EXACT_LOSS:
+                    return
+            ladders = remaining
+
+    def _sums(
+        self, problem: Problem, frame: Frame, name: str, dictionary: Dictionary, tolerance: float
+    ) -> Iterator[Candidate | None]:
+        for chain, target, weights in undone(problem, frame):
+            design, wanted = scaled(dictionary.values, target, weights)
+            supports: list[tuple[int, ...]] = []
+            if len(dictionary) <= min(MOST_SPAN, SPAN_SHARE * problem.rows):
+                span = exact_span(design, wanted, tolerance)
+                if span is not None:
+                    supports.append(span)
+            if not supports:
+                supports = [support.columns for size in forward(design, wanted) for support in size]
+            for columns in supports:
+                candidate = _sum(problem, frame, chain, name, dictionary, columns, target, weights)
+                if candidate is not None:
+                    yield candidate
+            yield None
+
+    def _ratios(
+        self, problem: Problem, frame: Frame, degree: int, tolerance: float
+    ) -> Iterator[Candidate | None]:
+        """`y = P/Q` with polynomials P and Q: `y = P - y*(Q - 1)` is linear in the coefficients."""
+        if degree < 1 or len(frame.features) > 5:
+            return
+        dictionary = make(polynomial(frame, degree), problem.inputs)
+        count = len(dictionary)
+        for chain, target, weights in undone(problem, frame, frozenset({"squared the target"})):
+            # Each denominator in turn is normalised by one of its terms: the constant may be missing.
+            for pivot in range(min(count, 7)):
+                others = [column for column in range(count) if column != pivot]
+                values = np.column_stack([dictionary.values, -target[:, None] * dictionary.values[:, others]])
+                goal = target * dictionary.values[:, pivot]
+                design, wanted = scaled(values, goal, weights)
+                if values.shape[1] * 2 > problem.rows:
+                    continue
+                span = exact_span(design, wanted, tolerance)
+                supports = [span] if span is not None else []
+                if span is None and pivot == 0:
+                    supports = [one.columns for size in forward(design, wanted, 6) for one in size]
+                for columns in supports:
+                    candidate = _ratio(
+                        problem, frame, chain, dictionary, others, pivot, columns, values, goal, weights
+                    )
+                    if candidate is not None:
+                        yield candidate
+                yield None
+
+
+def undone(
+    problem: Problem, frame: Frame, names: frozenset[str] = CHAINS
+) -> Iterator[tuple[Chain, FloatArray, FloatArray]]:
+    """The target, factors divided out, under each outer inverse, with row weights."""
+    product = frame.product(problem.inputs)
+    divided = problem.target / product
+    if not np.isfinite(divided).all():
+        return
+    base = np.square(product / np.abs(product).max())
+    if problem.weights is not None:
+        base = base * problem.weights
+    for chain in SINGLE:
+        if not all(step.name in names and step.needs <= problem.operators for step in chain.steps):
+            continue
+        result = chain.undo(divided)
+        if result is not None:
+            yield chain, result[0], result[1] * base
+
+
+def _coefficients(values: FloatArray, target: FloatArray, weights: FloatArray) -> FloatArray | None:
+    root = np.sqrt(weights)
+    largest = np.abs(values).max(axis=0)
+    height = np.abs(target).max()
+    if not (largest > 0).all() or height == 0:
+        return None
+    solution = np.linalg.lstsq(values / largest * root[:, None], target / height * root, rcond=1e-14)[0]
+    found: FloatArray = solution * height / largest
+    return found if np.isfinite(found).all() else None
+
+
+def combination(coefficients: FloatArray, terms: list[Expression]) -> Expression | None:
+    """`c1*t1 + c2*t2 + ...`, without the terms of coefficient 0."""
+    result: Expression | None = None
+    for coefficient, term in zip(coefficients, terms, strict=True):
+        if coefficient == 0:
+            continue
+        number = near_simple(float(coefficient), 1e-10)
+        if term == ONE:
+            product: Expression = number
+        else:
+            product = term if number == Number(1) else mul(number, term)
+        result = product if result is None else add(result, product)
+    return result
+
+
+def _sum(
+    problem: Problem,
+    frame: Frame,
+    chain: Chain,
+    name: str,
+    dictionary: Dictionary,
+    columns: tuple[int, ...],
+    target: FloatArray,
+    weights: FloatArray,
+) -> Candidate | None:
+    coefficients = _coefficients(dictionary.values[:, columns], target, weights)
+    if coefficients is None:
+        return None
+    inner = combination(coefficients, [dictionary.terms[column] for column in columns])
+    if inner is None:
+        return None
+    sentence = f"sparse regression on {name} found a sum of {len(columns)} terms"
+    return _candidate(frame, chain, inner, sentence)
+
+
+def _ratio(
+    problem: Problem,
+    frame: Frame,
+    chain: Chain,
+    dictionary: Dictionary,
+    others: list[int],
+    pivot: int,
+    columns: tuple[int, ...],
+    values: FloatArray,
+    goal: FloatArray,
+    weights: FloatArray,
+) -> Candidate | None:
+    coefficients = _coefficients(values[:, columns], goal, weights)
+    if coefficients is None:
+        return None
+    count = len(dictionary)
+    above = [
+        (c, dictionary.terms[column])
+        for c, column in zip(coefficients, columns, strict=True)
+        if column < count
+    ]
+    below = [
+        (c, dictionary.terms[others[column - count]])
+        for c, column in zip(coefficients, columns, strict=True)
+        if column >= count
+    ]
+    if not above or not below:
+        return None
+    numerator = combination(np.array([c for c, _ in above]), [term for _, term in above])
+    denominator = combination(
+        np.array([1.0, *(c for c, _ in below)]), [dictionary.terms[pivot], *(term for _, term in below)]
+    )
+    if numerator is None or denominator is None:
+        return None
+    sentence = f"sparse regression found a ratio of sums of {len(above)} and {len(below) + 1} terms"
+    return _candidate(frame, chain, div(numerator, denominator), sentence)
+
+
+def _candidate(frame: Frame, chain: Chain, inner: Expression, sentence: str) -> Candidate:
+    expression = chain.redo(inner)
+    factor = frame.factor()
+    if factor is not None:
+        expression = mul(factor, expression)
+    return Candidate(expression, "sparse", (*chain.sentences(), sentence))

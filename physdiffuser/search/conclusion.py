@@ -1,0 +1,249 @@
+"""From the archive to the answer: constants fitted on more rows, snapped, simplified; one law chosen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.data.dataset import Dataset
+from physdiffuser.expressions import Apply, Expression, Number, Symbol, complexity, evaluate, to_text
+from physdiffuser.expressions.arrange import arrange
+from physdiffuser.expressions.canonical import canonical
+from physdiffuser.expressions.format import number_text
+from physdiffuser.expressions.latex import to_latex
+from physdiffuser.expressions.tree import free_constants, walk
+from physdiffuser.fitting import refit
+from physdiffuser.fitting.snapping import snap
+from physdiffuser.fitting.uncertainty import uncertainty
+from physdiffuser.report.solution import ConstantEstimate, Equation
+from physdiffuser.search.archive import Entry, ParetoArchive, relative_loss
+from physdiffuser.search.problem import Problem
+from physdiffuser.search.sampling import Split
+from physdiffuser.search.selection import description_length, fitted_constants, shortest
+
+FloatArray = npt.NDArray[np.float64]
+
+# Formulas of the front that are worked out; the rest of a longer front is beaten in any case.
+MOST_CONCLUDED = 14
+# Largest relative error on any row for the status "exact".
+EXACT_ERROR = 1e-9
+ROWS_PER_PIECE = 100_000
+
+
+@dataclass(frozen=True)
+class Law:
+    """A formula of the front, worked out.
+
+    Attributes
+    ----------
+    fitted
+        With all constants as fitted.
+    final
+        Snapped and simplified.
+    loss
+        Of `final` on the fit rows, relative to the constant model's.
+    """
+
+    entry: Entry
+    fitted: Expression
+    final: Expression
+    loss: float
+    changes: tuple[str, ...]
+
+
+def work_out(
+    archive: ParetoArchive,
+    problem: Problem,
+    floor: float,
+    deadline: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[list[Law], int]:
+    """The front with final constants, simple ones first, and the position of the chosen one.
+
+    Parameters
+    ----------
+    problem
+        The search's problem on the fit rows.
+    floor
+        Relative loss that rounding alone causes.
+    deadline
+        When it is over, the formulas that are left keep their fitted constants.
+    """
+    front = archive.front()
+    positive = frozenset(int(column) for column in np.flatnonzero((problem.inputs > 0).all(axis=0)))
+    lengths = [_length(entry.loss, entry.candidate.expression, problem.rows, floor) for entry in front]
+    # The most promising first, so that a deadline costs the least.
+    order = np.argsort(lengths, kind="stable")[:MOST_CONCLUDED]
+    best: dict[Expression, Law] = {}
+    for number, position in enumerate(order):
+        law = _work_out_one(
+            front[position], problem, floor, positive, quick=number > 0 and clock() >= deadline
+        )
+        key = canonical(law.final, positive=positive)
+        if key not in best or law.loss < best[key].loss:
+            best[key] = law
+    laws: list[Law] = []
+    for law in sorted(best.values(), key=lambda law: (complexity(law.final), law.loss)):
+        if not laws or max(law.loss, floor) < max(laws[-1].loss, floor):
+            laws.append(law)
+    return laws, shortest(_length(law.loss, law.final, problem.rows, floor) for law in laws)
+
+
+def _length(loss: float, expression: Expression, rows: int, floor: float) -> float:
+    return description_length(loss, complexity(expression), fitted_constants(expression), rows, floor)
+
+
+def _work_out_one(entry: Entry, problem: Problem, floor: float, positive: frozenset[int], quick: bool) -> Law:
+    inputs, target, weights = problem.inputs, problem.target, problem.weights
+    expression = entry.candidate.expression
+
+    def loss_of(candidate: Expression) -> float:
+        return relative_loss(problem, evaluate(candidate, inputs))
+
+    fitted = expression
+    if fitted_constants(expression):
+        refitted = refit(expression, inputs, target, weights=weights, loss=problem.loss).expression
+        if loss_of(refitted) <= loss_of(expression):
+            fitted = refitted
+    if quick:
+        return Law(entry, fitted, fitted, loss_of(fitted), ())
+    final, changes = fitted, ()
+    if fitted_constants(fitted):
+        # The arranged form has fewer constants (2*(a + 3*x) has one too many), so more can be exact.
+        arranged = arrange(fitted, positive=positive)
+        start = arranged if _as_good(loss_of(arranged), loss_of(fitted), floor) else fitted
+        snapped = snap(
+            start,
+            inputs,
+            target,
+            weights=weights,
+            loss=problem.loss,
+            noise=problem.noise,
+            known_constants=problem.constants,
+            rng=problem.generator(5),
+        )
+        if np.isfinite(snapped.loss):
+            final, changes = snapped.expression, snapped.changes
+    simplified = arrange(final, positive=positive)
+    if _as_good(loss_of(simplified), loss_of(final), floor) and complexity(simplified) <= complexity(final):
+        final = simplified
+    return Law(entry, fitted, final, loss_of(final), changes)
+
+
+def _as_good(new: float, old: float, floor: float) -> bool:
+    """Whether a rewriting left the loss as it was, up to rounding."""
+    return new <= max(old * (1 + 1e-6), floor)
+
+
+def constants_of(
+    expression: Expression, problem: Problem
+) -> tuple[tuple[ConstantEstimate, ...], tuple[tuple[float, ...], ...] | None, int | None]:
+    """The constants of a formula with 95 % intervals, their covariance, and the degrees of freedom."""
+    skeleton, values = free_constants(expression)
+    intervals: FloatArray | None = None
+    covariance: tuple[tuple[float, ...], ...] | None = None
+    freedom: int | None = None
+    if values and problem.rows > len(values):
+        known = uncertainty(
+            skeleton, np.array(values), problem.inputs, problem.target, weights=problem.weights
+        )
+        intervals = known.intervals()
+        freedom = known.degrees_of_freedom
+        matrix = known.covariance
+        if np.isfinite(matrix).all():
+            covariance = tuple(tuple(float(part) for part in row) for row in matrix)
+    estimates: list[ConstantEstimate] = []
+    free = 0
+    for node in _constant_nodes(expression):
+        name = f"c{len(estimates) + 1}"
+        if isinstance(node, Number) and not node.exact:
+            low, high = (None, None) if intervals is None else (float(x) for x in intervals[free])
+            if low is not None and not (np.isfinite(low) and np.isfinite(high)):
+                low = high = None
+            free += 1
+            estimates.append(
+                ConstantEstimate(name, float(node.value), low, high, number_text(node.value), False)
+            )
+        else:
+            value = float(evaluate(node, np.zeros((1, 1)))[0])
+            estimates.append(ConstantEstimate(name, value, None, None, to_text(node), True))
+    return tuple(estimates), covariance, freedom
+
+
+def _constant_nodes(expression: Expression) -> list[Expression]:
+    """Largest subtrees without variables, left to right; whole exponents are form, not constants."""
+    if not isinstance(expression, Apply):
+        return [expression] if isinstance(expression, Number | Symbol) else []
+    leaves = [node for node in walk(expression) if not isinstance(node, Apply)]
+    if all(isinstance(leaf, Symbol) or (isinstance(leaf, Number) and leaf.exact) for leaf in leaves):
+        return [expression]
+    found: list[Expression] = []
+    for position, argument in enumerate(expression.arguments):
+        is_exponent = expression.operator == "pow" and position == 1
+        if is_exponent and isinstance(argument, Number) and argument.exact:
+            continue
+        found.extend(_constant_nodes(argument))
+    return found
+
+
+def equation(
+    law: Law, dataset: Dataset, split: Split, names: tuple[str, ...], problem: Problem
+) -> tuple[Equation, FloatArray]:
+    """A row of the Pareto table, scored on every row of the table, and its predictions."""
+    prediction = predict(law.final, dataset.inputs)
+    residual = dataset.target - prediction
+    weights = dataset.weights
+    with np.errstate(all="ignore"):
+        scale = float(np.abs(dataset.target).max()) or 1.0
+        mean_square = float(np.average(np.square(residual / scale), weights=weights))
+        spread = float(
+            np.average(
+                np.square((dataset.target - np.average(dataset.target, weights=weights)) / scale),
+                weights=weights,
+            )
+        )
+        held_out = residual[split.held_out]
+        size = np.maximum(np.abs(dataset.target), 1e-3 * scale * np.sqrt(max(spread, 1e-30)))
+        relative = float(np.max(np.abs(residual) / size))
+    estimates, covariance, freedom = constants_of(law.final, problem)
+    made = Equation(
+        expression=law.final,
+        text=to_text(law.final, names),
+        latex=to_latex(law.final, names),
+        complexity=complexity(law.final),
+        rmse=scale * float(np.sqrt(mean_square)),
+        r2=1.0 - mean_square / spread if spread > 0 else float("nan"),
+        max_relative_error=relative,
+        held_out_rmse=(
+            scale * float(np.sqrt(np.mean(np.square(held_out / scale)))) if held_out.size else None
+        ),
+        constants=estimates,
+        derivation=(*law.entry.candidate.derivation, *law.changes),
+        generator=law.entry.candidate.generator,
+        covariance=covariance,
+        degrees_of_freedom=freedom,
+    )
+    return made, prediction
+
+
+def predict(expression: Expression, inputs: FloatArray) -> FloatArray:
+    """Values on all rows, in pieces, so that a large table needs no further copies of itself."""
+    if len(inputs) <= ROWS_PER_PIECE:
+        return evaluate(expression, inputs)
+    result = np.empty(len(inputs))
+    for start in range(0, len(inputs), ROWS_PER_PIECE):
+        result[start : start + ROWS_PER_PIECE] = evaluate(expression, inputs[start : start + ROWS_PER_PIECE])
+    return result
+
+
+def on_rows(problem: Problem, dataset: Dataset, rows: npt.NDArray[np.intp]) -> Problem:
+    """The same rules on other rows of the table."""
+    weights = None
+    if dataset.weights is not None:
+        weights = dataset.weights[rows]
+        weights = weights / weights.mean()
+    return replace(problem, inputs=dataset.inputs[rows], target=dataset.target[rows], weights=weights)

@@ -1,0 +1,202 @@
+"""The search loop: turns of the generators, candidates polished and archived, until there is no need."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from physdiffuser.errors import PhysdiffuserError, PluginError
+from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.expressions.arrange import arrange
+from physdiffuser.fitting import refit
+from physdiffuser.generation.protocol import Generator
+from physdiffuser.search.archive import Entry, ParetoArchive
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.problem import Budget, Problem
+from physdiffuser.search.scheduler import Scheduler
+from physdiffuser.search.selection import (
+    description_length,
+    fitted_constants,
+    residual_is_noise,
+    rounding_loss,
+    shortest,
+)
+
+# After the noise floor is reached the search goes on for this share of what it took to get there, and at
+# least so many steps, in case something simpler is near.
+GRACE_SHARE = 0.5
+GRACE_STEPS = 60
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What the search leaves behind.
+
+    Attributes
+    ----------
+    settled
+        Whether the search ended because the law is exact or as good as the noise allows, rather than
+        because the budget was spent.
+    warnings
+        Generators that were switched off, and why.
+    steps
+        Steps spent by each generator.
+    """
+
+    archive: ParetoArchive
+    settled: bool
+    warnings: tuple[str, ...]
+    steps: Mapping[str, int]
+
+
+class SearchLoop:
+    """Runs generators on a problem.
+
+    Parameters
+    ----------
+    problem
+        Rows and rules.
+    generators
+        By name, in order of preference.
+    tolerance
+        Relative rounding of the target's numbers.
+    on_better
+        Called with the archive's best entry whenever it changes.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        generators: Mapping[str, Generator],
+        *,
+        tolerance: float = 1e-10,
+        cancelled: Callable[[], bool] = lambda: False,
+        on_better: Callable[[ParetoArchive, Entry], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.problem = problem
+        self.archive = ParetoArchive(problem)
+        self.generators = dict(generators)
+        self.cancelled = cancelled
+        self.on_better = on_better
+        self.clock = clock
+        self.floor = rounding_loss(problem.target, tolerance)
+        self.positive = frozenset(int(column) for column in np.flatnonzero((problem.inputs > 0).all(axis=0)))
+        self._best: Entry | None = None
+        self._spent = 0
+        self._warnings: list[str] = []
+        self._noise_checked: dict[Expression, bool] = {}
+
+    def run(self, steps: int | None, deadline: float, initial: Sequence[Candidate] = ()) -> SearchResult:
+        """Search until the law is settled, the steps are spent or the deadline is reached."""
+        scheduler = Scheduler(list(self.generators))
+        best_at = 0
+        settled = False
+        with np.errstate(all="ignore"):
+            for candidate in initial:
+                self._offer(candidate)
+            while not self._over(steps, deadline):
+                turn = scheduler.next()
+                if turn is None:
+                    break
+                name, granted = turn
+                if steps is not None:
+                    granted = min(granted, steps - self._spent)
+                before = self._length(self._best)
+                used, finished = self._turn(name, granted, deadline)
+                self._spent += used
+                gain = before - self._length(self._best)
+                scheduler.record(name, used, min(gain, 1e6) if np.isfinite(before) else 1e3)
+                if finished:
+                    scheduler.finish(name)
+                if gain > 0 or best_at == 0:
+                    best_at = self._spent
+                if self._settled(self._spent - best_at, best_at):
+                    settled = True
+                    break
+        return SearchResult(self.archive, settled, tuple(self._warnings), scheduler.steps)
+
+    def _over(self, steps: int | None, deadline: float) -> bool:
+        spent = steps is not None and self._spent >= steps
+        return spent or self.clock() >= deadline or self.cancelled()
+
+    def _turn(self, name: str, granted: int, deadline: float) -> tuple[int, bool]:
+        """One turn; steps used, and whether the generator is done for good."""
+        budget = Budget(granted, deadline, self.clock, self.cancelled)
+        try:
+            for candidate in self.generators[name].propose(self.problem, self.archive, budget):
+                self._offer(candidate)
+                if self.exact and budget.spent:
+                    # Finish the piece of work in hand, which may hold a simpler form, not the turn.
+                    budget.steps = min(budget.steps, budget.spent + 1)
+        except PluginError as error:
+            self._warnings.append(str(error))
+            return max(budget.spent, 1), True
+        except PhysdiffuserError:
+            raise
+        except Exception as error:
+            # One broken generator must not cost the user the others' finds; it is said, not hidden.
+            what = " ".join(str(error).split())[:200]
+            self._warnings.append(
+                f"generator {name!r} failed and was switched off ({type(error).__name__}: {what})"
+            )
+            return max(budget.spent, 1), True
+        return max(budget.spent, 1), not budget.exhausted
+
+    def _offer(self, candidate: Candidate) -> None:
+        if not self.archive.offer(candidate):
+            return
+        expression = candidate.expression
+        if fitted_constants(expression) and self.archive.best_loss > self.floor:
+            fit = refit(
+                expression,
+                self.problem.inputs,
+                self.problem.target,
+                weights=self.problem.weights,
+                loss=self.problem.loss,
+            )
+            expression = fit.expression
+        for form in (expression, arrange(expression, positive=self.positive)):
+            if form != candidate.expression:
+                self.archive.offer(Candidate(form, candidate.generator, candidate.derivation))
+        best = self.best
+        if best is not None and best is not self._best:
+            self._best = best
+            if self.on_better is not None:
+                self.on_better(self.archive, best)
+
+    @property
+    def best(self) -> Entry | None:
+        """The entry with the shortest description."""
+        front = self.archive.front()
+        return front[shortest(self._length(entry) for entry in front)] if front else None
+
+    @property
+    def exact(self) -> bool:
+        """Whether some formula is as good as the numbers are written."""
+        return self.archive.best_loss <= self.floor
+
+    def _length(self, entry: Entry | None) -> float:
+        if entry is None:
+            return float("inf")
+        constants = fitted_constants(entry.candidate.expression)
+        return description_length(entry.loss, entry.complexity, constants, self.problem.rows, self.floor)
+
+    def _settled(self, since: int, reached: int) -> bool:
+        best = self._best
+        if best is None:
+            return False
+        if best.loss <= self.floor:
+            return True
+        if since < max(GRACE_STEPS, GRACE_SHARE * reached):
+            return False
+        expression = best.candidate.expression
+        known = self._noise_checked.get(expression)
+        if known is None:
+            residual = self.problem.target - evaluate(expression, self.problem.inputs)
+            known = residual_is_noise(self.problem.inputs, residual, self.problem.weights)
+            self._noise_checked[expression] = known
+        return known

@@ -1,0 +1,138 @@
+"""Which formula to believe: the one that describes the table in the fewest words.
+
+The description of a table by a formula has two parts: the formula, and what it leaves over. With n rows
+and mean squared residual s**2 the second costs n/2 * log(s**2) nats up to a constant; a formula costs
+`NATS_PER_UNIT` for each unit of complexity, and half a log(n) for each fitted constant (the accuracy
+to which n rows determine it). See Rissanen, "Modeling by shortest data description" (1978), and for
+formulas Udrescu et al., "AI Feynman 2.0" (2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression, Number
+from physdiffuser.expressions.tree import walk
+
+FloatArray = npt.NDArray[np.float64]
+
+# log of about a dozen words to choose from at each place of a formula.
+NATS_PER_UNIT = 2.5
+# Relative mean squared residuals below this are rounding.
+ROUNDING_LOSS = 1e-22
+
+
+def fitted_constants(expression: Expression) -> int:
+    """How many constants of the formula were fitted."""
+    return sum(1 for node in walk(expression) if isinstance(node, Number) and not node.exact)
+
+
+def description_length(
+    loss: float, complexity: int, constants: int, rows: int, floor: float = ROUNDING_LOSS
+) -> float:
+    """Nats to describe the table by the formula, up to a constant of the table.
+
+    Parameters
+    ----------
+    loss
+        Mean squared residual relative to the constant model's.
+    complexity, constants
+        Of the formula.
+    rows
+        How many rows the loss was measured on.
+    floor
+        Losses below it count as it: rounding of the numbers in the table.
+    """
+    if not np.isfinite(loss):
+        return float("inf")
+    formula = NATS_PER_UNIT * complexity + 0.5 * constants * np.log(max(rows, 2))
+    return float(0.5 * rows * np.log(max(loss, floor)) + formula)
+
+
+def rounding_loss(target: FloatArray, tolerance: float) -> float:
+    """The relative loss that rounding of the target alone causes.
+
+    Parameters
+    ----------
+    tolerance
+        Relative rounding of each number, as of `decimal_precision`.
+    """
+    if tolerance <= 1e-10:
+        return ROUNDING_LOSS
+    scale = float(np.abs(target).max()) or 1.0
+    unit = target / scale
+    spread = float(unit.var())
+    # Uniform within half a unit of the last digit.
+    return max(ROUNDING_LOSS, float(np.square(tolerance * unit).mean()) / 3 / max(spread, 1e-300))
+
+
+def shortest(lengths: Iterable[float]) -> int:
+    """Position of the shortest description; the first among equals."""
+    return int(np.argmin(np.fromiter(lengths, float)))
+
+
+def residual_is_noise(inputs: FloatArray, residual: FloatArray, weights: FloatArray | None = None) -> bool:
+    """Whether nothing in the columns predicts what a formula leaves over.
+
+    Two tests, each at about one false alarm in a thousand: the residuals of nearest neighbours are
+    uncorrelated, and a quadratic polynomial in the columns explains no more than chance would.
+
+    Parameters
+    ----------
+    inputs
+        Shape (rows, columns).
+    residual
+        Shape (rows,).
+    weights
+        Shape (rows,), inverse variances when known.
+    """
+    rows = len(inputs)
+    if rows < 12:
+        return True
+    if weights is not None:
+        residual = residual * np.sqrt(weights)
+    scale = float(np.abs(residual).max())
+    if scale == 0:
+        return True
+    residual = residual / scale
+    residual = residual - residual.mean()
+    # A few outliers must not hide a pattern in the rest.
+    limit = 6 * 1.4826 * float(np.median(np.abs(residual)))
+    if limit > 0:
+        residual = np.clip(residual, -limit, limit)
+    spread = inputs.std(axis=0)
+    unit = (inputs - inputs.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+    return _neighbours_independent(unit[:1000], residual[:1000]) and _no_quadratic(unit, residual)
+
+
+def _neighbours_independent(unit: FloatArray, residual: FloatArray) -> bool:
+    if unit.shape[1] == 0:
+        return True
+    square = np.square(unit).sum(axis=1)
+    distance = square[:, None] + square[None, :] - 2 * unit @ unit.T
+    np.fill_diagonal(distance, np.inf)
+    nearest = distance.argmin(axis=1)
+    products = residual * residual[nearest]
+    error = float(products.std()) / np.sqrt(len(products)) or 1.0
+    # Mutual neighbours enter twice, which widens the true error by up to sqrt(2).
+    return float(products.mean()) < 3.1 * np.sqrt(2) * error
+
+
+def _no_quadratic(unit: FloatArray, residual: FloatArray) -> bool:
+    rows = len(unit)
+    columns = unit[:, : max(1, min(unit.shape[1], int(np.sqrt(rows / 3)) - 1))]
+    pairs = [columns[:, [i]] * columns[:, i:] for i in range(columns.shape[1])]
+    design = np.column_stack([np.ones(rows), columns, *pairs])
+    if design.shape[1] * 3 > rows:
+        design = design[:, : 1 + columns.shape[1]]
+    fitted = design @ np.linalg.lstsq(design, residual, rcond=1e-10)[0]
+    explained, left = float(np.square(fitted).sum()), float(np.square(residual - fitted).sum())
+    terms, free = design.shape[1] - 1, rows - design.shape[1]
+    if left <= 0 or free < 3:
+        return True
+    ratio = (explained / terms) / (left / free)
+    # Wilson-Hilferty: the cube root of a chi-square over its degrees of freedom is nearly normal.
+    return ratio < (1 + 3.1 * np.sqrt(2 / (9 * terms)) - 2 / (9 * terms)) ** 3 * (1 + 3 / np.sqrt(free))
