@@ -13,15 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Parameter
-from physdiffuser.expressions.tree import Apply, substitute
+from physdiffuser.expressions.tree import Apply, parameter_count, substitute
+from physdiffuser.fitting.periodogram import periodogram_peaks, without_wave
 from physdiffuser.fitting.roles import Kind, Role, find_roles
 from physdiffuser.fitting.tape import Tape
 
 FloatArray = npt.NDArray[np.float64]
-
-_FREQUENCIES = 512
-_OVERSAMPLING = 5
-"""Grid points of a periodogram, and how many per peak width: covers up to 16 periods over the range."""
 
 
 @np.errstate(all="ignore")
@@ -59,7 +56,9 @@ def draw_starts(
     if not nonlinear:
         return drawn
     surroundings = _Surroundings(skeleton, inputs, target, drawn)
-    for role in find_roles(skeleton, nonlinear):
+    roles = find_roles(skeleton, nonlinear)
+    surroundings.matched = _match_frequencies(roles, surroundings)
+    for role in roles:
         likely, random = _PROPOSALS[role.kind](role, surroundings, rng)
         values = random
         if likely.shape[0]:
@@ -92,6 +91,7 @@ class _Surroundings:
         self.target = target
         self.drawn = drawn
         self.count: int = drawn.shape[1]
+        self.matched: dict[int, tuple[float, ...]] = {}
         self.log_target = np.log(np.abs(target))
 
     def values(self, expression: Expression | None) -> FloatArray | None:
@@ -179,13 +179,36 @@ def _frequency(role: Role, near: _Surroundings, rng: np.random.Generator) -> _Pr
     random = _log_uniform(rng, 0.5, 100.0, near.count) / spread
     inner = near.values(role.factor)
     assert inner is not None
-    peaks: list[float] = []
+    peaks = list(near.matched.get(role.index, ()))
     for amplitude in _amplitudes(role, near):
-        peaks += periodogram_peaks(inner[0], near.target, amplitude, 4)
+        peaks += [peak.frequency for peak in periodogram_peaks(inner[0], near.target, amplitude, 4)]
     # A squared sine shows twice its frequency.
     peaks += [peak / 2 for peak in peaks[:2]]
     likely = np.array(list(dict.fromkeys(peaks)))[:, None] * np.ones(near.count)
     return np.concatenate([likely, _times(1.0 / spread, (1.0, 6.3))]), random
+
+
+def _match_frequencies(roles: list[Role], near: _Surroundings) -> dict[int, tuple[float, ...]]:
+    """Peaks for each of several frequencies, the strongest wave taken out before the next is looked for."""
+    waiting = {}
+    for role in roles:
+        if role.kind is Kind.FREQUENCY and role.factor is not None and not parameter_count(role.factor):
+            inner = near.values(role.factor)
+            if inner is not None:
+                waiting[role.index] = inner[0]
+    found: dict[int, tuple[float, ...]] = {}
+    if len(waiting) < 2:
+        return found
+    even = np.ones(near.target.shape[0])
+    signal = near.target
+    while waiting:
+        peaks = {index: periodogram_peaks(inner, signal, even, 3) for index, inner in waiting.items()}
+        strongest = max(peaks, key=lambda index: max((peak.power for peak in peaks[index]), default=0.0))
+        found[strongest] = tuple(peak.frequency for peak in peaks[strongest])
+        inner = waiting.pop(strongest)
+        if peaks[strongest]:
+            signal = without_wave(inner, signal, peaks[strongest][0].frequency)
+    return found
 
 
 def _amplitudes(role: Role, near: _Surroundings) -> list[FloatArray]:
@@ -200,59 +223,6 @@ def _amplitudes(role: Role, near: _Surroundings) -> list[FloatArray]:
     if np.isfinite(slope).all() and np.ptp(slope) > 1e-9 * np.abs(slope).max(initial=0.0):
         found.append(slope / np.abs(slope).max())
     return found
-
-
-def periodogram_peaks(
-    position: FloatArray, target: FloatArray, amplitude: FloatArray, count: int
-) -> list[float]:
-    """Frequencies at which `amplitude * (a*sin(w*position) + b*cos(w*position)) + c` fits best.
-
-    Parameters
-    ----------
-    position, target, amplitude
-        Shape (rows,); rows need not be evenly spaced.
-    count
-        Most peaks to return, best first.
-
-    Notes
-    -----
-    The least-squares periodogram (Lomb 1976, Scargle 1982) on a grid of frequencies.
-    """
-    good = np.isfinite(position) & np.isfinite(target)
-    position, target, amplitude = position[good], target[good], amplitude[good]
-    if position.size < 4:
-        return []
-    extent = float(np.ptp(position))
-    size = float(np.abs(target).max())
-    if not (0.0 < extent < np.inf) or size == 0.0:
-        return []
-    signal = target / size
-    if np.ptp(amplitude) == 0.0:
-        signal = signal - signal.mean()
-    unit = (position - position.min()) / extent
-    step = 2 * np.pi / _OVERSAMPLING
-    # exp(i*k*step*u) from two short tables: a complex product is much cheaper than a sine.
-    fine = np.exp(1j * step * np.arange(32)[:, None] * unit)
-    coarse = np.exp(1j * step * 32 * np.arange(_FREQUENCIES // 32)[:, None] * unit)
-    wave = (coarse[:, None, :] * fine[None, :, :]).reshape(_FREQUENCIES, -1)[1:]
-    wave = wave * amplitude
-    cosine, sine = wave.real, wave.imag
-    if np.ptp(amplitude) == 0.0:
-        cosine = cosine - cosine.mean(axis=1, keepdims=True)
-        sine = sine - sine.mean(axis=1, keepdims=True)
-    cc = np.einsum("kr,kr->k", cosine, cosine)
-    ss = np.einsum("kr,kr->k", sine, sine)
-    cs = np.einsum("kr,kr->k", cosine, sine)
-    yc, ys = cosine @ signal, sine @ signal
-    determinant = np.maximum(cc * ss - cs * cs, 1e-9 * cc * ss + 1e-300)
-    power = (yc * yc * ss - 2 * yc * ys * cs + ys * ys * cc) / determinant
-    frequency = step * np.arange(1, _FREQUENCIES) / extent
-    inside = np.ones(power.size, dtype=np.bool_)
-    inside[1:] &= power[1:] >= power[:-1]
-    inside[:-1] &= power[:-1] >= power[1:]
-    tops = np.flatnonzero(inside)
-    best = tops[np.argsort(-power[tops], kind="stable")][:count]
-    return [float(frequency[top]) for top in best]
 
 
 def _phase(role: Role, near: _Surroundings, rng: np.random.Generator) -> _Proposal:

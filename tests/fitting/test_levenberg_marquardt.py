@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
+from skeletons import skeleton_of
 
-from physdiffuser.expressions import Expression, Parameter, Variable, evaluate, parse, value_and_jacobian
-from physdiffuser.expressions.tree import substitute
+from physdiffuser.expressions import Expression, evaluate, value_and_jacobian
 from physdiffuser.fitting import Outcome, fit_constants
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.varpro import SeparableModel
@@ -19,17 +19,6 @@ from physdiffuser.fitting.varpro import SeparableModel
 # Certified values of the NIST Statistical Reference Datasets for nonlinear regression
 # (https://www.itl.nist.gov/div898/strd/nls/nls_main.shtml).
 NIST: list[dict[str, Any]] = json.loads((Path(__file__).parent / "nist_strd.json").read_text())
-
-
-def skeleton_of(text: str, columns: list[str], parameters: list[str]) -> Expression:
-    parsed = parse(text, [*columns, *parameters])
-
-    def replace(node: Expression) -> Expression | None:
-        if isinstance(node, Variable) and node.index >= len(columns):
-            return Parameter(node.index - len(columns))
-        return None
-
-    return substitute(parsed, replace)
 
 
 def nist_problem(entry: dict[str, Any]) -> tuple[Expression, np.ndarray, np.ndarray]:
