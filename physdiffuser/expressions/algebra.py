@@ -103,9 +103,7 @@ class Algebra:
         """Terms as a product of what they have in common and a primitive sum."""
         common = _common_factors(terms) if self.gather else ()
         if common:
-            inverse = Sum(
-                (Product(1, tuple((base, self._times_power(power, -1)) for base, power in common)),)
-            )
+            inverse = Sum((Product(1, tuple((base, self.times_power(power, -1)) for base, power in common)),))
             divided = [self.multiply((Sum((term,)), inverse)) for term in terms]
             inner = self.add(divided)
             outer = Sum((Product(1, common),))
@@ -116,7 +114,7 @@ class Algebra:
             divisor = -divisor
         if divisor == 1:
             return Sum(tuple(terms))
-        scale: Value = 1.0 / divisor if isinstance(divisor, float) else Fraction(1) / divisor
+        scale = 1.0 / divisor if isinstance(divisor, float) else exact.tidy(Fraction(1) / divisor)
         inner = Sum(tuple(Product(exact.multiply(term.coefficient, scale), term.factors) for term in terms))
         return Sum((Product(divisor, ((sum_base(inner), 1),)),))
 
@@ -248,11 +246,12 @@ class Algebra:
             parts.append(_unfolded_power(term.coefficient, power))
         merged: dict[str, Factor] = {}
         for base, inner in term.factors:
-            merged[base.key] = (base, self._times_power(inner, power))
+            merged[base.key] = (base, self.times_power(inner, power))
         result = self._product(coefficient, merged)
         return self.multiply((result, *parts)) if parts else result
 
-    def _times_power(self, left: Power, right: Power) -> Power:
+    def times_power(self, left: Power, right: Power) -> Power:
+        """The product of two exponents."""
         if not isinstance(left, Sum) and not isinstance(right, Sum):
             return exact.tidy_exponent(left * right)
         return as_power(self.multiply((as_value(left), as_value(right))))
@@ -265,10 +264,10 @@ class Algebra:
         for base, inner in factors:
             sign = self.signs.of_base(base)
             if whole or sign > 0 or (not isinstance(inner, Sum) and not isinstance(inner, int)):
-                parts.append(single(base, self._times_power(inner, power)))
+                parts.append(single(base, self.times_power(inner, power)))
             elif isinstance(inner, int) and inner % 2 == 0:
                 size = self.size_of(base, sign)
-                parts.append(self.power(size, as_value(self._times_power(inner, power))))
+                parts.append(self.power(size, as_value(self.times_power(inner, power))))
             elif isinstance(inner, int):
                 inside.append((base, inner))
             else:
@@ -300,10 +299,10 @@ class Algebra:
                 if math.isfinite(result) and result != 0.0:
                     return number(result)
                 return _unfolded_power(value, power)
-            return single(EULER_BASE, self._times_power(math.log(value), power))
+            return single(EULER_BASE, self.times_power(math.log(value), power))
         if isinstance(power, Sum):
             return self.multiply(
-                single(number_base(prime), self._times_power(count * sign, power))
+                single(number_base(prime), self.times_power(count * sign, power))
                 for part, sign in ((value.numerator, 1), (value.denominator, -1))
                 for prime, count in exact.prime_factors(part)
             )
@@ -319,7 +318,7 @@ class Algebra:
         if inside[0][1] < 0:
             divisor = -divisor
         inside = [(base, inner // divisor) for base, inner in inside]
-        power = self._times_power(power, divisor)
+        power = self.times_power(power, divisor)
         if sign > 0 and len(inside) == 1:
             return single(inside[0][0], power)
         return single(sum_base(Sum((Product(sign, tuple(inside)),))), power)

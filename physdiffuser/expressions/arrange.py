@@ -5,12 +5,19 @@ from __future__ import annotations
 from physdiffuser.expressions.algebra import Algebra
 from physdiffuser.expressions.canonical import to_normal
 from physdiffuser.expressions.layout import Layout
+from physdiffuser.expressions.reduce import Reducer, size
 from physdiffuser.expressions.signs import Signs
 from physdiffuser.expressions.tree import Expression
 
+# A reduction to less than this share is not questioned by laying out both.
+_MUCH_SMALLER = 0.75
+
 
 def arrange(expression: Expression, *, positive: frozenset[int] = frozenset()) -> Expression:
-    """Write an expression as briefly as its canonical form allows, in the customary order.
+    """Write an expression briefly and in the customary order.
+
+    Of the canonical form and the form after `reduce`, each laid out by `layout`, the one of lower
+    cost is taken; the same input gives the same output.
 
     Parameters
     ----------
@@ -18,6 +25,16 @@ def arrange(expression: Expression, *, positive: frozenset[int] = frozenset()) -
         The tree.
     positive
         Columns that are never negative.
+
+    Returns
+    -------
+    A tree of the same value wherever the expression is defined.
     """
     algebra = Algebra(Signs(positive))
-    return Layout(algebra).sum(to_normal(expression, algebra))
+    layout = Layout(algebra)
+    value = to_normal(expression, algebra)
+    reduced = Reducer(algebra).value(value)
+    trees = [layout.sum(reduced)]
+    if reduced.key != value.key and size(reduced) > _MUCH_SMALLER * size(value):
+        trees.append(layout.sum(value))
+    return layout.best(trees)

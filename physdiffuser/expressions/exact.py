@@ -151,3 +151,19 @@ def rational_power(base: int | Fraction, exponent: Fraction) -> tuple[Value, dic
             if total != whole:
                 roots[prime] = total - whole
     return tidy(coefficient), roots
+
+
+def whole_root(value: Value, degree: int) -> int | Fraction | None:
+    """The exact root of a positive exact number, or None when it is not rational."""
+    if isinstance(value, float):
+        return None
+    if degree == 1:
+        return value
+    parts = []
+    for part in (value.numerator, value.denominator):
+        root = round(part ** (1.0 / degree)) if part < 1 << 512 else 0
+        if root**degree != part:
+            return None
+        parts.append(root)
+    result = Fraction(parts[0], parts[1])
+    return int(result) if result.denominator == 1 else result

@@ -29,11 +29,14 @@ def to_text(expression: Expression, names: Sequence[str] | None = None, digits: 
 
 
 def number_text(value: int | Fraction | float, digits: int | None = None) -> str:
-    """A number as written in formulas: halves and quarters as decimals, other fractions as `p/q`."""
+    """A number as written in formulas: fractions of four decimals as decimals, others as `p/q`."""
     if isinstance(value, float):
         return repr(value) if digits is None else f"{value:.{digits}g}"
-    if isinstance(value, Fraction) and value.denominator in (2, 4, 5, 8, 10):
-        return repr(float(value))
+    if isinstance(value, Fraction) and 10_000 % value.denominator == 0:
+        # The parser reads so few decimals as the exact fraction.
+        whole, rest = divmod(abs(value), 1)
+        decimals = f"{int(rest * 10_000):04d}".rstrip("0")
+        return f"{'-' if value < 0 else ''}{int(whole)}.{decimals}"
     return str(value)
 
 

@@ -284,7 +284,13 @@ def _tan(algebra: Algebra, name: str, argument: Sum) -> Sum:
 
 # Exact values at exact arguments, as multiples of pi.
 _ASIN: dict[int | Fraction, Fraction] = {0: Fraction(0), 1: _HALF, _HALF: Fraction(1, 6)}
-_ACOS: dict[int | Fraction, Fraction] = {0: _HALF, 1: Fraction(0), -1: Fraction(1), _HALF: Fraction(1, 3), -_HALF: Fraction(2, 3)}
+_ACOS: dict[int | Fraction, Fraction] = {
+    0: _HALF,
+    1: Fraction(0),
+    -1: Fraction(1),
+    _HALF: Fraction(1, 3),
+    -_HALF: Fraction(2, 3),
+}
 _ATAN: dict[int | Fraction, Fraction] = {0: Fraction(0), 1: Fraction(1, 4)}
 _ANGLES: dict[str, dict[int | Fraction, Fraction]] = {"asin": _ASIN, "acos": _ACOS, "atan": _ATAN}
 

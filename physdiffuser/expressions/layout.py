@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from math import gcd
 
 from physdiffuser.expressions import exact
 from physdiffuser.expressions.algebra import Algebra
@@ -17,7 +18,7 @@ from physdiffuser.expressions.exact import Value, magnitude
 from physdiffuser.expressions.normal import (
     CALL,
     EULER,
-    ONE,
+    NUMBER,
     SUM,
     Base,
     Factor,
@@ -30,9 +31,12 @@ from physdiffuser.expressions.normal import (
     sum_base,
 )
 from physdiffuser.expressions.operators import OPERATORS
-from physdiffuser.expressions.tree import Apply, Expression, Number, Variable
+from physdiffuser.expressions.tree import Apply, Expression, Number, Variable, variables
 
 _HALF = Fraction(1, 2)
+_MAX_OPTIONS = 16
+# What gathering only some terms of a sum must save to be worth it: x**2 + y**2 - 2*x*y stays.
+_GATHERING = 2
 Item = tuple[Expression, Value | Expression]
 
 
@@ -43,12 +47,13 @@ class Layout:
         self.algebra = algebra
         self._sums: dict[str, Expression] = {}
         self._products: dict[str, Expression] = {}
+        self._plain_products: dict[str, Expression] = {}
         self._costs: dict[Expression, tuple[int, int]] = {}
 
     # ---- cost ----
 
     def cost(self, tree: Expression) -> tuple[int, int]:
-        """Cost and number of variables of a tree."""
+        """Cost of a tree, and the variables and signs in it, for ties."""
         known = self._costs.get(tree)
         if known is None:
             known = self._cost(tree)
@@ -61,14 +66,16 @@ class Layout:
             for part in tree.arguments:
                 cost, count = self.cost(part)
                 total, names = total + cost, names + count
-            if tree.operator == "pow" and not isinstance(tree.arguments[0], Apply | Number):
-                exponent = tree.arguments[1]
-                if isinstance(exponent, Number) and exponent.value in (2, 3, 4):
+            if tree.operator == "pow" and isinstance(tree.arguments[1], Number):
+                exponent = tree.arguments[1].value
+                if isinstance(exponent, Fraction) and 10_000 % exponent.denominator:
+                    total -= 2
+                elif exponent in (2, 3, 4, 5, 6) and not isinstance(tree.arguments[0], Apply | Number):
                     total -= 1
-            return total, names
-        if isinstance(tree, Number) and isinstance(tree.value, Fraction):
+            return total, names + (tree.operator == "neg")
+        if isinstance(tree, Number) and isinstance(tree.value, Fraction) and 10_000 % tree.value.denominator:
             return 3, 0
-        return 1, int(isinstance(tree, Variable))
+        return 1, int(isinstance(tree, Variable) or (isinstance(tree, Number) and tree.value < 0))
 
     def best(self, trees: Iterator[Expression] | Sequence[Expression]) -> Expression:
         """The cheapest tree, the first of equals."""
@@ -84,9 +91,14 @@ class Layout:
             return self.product(value.terms[0])
         known = self._sums.get(value.key)
         if known is None:
-            options = [self._plain_sum(value)]
-            options += [self.sum(other) for other in self._regrouped(value)]
-            known = self.best(options)
+            known = self._plain_sum(value)
+            for other in self._with_logs_joined(value):
+                known = self.best([known, self.sum(other)])
+            if len(value.terms) > 2:
+                for other in self._with_common_factor(value):
+                    tree = self.sum(other)
+                    if self.cost(tree)[0] + _GATHERING < self.cost(known)[0]:
+                        known = tree
             self._sums[value.key] = known
         return known
 
@@ -103,16 +115,15 @@ class Layout:
         for term in negative:
             if tree is None:
                 tree = self.product(term)
+                continue
+            # -b*(cos(x) - 1) is better added as b*(1 - cos(x)).
+            turned, part = self.product(term), self.product(_scaled(term, -1))
+            if self.cost(turned) <= self.cost(part):
+                tree = Apply("add", (tree, turned))
             else:
-                tree = Apply("sub", (tree, self.product(_scaled(term, -1))))
+                tree = Apply("sub", (tree, part))
         assert tree is not None
         return tree
-
-    def _regrouped(self, value: Sum) -> Iterator[Sum]:
-        """The same sum with some of its terms gathered into one."""
-        if len(value.terms) > 2:
-            yield from self._with_common_factor(value)
-        yield from self._with_logs_joined(value)
 
     def _with_common_factor(self, value: Sum) -> Iterator[Sum]:
         """`a*x + a*y + b` as `a*(x + y) + b`."""
@@ -122,7 +133,9 @@ class Layout:
                 kind = "+" if not isinstance(power, Sum) and power > 0 else "-"
                 counts.setdefault(base.key + kind, []).append(position)
         seen: set[tuple[int, ...]] = set()
-        for key in sorted(counts, key=lambda key: (-len(counts[key]), key))[:8]:
+        # Long sums have many groupings: only the most promising are tried.
+        most = {3: 8, 4: 6, 5: 3, 6: 2}.get(len(value.terms), 1)
+        for key in sorted(counts, key=lambda key: (-len(counts[key]), key))[:most]:
             positions = tuple(counts[key])
             if 1 < len(positions) < len(value.terms) and positions not in seen:
                 seen.add(positions)
@@ -130,7 +143,7 @@ class Layout:
                 gathered = self.algebra.add(chosen)
                 if len(gathered.terms) == 1:
                     rest = [term for position, term in enumerate(value.terms) if position not in positions]
-                    yield _raw_sum([*rest, gathered.terms[0]])
+                    yield raw_sum([*rest, gathered.terms[0]])
 
     def _with_logs_joined(self, value: Sum) -> Iterator[Sum]:
         """`k*log(a) - k*log(b)` as `k*log(a/b)`."""
@@ -167,7 +180,7 @@ class Layout:
                     ),
                 )
                 gone = {id(term) for term, _, _ in group}
-                yield _raw_sum([*(term for term in value.terms if id(term) not in gone), joined])
+                yield raw_sum([*(term for term in value.terms if id(term) not in gone), joined])
 
     # ---- products ----
 
@@ -181,56 +194,99 @@ class Layout:
         return known
 
     def _product(self, product: Product) -> Expression:
-        best = self._written(product)
-        # Each sum may be written with one of its terms, or a number, taken out: 1 - v**2/c**2
-        # for c**2 - v**2. One sum at a time, the best choice kept.
-        current = product
-        for place in range(len(product.factors)):
-            if place >= len(current.factors) or current.factors[place][0].kind != SUM:
-                continue
-            for option in self._divided(current, place):
-                tree = self.sum(option) if len(option.terms) > 1 else self._written(option.terms[0])
-                if self.cost(tree) < self.cost(best):
-                    best = tree
+        """The best of the product as it is, and with its sums divided by some of their parts.
+
+        `c**2 - v**2` beside powers of c is `1 - v**2/c**2`; with two sums, both may have to change
+        for the formula to become shorter, so the choices for one are tried on top of the other's.
+        """
+        product = Product(product.coefficient, tuple(_opened(factor) for factor in product.factors))
+        choices: list[tuple[Expression, int]] = [(self._written(product), 0)]
+        stage: list[Product] = [product]
+        sums = [base.key for base, power in product.factors if base.kind == SUM and len(base.sum.terms) > 1]
+        for key in sums[:2]:
+            found: list[Product] = []
+            for current in stage:
+                for option, margin in self._divided(current, key):
                     if len(option.terms) == 1:
-                        current = option.terms[0]
+                        if len(found) < _MAX_OPTIONS:
+                            found.append(option.terms[0])
+                        choices.append((self._written(option.terms[0]), margin))
+                    else:
+                        choices.append((self.sum(option), margin))
+            stage += found
+        best, _ = choices[0]
+        for tree, margin in choices[1:]:
+            old, new = self.cost(best), self.cost(tree)
+            if new[0] + margin < old[0] or (not margin and new < old):
+                best = tree
         return best
 
-    def _divided(self, product: Product, place: int) -> Iterator[Sum]:
-        base, power = product.factors[place]
-        inner = base.sum
-        if isinstance(power, Sum) or len(inner.terms) < 2:
+    def _divided(self, product: Product, key: str) -> Iterator[tuple[Sum, int]]:
+        """The product with one of its sums divided by a factor that then stands outside.
+
+        With each comes what it must save; 0 lets it win a tie by naming fewer variables.
+        """
+        place = next((place for place, (base, _) in enumerate(product.factors) if base.key == key), None)
+        if place is None:
             return
-        rest = Sum((Product(product.coefficient, product.factors[:place] + product.factors[place + 1 :]),))
+        base, power = product.factors[place]
+        if isinstance(power, Sum):
+            return
+        inner = base.sum
+        others = product.factors[:place] + product.factors[place + 1 :]
+        rest = Sum((Product(product.coefficient, others),))
         if power == 1:
             # Everything multiplied into the sum.
-            yield _raw_sum(
-                [term for part in inner.terms for term in self.algebra.multiply((rest, Sum((part,)))).terms]
-            )
-        seen: set[str] = set()
+            parts = [self.algebra.multiply((rest, Sum((part,)))) for part in inner.terms]
+            if all(len(part.terms) == 1 for part in parts):
+                yield raw_sum([part.terms[0] for part in parts]), 0
+        if isinstance(power, int) and power % 2 and any(part.coefficient < 0 for part in inner.terms):
+            turned = raw_sum([_scaled(part, -1) for part in inner.terms])
+            yield self.algebra.multiply((rest, number(-1), single(sum_base(turned), power))), 0
+        for divisor in self._divisors(inner, others, power):
+            if not isinstance(power, int) and not self.algebra.signs.of_product(divisor) > 0:
+                continue
+            inverse = self.algebra.power(Sum((divisor,)), number(-1))
+            left = [self.algebra.multiply((Sum((part,)), inverse)) for part in inner.terms]
+            if any(len(part.terms) != 1 for part in left):
+                continue
+            raw = raw_sum([part.terms[0] for part in left])
+            outside = self.algebra.power(Sum((divisor,)), number(power))
+            margin = _margin(left, divisor, power)
+            yield self.algebra.multiply((rest, outside, single(sum_base(raw), power))), margin
+            if isinstance(power, int) and power % 2 and product.coefficient < 0:
+                turned = raw_sum([_scaled(part.terms[0], -1) for part in left])
+                yield (
+                    self.algebra.multiply((rest, outside, number(-1), single(sum_base(turned), power))),
+                    margin,
+                )
+
+    def _divisors(self, inner: Sum, others: tuple[Factor, ...], power: Value) -> Iterator[Product]:
+        """What a sum may be divided by: its terms, their numbers, and what stands beside it."""
+        inverse = exact.tidy(-1 / Fraction(power)) if not isinstance(power, float) else 0
+        names = {base.key for term in inner.terms for base, _ in term.factors}
+        beside = tuple(
+            (base, self.algebra.times_power(outer, inverse))
+            for base, outer in others
+            if base.key in names and not isinstance(outer, Sum) and outer * inverse > 0
+        )
+        options: list[Product] = []
+        if inverse and beside:
+            options.append(Product(1, beside))
+            if len(beside) > 1:
+                options += [Product(1, (factor,)) for factor in beside]
         for term in inner.terms:
-            for divisor in (
+            options += [
                 Product(1, term.factors),
                 term,
                 Product(magnitude(term.coefficient), ()),
-            ):
-                if divisor.coefficient == 1 and not divisor.factors:
-                    continue
-                name = f"{divisor.coefficient}:{divisor.key}"
-                whole = isinstance(power, int)
-                if name in seen or not (whole or self.algebra.signs.of_product(divisor) > 0):
-                    continue
+            ]
+        seen = {"1:~"}
+        for option in options:
+            name = f"{option.coefficient}:{option.key}"
+            if name not in seen:
                 seen.add(name)
-                inverse = self.algebra.power(Sum((divisor,)), number(-1))
-                left = [self.algebra.multiply((Sum((part,)), inverse)) for part in inner.terms]
-                if any(len(part.terms) != 1 for part in left):
-                    continue
-                raw = _raw_sum([part.terms[0] for part in left])
-                outside = self.algebra.power(Sum((divisor,)), number(power))
-                yield self.algebra.multiply((rest, outside, single(sum_base(raw), power)))
-        if isinstance(power, int) and power % 2 and product.coefficient < 0:
-            raw = _raw_sum([_scaled(part, -1) for part in inner.terms])
-            yield self.algebra.multiply((rest, number(-1), single(sum_base(raw), power)))
+                yield option
 
     def _written(self, product: Product) -> Expression:
         """A product with its sums as they stand."""
@@ -238,122 +294,181 @@ class Layout:
             base, power = product.factors[0]
             if base.kind == SUM and power == 1 and len(base.sum.terms) > 1:
                 return self.sum(base.sum)
-        factors = _joined_quotients(product.factors)
-        exps = [self._exp(power) for base, power in factors if base.kind == EULER]
-        rooted: list[tuple[Base, Fraction]] = []
+        key = f"{product.coefficient}:{product.key}"
+        known = self._plain_products.get(key)
+        if known is None:
+            known = self._plain_products[key] = self._write(product)
+        return known
+
+    def _write(self, product: Product) -> Expression:
+        exps: list[Item] = []
+        rooted: dict[int, list[tuple[Base, Fraction]]] = {}
         items: list[Item] = []
-        for base, power in factors:
+        for base, power in _joined_quotients(product.factors):
             if base.kind == EULER:
-                continue
-            if isinstance(power, Fraction) and power.denominator == 2:
-                rooted.append((base, power))
+                argument = self.sum(power) if isinstance(power, Sum) else Number(power)
+                exps.append((Apply("exp", (argument,)), 1))
+            elif isinstance(power, Fraction):
+                rooted.setdefault(power.denominator, []).append((base, power))
             else:
                 items.append((self.base(base), self.sum(power) if isinstance(power, Sum) else power))
-        options = [
-            self._quotient(coefficient, choice, [*roots, *exps])
-            for coefficient, roots in self._roots(product.coefficient, rooted)
-            for choice in self._grouped(items)
-        ]
-        return self.best(options)
-
-    def _exp(self, power: Power) -> Item:
-        argument = self.sum(power) if isinstance(power, Sum) else Number(power)
-        return Apply("exp", (argument,)), 1
+        choices: list[tuple[Value, list[Item]]] = [(product.coefficient, [])]
+        for degree in sorted(rooted):
+            choices = [
+                (left, [*done, *roots])
+                for coefficient, done in choices
+                for left, roots in self._roots(coefficient, degree, rooted[degree])
+            ]
+        return self.best(
+            [
+                _quotient(left, _numbers_first([*grouped, *roots, *exps]))
+                for coefficient, roots in choices
+                for left, grouped in _grouped(coefficient, items)
+            ]
+        )
 
     def base(self, base: Base) -> Expression:
         """A base on its own."""
-        match base.kind:
-            case 3:
-                return Apply(base.name, tuple(self.sum(argument) for argument in base.arguments))
-            case 4:
-                return self.sum(base.sum)
-            case _:
-                assert base.leaf is not None
-                return base.leaf
+        if base.kind == CALL:
+            return Apply(base.name, tuple(self.sum(argument) for argument in base.arguments))
+        if base.kind == SUM:
+            return self.sum(base.sum)
+        assert base.leaf is not None
+        return base.leaf
 
     def _roots(
-        self, coefficient: Value, rooted: list[tuple[Base, Fraction]]
+        self, coefficient: Value, degree: int, rooted: list[tuple[Base, Fraction]]
     ) -> Iterator[tuple[Value, list[Item]]]:
-        """Ways to write the half-integer powers, with the coefficient that is left."""
-        if not rooted:
-            yield coefficient, []
-            return
+        """Ways to write powers with one denominator, each with the coefficient that is left."""
         yield coefficient, [(self.base(base), power) for base, power in rooted]
-        # Under one root, the number outside or inside.
-        squared = exact.whole_power(coefficient, 2)
-        sign = 1 if coefficient > 0 else -1
-        scales: list[tuple[Value, Value]] = [(coefficient, 1)]
-        if squared is not None and exact.is_exact(coefficient) and coefficient not in (1, -1):
-            scales.append((sign, squared))
-        if len(rooted) == 1 and len(scales) == 1:
+        unit = Fraction(1, degree)
+        if len(rooted) > 1:
+            yield coefficient, [self._under_root(1, rooted, unit)]
+            if any(abs(power) > 1 for _, power in rooted):
+                # Whole powers in front: a*sqrt(a/b).
+                front: list[Item] = []
+                inside: list[tuple[Base, Fraction]] = []
+                for base, power in rooted:
+                    left = power % 1 if power > 0 else -(-power % 1)
+                    inside.append((base, left))
+                    if left != power:
+                        front.append((self.base(base), int(power - left)))
+                yield coefficient, [*front, self._under_root(1, inside, unit)]
+        # The number under the root as well, which may also be one to a higher power: (2*a/b)**1.5.
+        numeric = [(base, power) for base, power in rooted if base.kind == NUMBER]
+        symbolic = [(base, power) for base, power in rooted if base.kind != NUMBER]
+        if isinstance(coefficient, float):
             return
-        for outside, inside in scales:
-            if all(power < 0 for _, power in rooted):
-                # 1/sqrt(a*b)
-                flipped = exact.whole_power(inside, -1)
-                if flipped is None:
-                    continue
-                radicand = self._radicand(flipped, [(base, -power) for base, power in rooted])
-                yield outside, [(radicand, -_HALF)]
-            else:
-                yield outside, [(self._radicand(inside, rooted), _HALF)]
-            # Whole powers in front: a*sqrt(a/b).
-            if any(abs(power) > _HALF for _, power in rooted):
-                signs = [_HALF if power > 0 else -_HALF for _, power in rooted]
-                left = [(base, half) for (base, _), half in zip(rooted, signs, strict=True)]
-                front: list[Item] = [
-                    (self.base(base), int(power - half))
-                    for (base, power), half in zip(rooted, signs, strict=True)
-                    if power != half
-                ]
-                yield outside, [*front, (self._radicand(inside, left), _HALF)]
+        primes: Value | None = 1
+        for base, power in numeric:
+            assert isinstance(base.leaf, Number)
+            part = exact.whole_power(base.leaf.value, int(power * degree))
+            primes = None if primes is None or part is None else exact.multiply(primes, part)
+        raised = exact.whole_power(magnitude(coefficient), degree)
+        if primes is None or raised is None:
+            return
+        sign = 1 if coefficient > 0 else -1
+        if not symbolic:
+            # x/sqrt(2), not x*sqrt(2)/2
+            squared = Fraction(exact.multiply(primes, raised))
+            parts = ((squared.numerator, unit), (squared.denominator, -unit))
+            yield sign, [(Number(value), power) for value, power in parts if value != 1]
+            return
+        shared = gcd(*[int(power * degree) for _, power in symbolic])
+        for outside, radicand in ((sign, exact.multiply(primes, raised)), (coefficient, primes)):
+            for size in sorted({1, shared}):
+                inner = exact.whole_root(radicand, size)
+                if inner is not None:
+                    yield outside, [self._under_root(inner, symbolic, unit * size)]
 
-    def _radicand(self, coefficient: Value, rooted: list[tuple[Base, Fraction]]) -> Expression:
-        doubled = self.algebra.multiply(
-            (
-                number(coefficient),
-                *(self.algebra.power(_base_value(base), number(2 * power)) for base, power in rooted),
-            )
-        )
-        return self.sum(doubled)
+    def _under_root(self, scale: int | Fraction, rooted: list[tuple[Base, Fraction]], unit: Fraction) -> Item:
+        """One root of a product; a root of only a denominator stands in the denominator."""
+        flip = -1 if Fraction(scale).numerator == 1 and all(power < 0 for _, power in rooted) else 1
+        parts = [number(scale if flip > 0 else 1 / Fraction(scale))]
+        parts += [
+            self.algebra.power(base.sum if base.kind == SUM else single(base), number(flip * power / unit))
+            for base, power in rooted
+        ]
+        return self.sum(self.algebra.multiply(parts)), flip * unit
 
-    def _grouped(self, items: list[Item]) -> Iterator[list[Item]]:
-        """The items as they are, and with equal powers under one bracket: `(a*b)**2`."""
-        yield items
-        groups: dict[Value, list[Item]] = {}
+
+def _grouped(coefficient: Value, items: list[Item]) -> Iterator[tuple[Value, list[Item]]]:
+    """The items as they are, and with a power they share outside a bracket: `(a*b/2)**2`."""
+    yield coefficient, items
+    sizes = {magnitude(power) for _, power in items if isinstance(power, int | float | Fraction)}
+    for size in sorted(sizes - {1}):
+        group: list[Item] = []
+        rest: list[Item] = []
         for tree, power in items:
-            if isinstance(power, int | float | Fraction) and power not in (1, -1):
-                groups.setdefault(magnitude(power), []).append((tree, power))
-        for size, group in groups.items():
-            if len(group) < 2:
-                continue
-            top = [tree for tree, power in group if not isinstance(power, Expression) and power > 0]
-            bottom = [tree for tree, power in group if not isinstance(power, Expression) and power < 0]
-            flip = not top
-            inner = _fraction(bottom if flip else top, [] if flip else bottom)
-            rest = [item for item in items if item not in group]
-            yield [*rest, (inner, -size if flip else size)]
-
-    def _quotient(self, coefficient: Value, items: list[Item], last: list[Item]) -> Expression:
-        top: list[Expression] = []
-        bottom: list[Expression] = []
-        for tree, power in [*items, *last]:
-            if isinstance(power, int | float | Fraction):
-                (top if power > 0 else bottom).append(_power(tree, magnitude(power)))
+            inner = _quotient_of(power, size)
+            if inner is None:
+                rest.append((tree, power))
             else:
-                top.append(Apply("pow", (tree, power)))
-        sign = 1
-        if coefficient < 0:
-            sign, coefficient = -1, exact.tidy(-coefficient)
-        if isinstance(coefficient, Fraction) and (top or bottom):
-            bottom.insert(0, Number(coefficient.denominator))
-            coefficient = coefficient.numerator
-        if coefficient != 1 or not top:
-            top.insert(0, Number(coefficient))
-        if sign < 0:
-            first = top[0]
-            top[0] = Number(-first.value) if isinstance(first, Number) else Apply("neg", (first,))
-        return _fraction(top, bottom)
+                group.append((tree, inner))
+        if len(group) < 2:
+            continue
+        if all(isinstance(power, int) and power < 0 for _, power in group):
+            flipped: list[Item] = [(tree, -power) for tree, power in group if isinstance(power, int)]
+            yield coefficient, [*rest, (_quotient(1, flipped), -size)]
+            continue
+        yield coefficient, [*rest, (_quotient(1, group), size)]
+        if isinstance(size, int) and not isinstance(coefficient, float) and coefficient not in (1, -1):
+            inside = exact.whole_root(coefficient if coefficient > 0 else -coefficient, size)
+            if inside is not None:
+                yield (1 if coefficient > 0 else -1), [*rest, (_quotient(inside, group), size)]
+
+
+def _numbers_first(items: list[Item]) -> list[Item]:
+    """Roots of numbers stand before the variables: sqrt(2)*x."""
+    return sorted(items, key=lambda item: bool(variables(item[0])))
+
+
+def _decimal(value: Fraction) -> bool:
+    """Whether a coefficient reads better as 3.7 than as 37/10: not so 3/2, 3/20, 32/5."""
+    if 10_000 % value.denominator:
+        return False
+    if value.numerator == 1 and value.denominator <= 1000:
+        return False
+    smooth = value.numerator
+    for prime in (2, 3):
+        while smooth % prime == 0:
+            smooth //= prime
+    return not (
+        (value.denominator <= 50 and smooth == 1 and value.numerator <= 64)
+        or (value.denominator in (2, 4) and value.numerator <= 12)
+    )
+
+
+def _quotient_of(power: Value | Expression, size: Value) -> int | None:
+    """`power/size` where that is whole and not zero."""
+    if isinstance(power, int | Fraction) and not isinstance(size, float):
+        ratio = Fraction(power) / size
+        return int(ratio) if ratio.denominator == 1 else None
+    if isinstance(power, float) and abs(power) == size:
+        return 1 if power > 0 else -1
+    return None
+
+
+def _quotient(coefficient: Value, items: Sequence[Item]) -> Expression:
+    """`coefficient * item * item ...` with negative powers in the denominator."""
+    top: list[Expression] = []
+    bottom: list[Expression] = []
+    for tree, power in items:
+        if isinstance(power, int | float | Fraction):
+            (top if power > 0 else bottom).append(_power(tree, magnitude(power)))
+        else:
+            top.append(Apply("pow", (tree, power)))
+    negative = coefficient < 0
+    coefficient = exact.tidy(magnitude(coefficient))
+    if isinstance(coefficient, Fraction) and (top or bottom) and not _decimal(coefficient):
+        bottom.insert(0, Number(coefficient.denominator))
+        coefficient = coefficient.numerator
+    if coefficient != 1 or not top:
+        top.insert(0, Number(coefficient))
+    if negative:
+        first = top[0]
+        top[0] = Number(-first.value) if isinstance(first, Number) else Apply("neg", (first,))
+    return _fraction(top, bottom)
 
 
 def _fraction(top: Sequence[Expression], bottom: Sequence[Expression]) -> Expression:
@@ -380,13 +495,36 @@ def _scaled(term: Product, factor: Value) -> Product:
     return Product(exact.multiply(term.coefficient, factor), term.factors)
 
 
-def _raw_sum(terms: Sequence[Product]) -> Sum:
+def raw_sum(terms: Sequence[Product]) -> Sum:
     """A sum that is not primitive, only ordered."""
     return Sum(tuple(sorted(terms, key=lambda term: term.key)))
 
 
-def _base_value(base: Base) -> Sum:
-    return base.sum if base.kind == SUM else single(base)
+def _opened(factor: Factor) -> Factor:
+    """A negated sum under a power as a sum of negated terms."""
+    base, power = factor
+    if base.kind == SUM and len(base.sum.terms) == 1:
+        outer = base.sum.terms[0]
+        if len(outer.factors) == 1 and outer.factors[0][0].kind == SUM and outer.factors[0][1] == 1:
+            inner = outer.factors[0][0].sum
+            return sum_base(raw_sum([_scaled(part, outer.coefficient) for part in inner.terms])), power
+    return factor
+
+
+def _margin(parts: Sequence[Sum], divisor: Product, power: Value) -> int:
+    """What dividing a sum must save to be natural."""
+    powers = [[power for _, power in part.terms[0].factors] for part in parts]
+    reciprocal = [bool(found) and all(not isinstance(e, Sum) and e < 0 for e in found) for found in powers]
+    whole = [all(isinstance(e, Sum) or e > 0 for e in found) for found in powers]
+    if any(reciprocal) and any(whole):
+        # 1 - 3/(a*b) is nobody's first choice.
+        return 2
+    if all(reciprocal) and not isinstance(power, int):
+        # v/sqrt(1 - v**2/c**2) rather than 1/sqrt(1/v**2 - 1/c**2).
+        return 1
+    linear = len(divisor.factors) == 1 and divisor.factors[0][1] == 1
+    # a/(a + b) is not to be turned over to 1/(1 + b/a).
+    return 1 if linear else 0
 
 
 def _joined_quotients(factors: tuple[Factor, ...]) -> list[Factor]:
@@ -411,6 +549,3 @@ def _joined_quotients(factors: tuple[Factor, ...]) -> list[Factor]:
         result += [(one, rest) for one, rest in left if rest]
         result.append((call_base("tan" if name == "sin" else "tanh", base.arguments), shared))
     return result
-
-
-__all__ = ["ONE", "Layout"]
