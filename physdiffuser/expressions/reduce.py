@@ -350,7 +350,7 @@ def _with_tanh(value: Sum) -> list[Sum]:
     if len(value.terms) != 1:
         return [value]
     term = value.terms[0]
-    factors = dict((base.key, (base, power)) for base, power in term.factors)
+    factors = {base.key: (base, power) for base, power in term.factors}
     for base, power in term.factors:
         if base.kind == CALL and base.name == "sinh" and isinstance(power, int):
             cosh = call_base("cosh", base.arguments)

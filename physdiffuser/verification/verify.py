@@ -257,7 +257,10 @@ def _edges(
         return False, "at the edges: not checked, too few rows there"
     if largest <= EXACT:
         return True, f"at the edges: max relative error {largest:.1g} in the outermost tenth of each range"
-    sentence = f"at the edges: the error in the outermost tenth of {worst_name} is {worst_ratio:.2g} times that inside"
+    sentence = (
+        f"at the edges: the error in the outermost tenth of {worst_name} is {worst_ratio:.2g} "
+        "times that inside"
+    )
     return holds, sentence if holds else sentence + _TOO_MUCH
 
 
