@@ -11,11 +11,12 @@ from physdiffuser.expressions import OPERATORS, Expression, Number, Variable, co
 from physdiffuser.expressions.tree import free_constants, mul, substitute
 from physdiffuser.fitting import fit_constants, refit
 from physdiffuser.generation.evolution.blocks import Blocks
+from physdiffuser.generation.evolution.enrich import enriched
 from physdiffuser.generation.evolution.mutation import BlindMutation, Mutation, SemanticMutation, Surroundings
 from physdiffuser.generation.evolution.population import Elites, Individual
 from physdiffuser.generation.evolution.powerlaw import power_laws
 from physdiffuser.generation.evolution.refine import refine
-from physdiffuser.generation.evolution.scaling import Scaling
+from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import LOSS_FLOOR, Scorer
 from physdiffuser.generation.evolution.simplify import simpler, strip
 from physdiffuser.generation.evolution.trees import profile
@@ -31,6 +32,7 @@ SCREENING_ROWS = 256
 MOST_COLUMNS = 12
 # An improvement smaller than this is not worth a candidate.
 _WORTH = 0.99
+_SEEDS_TREATED = 12
 _STREAM = 0xE701
 
 
@@ -43,6 +45,8 @@ class EvolutionGenerator:
         Blind variations in a generation.
     demands
         Places in a generation for which the best building block is looked up.
+    lookups
+        Building blocks in a generation to which the best second one is looked up.
     refinements
         Formulas in a generation whose constants are refined by Levenberg-Marquardt.
     iterations
@@ -51,6 +55,8 @@ class EvolutionGenerator:
         Formulas in a generation whose constants are fitted from many starts.
     probes
         Formulas of the front in a generation of which every place is looked up.
+    enrichments
+        Places in such a formula where one more constant is tried.
     blocks
         Most building blocks.
     width
@@ -70,10 +76,12 @@ class EvolutionGenerator:
         *,
         offspring: int = 192,
         demands: int = 20,
+        lookups: int = 16,
         refinements: int = 16,
         iterations: int = 6,
         restarts: int = 1,
         probes: int = 2,
+        enrichments: int = 3,
         blocks: int = 2500,
         width: int = 16,
         limit: int = 40,
@@ -82,10 +90,12 @@ class EvolutionGenerator:
     ) -> None:
         self.offspring = offspring
         self.demands = demands
+        self.lookups = lookups
         self.refinements = refinements
         self.iterations = iterations
         self.restarts = restarts
         self.probes = probes
+        self.enrichments = enrichments
         self.block_limit = blocks
         self.width = width
         self.limit = limit
@@ -105,6 +115,8 @@ class EvolutionGenerator:
             yield from self._improvements(archive)
             if not budget.spend():
                 return
+        if not len(self._around.blocks):
+            return
         self._seed(archive)
         while True:
             self._generation()
@@ -158,13 +170,16 @@ class EvolutionGenerator:
             return
         parents = self._elites.draw(self._rng, self.offspring)
         self._add(self._blind.propose(parents, self._around, self._rng), self._blind.name)
+        self._add(self._semantic.pairs(self.lookups, self._around, self._rng), self._semantic.name)
         for mutation in self._informed:
             parents = self._elites.draw(self._rng, self.demands)
             self._add(mutation.propose(parents, self._around, self._rng), mutation.name)
         self._refine()
 
-    def _add(self, expressions: Sequence[Expression], source: str, fitted: bool = False) -> list[Individual]:
-        """Score formulas and keep those that find a place."""
+    def _add(
+        self, expressions: Sequence[Expression], source: str, fitted: bool = False, again: bool = False
+    ) -> None:
+        """Score formulas and keep those that find a place; equals of earlier ones only `again`."""
         fresh: list[tuple[Expression, int, str]] = []
         allowed = self._problem.operators
         for expression in expressions:
@@ -172,13 +187,12 @@ class EvolutionGenerator:
             if known is not None and known[0] <= self._elites.limit:
                 fresh.append((expression, *known))
         if not fresh:
-            return []
+            return
         scores = self._scorer.score([expression for expression, _, _ in fresh])
-        kept: list[Individual] = []
         for row in np.flatnonzero(np.isfinite(scores.loss)).tolist():
             expression, cost, kind = fresh[row]
             mark = (scores.keys[row], cost)
-            if mark in self._seen and not fitted:
+            if mark in self._seen and not again:
                 continue
             self._seen.add(mark)
             one = Individual(
@@ -192,9 +206,7 @@ class EvolutionGenerator:
                 source,
                 fitted,
             )
-            if self._elites.add(one):
-                kept.append(one)
-        return kept
+            self._elites.add(one)
 
     def _refine(self) -> None:
         """Improve the constants of promising formulas, and try what is simpler next to the best."""
@@ -207,25 +219,40 @@ class EvolutionGenerator:
         for one in unprobed:
             one.probed = True
             self._add(self._semantic.everywhere(one, self._around), self._semantic.name)
+            self._enrich(one.expression)
         pool = self._elites.front() + self._elites.draw(self._rng, 3 * self.refinements, 4)
         ready = list({id(one): one for one in pool if not one.fitted}.values())
         for one in ready[: self.refinements]:
             one.fitted = True
-            better = refine(
-                one.expression,
-                self._scorer.inputs,
-                self._scorer.target,
-                self._scorer.share,
-                one.offset != 0.0,
-                self.iterations,
-            )
-            if better is not None:
-                self._add([strip(better, self._problem.columns)], one.source, fitted=True)
+            self._improve(one.expression, one.offset != 0.0, one.source)
         for _ in range(self.restarts):
             pool = self._elites.front() + self._elites.draw(self._rng, 8, 6)
             untried = [one for one in pool if free_constants(one.expression)[0] not in self._tried]
             if untried:
                 self._restart(min(untried, key=lambda one: one.loss * 1.1**one.complexity))
+
+    def _enrich(self, expression: Expression) -> None:
+        """Put in the constants that promise most, and fit them."""
+        scorer = self._scorer
+        for richer in enriched(
+            expression,
+            scorer.inputs,
+            scorer.target,
+            scorer.share,
+            self._problem.operators,
+            self.enrichments,
+        ):
+            self._improve(richer, True, "one more constant")
+
+    def _improve(self, expression: Expression, offset: bool, source: str) -> Expression | None:
+        """Keep the formula with better constants, and return it."""
+        scorer = self._scorer
+        better = refine(expression, scorer.inputs, scorer.target, scorer.share, offset, self.iterations)
+        if better is None:
+            return None
+        refined, converged = better
+        self._add([strip(refined, self._problem.columns)], source, converged, True)
+        return refined
 
     def _restart(self, one: Individual) -> None:
         """Fit the constants of a formula from many starts."""
@@ -243,7 +270,7 @@ class EvolutionGenerator:
             rng=self._rng,
         )
         if np.isfinite(fit.loss):
-            self._add([strip(fit.expression, self._problem.columns)], one.source, fitted=True)
+            self._add([strip(fit.expression, self._problem.columns)], one.source, True, True)
 
     def _reweight(self) -> None:
         """Huber's weights from the residuals of the best formula so far (iterated least squares)."""
@@ -262,7 +289,7 @@ class EvolutionGenerator:
             everyone = [one.expression for one in self._elites.everyone()]
             self._elites.rescore([])
             self._seen.clear()
-            self._add(everyone, "variation", fitted=True)
+            self._add(everyone, "variation", again=True)
 
     def _seed(self, archive: ParetoArchive) -> None:
         """Formulas that others have found, in scaled columns."""
@@ -273,7 +300,12 @@ class EvolutionGenerator:
                 continue
             self._seeded.add(candidate.expression)
             trees.append(self._scale_in(candidate.expression))
-        self._add(trees, "a formula of another generator")
+        source = "a formula of another generator"
+        self._add(trees, source)
+        for tree in trees[-_SEEDS_TREATED:]:
+            # Others may have the form and lack a constant: what would take long to reach by chance.
+            fitted = self._improve(tree, True, source) or tree
+            self._enrich(fitted)
 
     def _scale_in(self, expression: Expression) -> Expression:
         exponents = self._scaling.columns
@@ -294,6 +326,8 @@ class EvolutionGenerator:
                 continue
             self._offered[cost] = one.loss
             candidate = self._candidate(one)
+            if profile(candidate.expression, self._problem.operators) is None:
+                continue
             cost = complexity(candidate.expression)
             loss = relative_loss(self._problem, evaluate(candidate.expression, self._problem.inputs))
             if any(entry.loss <= loss * (1 + 1e-9) and entry.complexity <= cost for entry in archive.front()):
@@ -306,6 +340,7 @@ class EvolutionGenerator:
         # At rounding there is nothing to refine on noise-free rows but the last digits.
         fit = refit(whole, self._inputs, self._target, weights=problem.weights, loss=problem.loss)
         expression = self._scaling.restore(fit.expression if np.isfinite(fit.loss) else whole)
+        expression = without_signs(expression, problem.operators)
         text = to_text(expression, problem.names, 4)
         exact = " (exact on the rows compared)" if one.loss <= 10 * LOSS_FLOOR else ""
         sentence = f"evolution: generation {self.generations}, {one.source} gave {text}{exact}"

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Symbol, Variable
+from physdiffuser.expressions import ONE, OPERATORS, Apply, Expression, Number, Symbol, Variable
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.population import Individual
 from physdiffuser.generation.evolution.scoring import Scorer
@@ -185,6 +185,11 @@ class BlindMutation:
         return Apply("pow", (node, constant))
 
 
+# Without its offset a formula may need none once the right part is in.
+_NO_OUTER = (1.0, 0.0)
+_OUTER = ("sqrt", "exp", "log")
+
+
 class SemanticMutation:
     """A subtree replaced by the building block that comes closest to what the data ask of its place."""
 
@@ -201,32 +206,53 @@ class SemanticMutation:
         for parent in parents:
             found = positions(parent.expression)
             path, node = found[int(rng.integers(len(found)))]
-            asked += self._ask(parent, path, node, bool(rng.random() < 0.5), around)
+            outer = (parent.factor, parent.offset) if rng.random() < 0.5 else _NO_OUTER
+            asked += self._ask(parent.expression, path, node, outer, around)
         return self._fill(asked, around)
 
     def everywhere(self, parent: Individual, around: Surroundings) -> list[Expression]:
         """Formulas for every place in one parent."""
         asked: list[tuple[_Place, Demand]] = []
         for path, node in positions(parent.expression):
-            for keep in (True, False) if parent.offset else (True,):
-                asked += self._ask(parent, path, node, keep, around)
+            asked += self._ask(parent.expression, path, node, (parent.factor, parent.offset), around)
+            if parent.offset:
+                asked += self._ask(parent.expression, path, node, _NO_OUTER, around)
+        return self._fill(asked, around)
+
+    def pairs(self, count: int, around: Surroundings, rng: np.random.Generator) -> list[Expression]:
+        """Random blocks, each under a random outer function, with the best block beside it."""
+        asked: list[tuple[_Place, Demand]] = []
+        outer = [name for name in _OUTER if name in around.unary]
+        for _ in range(count):
+            block = around.blocks.draw(rng)
+            draw = rng.random()
+            whole: Expression = block
+            path: Path = ()
+            if draw < 0.2 and "div" in around.binary:
+                whole, path = Apply("div", (ONE, block)), (1,)
+            elif draw < 0.5 and outer:
+                whole, path = Apply(outer[int(rng.integers(len(outer)))], (block,)), (0,)
+            asked += self._ask(whole, path, block, _NO_OUTER, around)
         return self._fill(asked, around)
 
     def _ask(
-        self, parent: Individual, path: Path, node: Expression, keep_offset: bool, around: Surroundings
+        self,
+        whole: Expression,
+        path: Path,
+        node: Expression,
+        outer: tuple[float, float],
+        around: Surroundings,
     ) -> list[tuple[_Place, Demand]]:
         """What should stand in a place, be added to what stands there, or be multiplied with it."""
-        # Without its offset a formula may need none once the right part is in.
-        outer = (parent.factor, parent.offset) if keep_offset else (1.0, 0.0)
-        wanted = demand(around.scorer, parent.expression, path, *outer)
+        wanted = demand(around.scorer, whole, path, *outer)
         if wanted is None:
             return []
-        asked = [(_Place(parent.expression, path), wanted)]
+        asked = [(_Place(whole, path), wanted)]
         present = around.scorer.values([node])[0]
         for operator in ("add", "mul"):
             extra = wanted.beside(operator, present)
             if extra is not None:
-                asked.append((_Place(parent.expression, path, operator, node), extra))
+                asked.append((_Place(whole, path, operator, node), extra))
         return asked
 
     def _fill(self, asked: list[tuple[_Place, Demand]], around: Surroundings) -> list[Expression]:

@@ -26,8 +26,10 @@ def refine(
     share: FloatArray,
     offset: bool,
     iterations: int,
-) -> Expression | None:
+) -> tuple[Expression, bool] | None:
     """The formula with better float constants, or None when there are none or they cannot be improved.
+
+    The second value tells whether the steps have converged; more may be gained when they have not.
 
     Minimises `sum(share*(target - a - b*f)**2)` over the constants of f, with a and b (a only if
     `offset`) at their best for each (variable projection with Kaufman's derivative).
@@ -50,6 +52,7 @@ def refine(
         if now is None:
             return None
         first = now[0]
+        converged = False
         for _ in range(iterations):
             loss, residual, slopes = now
             normal = slopes @ slopes.T
@@ -65,15 +68,17 @@ def refine(
                     break
                 damping = max(damping, 1e-6) * 8.0
             else:
+                converged = True
                 break
             point = point + step
             now = following
             damping *= 0.1
             if now[0] > loss * (1.0 - _SMALL_GAIN):
+                converged = True
                 break
     if now[0] >= first:
         return None
-    return bind(skeleton, point.tolist())
+    return bind(skeleton, point.tolist()), converged
 
 
 class _Model:

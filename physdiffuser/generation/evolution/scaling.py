@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Variable
-from physdiffuser.expressions.tree import add, mul, sub
+from physdiffuser.expressions.tree import add, mul, sub, substitute
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -145,6 +145,35 @@ def _over(left: Expression | None, right: Expression | None) -> Expression | Non
     if right is None:
         return left
     return Apply("div", (ONE if left is None else left, right))
+
+
+def without_signs(expression: Expression, allowed: frozenset[str]) -> Expression:
+    """Signs and differences written as products and sums where those alone are allowed."""
+    if "neg" in allowed and "sub" in allowed:
+        return expression
+
+    def replace(node: Expression) -> Expression | None:
+        if not isinstance(node, Apply) or node.operator in allowed:
+            return None
+        *left, right = (substitute(argument, replace) for argument in node.arguments)
+        match node.operator:
+            case "neg":
+                return scaled_negative(right)
+            case "sub":
+                return add(left[0], scaled_negative(right))
+            case _:
+                return None
+
+    return substitute(expression, replace)
+
+
+def scaled_negative(node: Expression) -> Expression:
+    """`-node` as a product with a negative number."""
+    if isinstance(node, Number):
+        return Number(-node.value)
+    if isinstance(node, Apply) and node.operator == "mul" and isinstance(node.arguments[0], Number):
+        return mul(Number(-node.arguments[0].value), node.arguments[1])
+    return mul(Number(-1), node)
 
 
 def _sum(left: Part, right: Part, sign: float) -> Part:
