@@ -112,6 +112,7 @@ class EvolutionGenerator:
             return
         if not self._started:
             self._start(problem)
+            self._seed(archive)
             yield from self._improvements(archive)
             if not budget.spend():
                 return
