@@ -93,9 +93,10 @@ class Layout:
             for other in self._with_logs_joined(value):
                 known = self.best([known, self.sum(other)])
             if len(value.terms) > 2:
-                for other in self._with_common_factor(value):
+                for other, margin in self._with_common_factor(value):
                     tree = self.sum(other)
-                    if self.cost(tree)[0] + _GATHERING < self.cost(known)[0]:
+                    old, new = self.cost(known), self.cost(tree)
+                    if new[0] + margin < old[0] or (not margin and new < old):
                         known = tree
             self._sums[value.key] = known
         return known
@@ -123,8 +124,8 @@ class Layout:
         assert tree is not None
         return tree
 
-    def _with_common_factor(self, value: Sum) -> Iterator[Sum]:
-        """`a*x + a*y + b` as `a*(x + y) + b`."""
+    def _with_common_factor(self, value: Sum) -> Iterator[tuple[Sum, int]]:
+        """`a*x + a*y + b` as `a*(x + y) + b`, with what that must save."""
         counts: dict[str, list[int]] = {}
         for position, term in enumerate(value.terms):
             for base, power in term.factors:
@@ -141,7 +142,12 @@ class Layout:
                 gathered = self.algebra.add(chosen)
                 if len(gathered.terms) == 1:
                     rest = [term for position, term in enumerate(value.terms) if position not in positions]
-                    yield raw_sum([*rest, gathered.terms[0]])
+                    # b - b*cos(x) is always b*(1 - cos(x)).
+                    with_number = any(
+                        base.kind == SUM and not base.sum.terms[-1].factors
+                        for base, _ in gathered.terms[0].factors
+                    )
+                    yield raw_sum([*rest, gathered.terms[0]]), 0 if with_number else _GATHERING
 
     def _with_logs_joined(self, value: Sum) -> Iterator[Sum]:
         """`k*log(a) - k*log(b)` as `k*log(a/b)`."""
