@@ -168,22 +168,18 @@ def _check(
     no_run: bool,
     results: Path | None,
 ) -> None:
-    from benchmarks_feynman.systems import load_system
-    from benchmarks_feynman.tasks import Settings
+    from benchmarks_feynman.systems import check_system
 
     if not seeds or min(seeds) < 0:
         raise UsageError("--seed: give one or more integers that are not negative, separated by commas")
     if not noises or not all(0 <= noise < float("inf") for noise in noises):
         raise UsageError("--noise: give one or more numbers from 0, such as 0,0.01")
-    for peer in peers:
-        load_system(peer)
+    for peer in peers:  # told before hours of running, not after
+        check_system(peer)
     if peers_only and not peers:
         raise UsageError("--peers-only needs --peers")
     if (resume or no_run) and results is None:
         raise UsageError(f"{'--resume' if resume else '--no-run'} needs the file: pass --results FILE")
-    if not no_run:
-        for peer in peers:  # a peer that is not installed is told before hours of running
-            load_system(peer).prepare(Settings())
 
 
 def _executor(scheduler: str, jobs: int | None, cores: int) -> Execute:

@@ -121,7 +121,7 @@ def collect(client: Any, tasks: Sequence[Task], cores: int) -> Iterator[Done]:
         name = "evaluate-" + hashlib.sha256(task.key.encode()).hexdigest()[:24]
         future = client.submit(run_here, task.document(), cores, key=name, retries=_RETRIES, pure=True)
         futures[future] = task
-    for future in distributed.as_completed(list(futures)):
+    for future in distributed.as_completed(list(futures), loop=client.loop):
         task = futures.pop(future)
         try:
             message = future.result()

@@ -13,20 +13,22 @@ _SIZE = (7.0, 4.0)
 
 
 def _svg(figure: Any) -> str:
+    from matplotlib import rc_context
+
     stream = io.StringIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+    # The salt makes the ids inside the picture repeatable.
+    with rc_context({"svg.hashsalt": "evaluate", "svg.fonttype": "none"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
     text = stream.getvalue()
     # The XML declaration and doctype have no place inside an HTML page.
     return text[text.index("<svg") :]
 
 
 def _axes() -> tuple[Any, Any]:
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context({"svg.hashsalt": "evaluate", "svg.fonttype": "none"}):
-        figure = Figure(figsize=_SIZE)
-        return figure, figure.add_subplot()
+    figure = Figure(figsize=_SIZE)
+    return figure, figure.add_subplot()
 
 
 def time_curves(results: Sequence[Result]) -> str:

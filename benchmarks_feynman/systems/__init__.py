@@ -1,13 +1,15 @@
 """What answers a benchmark problem: physdiffuser itself, and peers, one module each.
 
-A system is a module with two functions. `prepare(settings)` imports what it needs, so that a warm worker
-does not count that; it raises `PluginError` when the peer is not installed. `solve(table, task, units)`
-returns an `Answer`. Adding a peer is adding a module and its name here.
+A system is a module with two functions and, for a peer, the name of its package as `PACKAGE`.
+`prepare(settings)` imports what it needs, so that a warm worker does not count that; it raises
+`PluginError` when the peer is not installed. `solve(table, task, units)` returns an `Answer`. Adding
+a peer is adding a module and its name here.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from types import ModuleType
 
 from benchmarks_feynman.tasks import KNOWN_SYSTEM
@@ -42,6 +44,19 @@ def load_system(name: str) -> ModuleType:
     return require(path, name)
 
 
+def check_system(name: str) -> None:
+    """Make sure that a system can be used, without importing a peer's package.
+
+    Raises
+    ------
+    UsageError, PluginError
+        As `load_system`, and if the package named by the module's `PACKAGE` is missing.
+    """
+    package = getattr(load_system(name), "PACKAGE", None)
+    if package is not None and importlib.util.find_spec(package) is None:
+        raise _missing(name, f"no module named {package!r}")
+
+
 def require(package: str, name: str) -> ModuleType:
     """Import a peer's package.
 
@@ -53,7 +68,11 @@ def require(package: str, name: str) -> ModuleType:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise PluginError(
-            f"the peer {name} cannot be imported ({error}); for those that are known, "
-            "pip install 'physdiffuser[peers]'"
-        ) from error
+        raise _missing(name, str(error)) from error
+
+
+def _missing(name: str, reason: str) -> PluginError:
+    return PluginError(
+        f"the peer {name} cannot be imported ({reason}); those that are known come with "
+        "pip install 'physdiffuser[peers]'"
+    )

@@ -17,6 +17,7 @@ from benchmarks_feynman.systems.formulas import read_formula
 from benchmarks_feynman.tasks import Settings, Task
 
 _FUNCTIONS = "add,sub,mul,div,power,exp,log,sqrt,sin,cos"
+PACKAGE = "eggp"
 
 
 def prepare(settings: Settings) -> None:

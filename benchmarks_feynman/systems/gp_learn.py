@@ -18,6 +18,7 @@ from physdiffuser.expressions.tree import ONE
 
 _FUNCTIONS = ("add", "sub", "mul", "div", "log", "sqrt", "sin", "cos")
 _STEP = 5
+PACKAGE = "gplearn"
 
 
 def prepare(settings: Settings) -> None:

@@ -18,6 +18,7 @@ from benchmarks_feynman.tasks import Settings, Task
 
 _SYMBOLS = "add,sub,mul,div,constant,variable,exp,log,sqrt,square,sin,cos,tanh,asin,acos"
 _DIGITS = 17
+PACKAGE = "pyoperon"
 
 
 def prepare(settings: Settings) -> None:
