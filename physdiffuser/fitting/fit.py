@@ -74,7 +74,8 @@ def fit_constants(
     loss
         "squared", or "huber" for tables with outliers.
     initial
-        Shape (parameters,) or (parameters, k): starts to use before any other.
+        Shape (parameters,) or (parameters, k): starts to use before any other; no others are drawn where
+        these are as many as `starts`.
     starts
         How many starts to follow. Fewer are needed when all parameters are linear (then one solve).
     iterations
@@ -94,6 +95,8 @@ def fit_constants(
     given = (
         np.empty((count, 0)) if initial is None else np.array(initial, dtype=np.float64).reshape(count, -1)
     )
+    if given.shape[1] >= starts:
+        return _finish(model, given, iterations, tolerance, loss, weights)
     small = model
     if target.shape[0] > _ROWS_FOR_STARTS:
         rows = np.sort(rng.choice(target.shape[0], _ROWS_FOR_STARTS, replace=False))
@@ -115,7 +118,7 @@ def fit_constants(
 @np.errstate(all="ignore")
 def _most_promising(model: SeparableModel, points: FloatArray, count: int) -> FloatArray:
     """The points of smallest loss once the linear parameters are solved for, no two alike."""
-    projected = model.project(points)
+    projected = model.loss_only(points)
     return projected.parameters[:, _distinct(points, projected.loss, model.nonlinear, count)]
 
 

@@ -113,7 +113,7 @@ def levenberg_marquardt(
     outcomes = [Outcome.NOT_FINITE] * count
 
     weights = None
-    state = model.project(final)
+    state = model.start(final)
     if loss == "huber":
         state, weights = _reweight(model, state)
     exact_loss = _exact_loss(model)
@@ -155,8 +155,7 @@ def levenberg_marquardt(
         if fresh.any():
             everything = bool(fresh.all())
             part = state if everything else state.take(fresh)
-            slopes_now = model.slopes(part, None if weights is None else weights[fresh])
-            scale_now, unit = unit_columns(slopes_now)
+            scale_now, unit = unit_columns(part.slopes)
             if not np.isfinite(scale_now).all():
                 # A derivative that is not finite (sqrt at 0) holds that parameter still.
                 unit = np.where(np.isfinite(scale_now)[:, :, None], unit, 0.0)

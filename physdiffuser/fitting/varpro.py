@@ -20,6 +20,8 @@ from physdiffuser.fitting.tape import Tape
 
 FloatArray = npt.NDArray[np.float64]
 
+_STALE = 0.1
+"""Change of the linear parameters, relative to them, from which derivatives are taken anew."""
 _LOST = 1e-13
 """Part of a derivative that may be rounding error after what the linear parameters can do is taken out."""
 
@@ -59,6 +61,23 @@ def _linear_occurrences(node: Expression) -> Counter[int]:
             return Counter()
 
 
+def _vanishes_with(node: Expression, chosen: tuple[int, ...]) -> bool:
+    """Whether a formula is 0 when the chosen parameters, which enter linearly, are."""
+    if isinstance(node, Parameter):
+        return node.index in chosen
+    if not isinstance(node, Apply):
+        return False
+    match node.operator:
+        case "add" | "sub":
+            return all(_vanishes_with(argument, chosen) for argument in node.arguments)
+        case "neg" | "div":
+            return _vanishes_with(node.arguments[0], chosen)
+        case "mul":
+            return any(_vanishes_with(argument, chosen) for argument in node.arguments)
+        case _:
+            return False
+
+
 @dataclass(frozen=True)
 class Projected:
     """The model at many values of the nonlinear parameters, the linear ones solved for.
@@ -69,36 +88,34 @@ class Projected:
         Shape (parameters, starts): all of them.
     residual
         Shape (starts, rows), weighted and in units of the target's scale; nan where not finite.
-    basis
-        Shape (starts, rows, linear): orthonormal basis of what the linear parameters can reach, or None.
+    slopes
+        Shape (starts, nonlinear, rows): derivatives of the projected model (Kaufman's approximation),
+        weighted, in units of the target's scale.
     loss
         Shape (starts,): sum of squares of `residual`; inf where not finite.
     """
 
     parameters: FloatArray
     residual: FloatArray
-    basis: FloatArray | None
+    slopes: FloatArray
     loss: FloatArray
 
     def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Projected:
         """The chosen starts only."""
         return Projected(
-            self.parameters[:, chosen],
-            self.residual[chosen],
-            None if self.basis is None else self.basis[chosen],
-            self.loss[chosen],
+            self.parameters[:, chosen], self.residual[chosen], self.slopes[chosen], self.loss[chosen]
         )
 
     def where(self, better: npt.NDArray[np.bool_], other: Projected) -> Projected:
         """`other` where `better`, this elsewhere."""
         if better.all():
             return other
+        if not better.any():
+            return self
         return Projected(
             np.where(better, other.parameters, self.parameters),
             np.where(better[:, None], other.residual, self.residual),
-            None
-            if self.basis is None or other.basis is None
-            else np.where(better[:, None, None], other.basis, self.basis),
+            np.where(better[:, None, None], other.slopes, self.slopes),
             np.where(better, other.loss, self.loss),
         )
 
@@ -134,13 +151,28 @@ class SeparableModel:
         self.target = target
         self.linear = linear_parameters(skeleton) if linear is None else linear
         self.nonlinear = tuple(i for i in range(self.tape.parameters) if i not in self.linear)
-        self._linear_index = np.array(self.linear, dtype=np.intp)
         self.nonlinear_index = np.array(self.nonlinear, dtype=np.intp)
+        self._linear_index = np.array(self.linear, dtype=np.intp)
+        self._order = (*self.linear, *self.nonlinear)
+        self._homogeneous = _vanishes_with(skeleton, self.linear)
         largest = float(np.abs(target).max(initial=0.0))
         # A power of two, so that scaling is exact; residuals near 1 can be squared safely.
         self.scale = float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if 0.0 < largest < np.inf else 1.0
         self.root_weights = None if weights is None else np.sqrt(weights / weights.mean())
         self._unit_target = target / self.scale
+
+    def start(self, parameters: FloatArray, row_weights: FloatArray | None = None) -> Projected:
+        """Solve for the linear parameters, whose values are not known yet."""
+        if not self.linear:
+            return self.project(parameters, row_weights)
+        blank = parameters.copy()
+        blank[self._linear_index] = 0.0
+        first = self.loss_only(blank, row_weights)
+        return self.project(first.parameters, row_weights) if self.nonlinear else first
+
+    def loss_only(self, parameters: FloatArray, row_weights: FloatArray | None = None) -> Projected:
+        """Like `project`, without the derivatives by the nonlinear parameters."""
+        return self._solve(parameters, row_weights, self.linear)
 
     def project(self, parameters: FloatArray, row_weights: FloatArray | None = None) -> Projected:
         """Solve for the linear parameters at the given nonlinear ones.
@@ -148,56 +180,55 @@ class SeparableModel:
         Parameters
         ----------
         parameters
-            Shape (parameters, starts); the linear rows are ignored.
+            Shape (parameters, starts). The linear ones are where derivatives are taken; where they turn
+            out to lie elsewhere, the derivatives are taken again.
         row_weights
             Shape (starts, rows): further factors on the residuals (square roots of weights), for
             robust losses.
         """
-        root = self._root(row_weights)
-        if not self.linear:
-            residual = self._unit_target - self.tape.value(parameters) / self.scale
-            if root is not None:
-                residual = residual * root
-            return Projected(parameters, residual, None, self._loss(residual))
-        at_zero = parameters.copy()
-        at_zero[self._linear_index] = 0.0
-        offset, columns = self.tape.value_and_jacobian(at_zero, self.linear)
-        side = self._unit_target - offset / self.scale
+        found = self._solve(parameters, row_weights, self._order)
+        if self.linear and self.nonlinear:
+            new, old = found.parameters[self._linear_index], parameters[self._linear_index]
+            stale = (np.abs(new - old) > _STALE * np.abs(new)).any(axis=0) & np.isfinite(found.loss)
+            if stale.any():
+                part = None if row_weights is None else row_weights[stale]
+                again = self._solve(found.parameters[:, stale], part, self._order)
+                found.slopes[stale] = again.slopes
+        return found
+
+    def _solve(
+        self, parameters: FloatArray, row_weights: FloatArray | None, wanted: tuple[int, ...]
+    ) -> Projected:
+        count = len(self.linear)
+        value, jacobian = self.tape.value_and_jacobian(parameters, wanted)
+        root = self.root_weights
+        if row_weights is not None:
+            root = row_weights if root is None else row_weights * root
+        if not count:
+            side = self._unit_target - value / self.scale
+        elif self._homogeneous:
+            side = self._unit_target
+        else:
+            known = np.matmul(parameters[self._linear_index].T[:, None, :], jacobian[:, :count])[:, 0]
+            side = self._unit_target - (value - known) / self.scale
         if root is not None:
             side = side * root
-            columns = columns * (root if root.ndim == 1 else root[:, None, :])
-        solved, residual, basis, _ = solve_columns(columns, side)
-        at_zero[self._linear_index] = solved.T * self.scale
-        return Projected(at_zero, residual, basis, self._loss(residual))
-
-    def _root(self, row_weights: FloatArray | None) -> FloatArray | None:
-        if row_weights is None:
-            return self.root_weights
-        return row_weights if self.root_weights is None else row_weights * self.root_weights
-
-    @staticmethod
-    def _loss(residual: FloatArray) -> FloatArray:
-        loss = np.einsum("sr,sr->s", residual, residual)
-        return np.where(np.isfinite(loss), loss, np.inf)
-
-    def slopes(self, state: Projected, row_weights: FloatArray | None = None) -> FloatArray:
-        """Derivatives of the projected model by the nonlinear parameters (Kaufman's approximation).
-
-        Returns
-        -------
-        Shape (starts, nonlinear, rows), weighted, in units of the target's scale.
-        """
-        _, jacobian = self.tape.value_and_jacobian(state.parameters, self.nonlinear)
-        jacobian /= self.scale
-        root = self._root(row_weights)
-        if root is not None:
             jacobian *= root if root.ndim == 1 else root[:, None, :]
-        if state.basis is not None:
-            before = np.abs(jacobian).max(axis=-1, initial=0.0)
-            jacobian -= np.matmul(np.matmul(jacobian, state.basis), state.basis.transpose(0, 2, 1))
-            # What a linear parameter can do as well leaves rounding errors behind; scaled to length 1 they
-            # would send the parameter on a random walk.
-            lost = np.abs(jacobian).max(axis=-1, initial=0.0) <= _LOST * before
-            if lost.any():
-                jacobian[lost] = 0.0
-        return jacobian
+        slopes = jacobian[:, count:]
+        slopes /= self.scale
+        if count:
+            solved = solve_columns(jacobian[:, :count], side)
+            side = solved.residual
+            parameters = parameters.copy()
+            parameters[self._linear_index] = solved.coefficients.T * self.scale
+            if slopes.shape[1]:
+                before = np.abs(slopes).max(axis=-1, initial=0.0)
+                overlap = np.matmul(slopes, solved.basis.transpose(0, 2, 1))
+                slopes -= np.matmul(overlap, solved.basis)
+                # What a linear parameter can do as well leaves rounding errors behind; scaled to length 1
+                # they would send the parameter on a random walk.
+                lost = np.abs(slopes).max(axis=-1, initial=0.0) <= _LOST * before
+                if lost.any():
+                    slopes[lost] = 0.0
+        loss = np.einsum("sr,sr->s", side, side)
+        return Projected(parameters, side, slopes, np.where(np.isfinite(loss), loss, np.inf))

@@ -22,7 +22,7 @@ def test_exact_coefficients_at_any_magnitude(seed: int, count: int, size: int, t
     assert fit.rank == count
     np.testing.assert_allclose(fit.coefficients, coefficients, rtol=1e-11)
     batched = solve_columns(columns[None], target)
-    np.testing.assert_allclose(batched[0][0], coefficients, rtol=1e-11)
+    np.testing.assert_allclose(batched.coefficients[0], coefficients, rtol=1e-11)
 
 
 def test_dependent_columns_are_seen_and_harmless() -> None:
@@ -33,10 +33,10 @@ def test_dependent_columns_are_seen_and_harmless() -> None:
     fit = linear_least_squares(columns, target)
     assert fit.rank == 2
     np.testing.assert_allclose(fit.coefficients @ columns, target, atol=1e-13)
-    coefficients, residual, _, independent = solve_columns(columns[None], target)
-    assert independent[0].tolist() == [True, True, False]
-    assert coefficients[0, 2] == 0.0
-    assert np.abs(residual).max() < 1e-13
+    solved = solve_columns(columns[None], target)
+    assert solved.coefficients[0, 2] == 0.0
+    assert np.abs(solved.basis[0, 2]).max() == 0.0
+    assert np.abs(solved.residual).max() < 1e-13
 
 
 def test_weights_are_repeated_rows() -> None:
@@ -63,11 +63,11 @@ def test_starts_that_are_not_finite_do_not_spoil_the_others() -> None:
     columns[1, 0, 4] = np.nan
     target = rng.normal(size=20)
     with np.errstate(all="ignore"):
-        coefficients, residual, _, _ = solve_columns(columns, target)
-    assert np.isnan(residual[1]).all()
+        solved = solve_columns(columns, target)
+    assert np.isnan(solved.residual[1]).all()
     for start in (0, 2):
         expected = linear_least_squares(columns[start], target).coefficients
-        np.testing.assert_allclose(coefficients[start], expected, rtol=1e-12)
+        np.testing.assert_allclose(solved.coefficients[start], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [1, 2])
@@ -77,5 +77,5 @@ def test_fewer_rows_than_columns(rows: int) -> None:
     fit = linear_least_squares(columns, target)
     assert fit.rank == rows
     np.testing.assert_allclose(fit.coefficients @ columns, target, atol=1e-12)
-    coefficients, _, _, _ = solve_columns(columns[None], target)
+    coefficients = solve_columns(columns[None], target).coefficients
     np.testing.assert_allclose(coefficients[0] @ columns, target, atol=1e-12)
