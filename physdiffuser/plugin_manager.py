@@ -18,7 +18,8 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from physdiffuser.errors import PluginError, UsageError
-from physdiffuser.plugin_records import BUILT_IN_PACKAGE, CHECKS, Failure, Origin, Registered, Spec, describe
+from physdiffuser.plugin_records import BUILT_IN_PACKAGE as BUILT_IN_PACKAGE
+from physdiffuser.plugin_records import CHECKS, Failure, Origin, Registered, Spec, describe
 
 if TYPE_CHECKING:
     import click

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,7 +62,6 @@ def test_what_is_ambiguous_or_hostile_is_refused(text: str) -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    try:
+    # UsageError is the only way out: anything else would be a traceback for the user.
+    with contextlib.suppress(UsageError):
         load_yaml(text, "test")
-    except UsageError as error:
-        assert str(error).startswith("test")
