@@ -33,6 +33,12 @@ MOST_COLUMNS = 12
 # An improvement smaller than this is not worth a candidate.
 _WORTH = 0.99
 _SEEDS_TREATED = 12
+# The population keeps formulas of up to so much more complexity than the simplest one within 5 % of the best
+# loss; when that one is exact, only simpler ones are of interest.
+_RESTRICT_EVERY = 5
+_AS_GOOD = 1.05
+_ROOM = 12
+_ROOM_EXACT = 2
 _STREAM = 0xE701
 
 
@@ -176,6 +182,19 @@ class EvolutionGenerator:
             parents = self._elites.draw(self._rng, self.demands)
             self._add(mutation.propose(parents, self._around, self._rng), mutation.name)
         self._refine()
+        if self.generations % _RESTRICT_EVERY == 0:
+            self._restrict()
+
+    def _restrict(self) -> None:
+        """Give up the formulas far more complex than the simplest that is as good as the best."""
+        front = self._elites.front()
+        if not front:
+            return
+        best = front[-1].loss
+        simplest = next(one for one in front if one.loss <= best * _AS_GOOD)
+        room = _ROOM_EXACT if best <= 10 * LOSS_FLOOR else _ROOM
+        most = min(self._problem.max_complexity, self.limit)
+        self._elites.restrict(min(most, simplest.complexity + room))
 
     def _add(
         self, expressions: Sequence[Expression], source: str, fitted: bool = False, again: bool = False

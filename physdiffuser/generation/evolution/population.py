@@ -150,6 +150,13 @@ class Elites:
         for individual in individuals:
             self.add(individual)
 
+    def restrict(self, limit: int) -> None:
+        """Drop what is more complex than a new limit."""
+        self.limit = limit
+        for cost in [cost for cost in self._shelves if cost > limit]:
+            del self._shelves[cost]
+            self._ordered.pop(cost, None)
+
     def everyone(self) -> list[Individual]:
         """All individuals, from simple to complex, best first."""
         return [one for cost in sorted(self._shelves) for one in self.shelf(cost)]

@@ -13,8 +13,9 @@ from physdiffuser.expressions.batch import Evaluator
 
 FloatArray = npt.NDArray[np.float64]
 
-# An offset stays only if it lowers the loss by this share: it costs two nodes.
+# An offset, a scale stay only if they lower the loss by this share: each costs two nodes.
 OFFSET_GAIN = 0.02
+SCALE_GAIN = 0.01
 # Losses below cannot be told apart from rounding in the closed form.
 LOSS_FLOOR = 1e-15
 _PROBES = 8
@@ -112,6 +113,12 @@ class Scorer:
         factor = np.where(plain, product / square, along / spread)
         offset = np.where(plain, 0.0, self._mean - factor * mean)
         loss = np.maximum(np.where(plain, without, with_offset), LOSS_FLOOR)
+        bare = (spread * size - 2.0 * along) * size + self._variance + (size * mean - self._mean) ** 2
+        bare /= self._variance
+        unscaled = bare <= loss * (1.0 + SCALE_GAIN) + LOSS_FLOOR
+        factor = np.where(unscaled, size, factor)
+        offset = np.where(unscaled, 0.0, offset)
+        loss = np.where(unscaled, np.maximum(bare, LOSS_FLOOR), loss)
         loss = np.where(constant | ~np.isfinite(loss), np.inf, loss)
         probes = values[:, self._probes] / np.sqrt(spread)[:, None] * np.sign(along)[:, None]
         rounded = np.nan_to_num(np.round(probes * 1e7), nan=0.0, posinf=0.0, neginf=0.0)

@@ -37,6 +37,10 @@ def simpler(expression: Expression) -> list[Expression]:
         if isinstance(node, Apply):
             for argument in node.arguments:
                 found[replace_at(expression, path, argument)] = None
+                if isinstance(argument, Apply):
+                    # exp(c*f) - 1 with a tiny c is f: two steps down at once.
+                    for inner in argument.arguments:
+                        found[replace_at(expression, path, inner)] = None
             if node.operator == "sub":
                 found[replace_at(expression, path, Apply("neg", (node.arguments[1],)))] = None
             if node.operator in ("div", "sub") and not (
