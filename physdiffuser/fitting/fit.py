@@ -12,6 +12,7 @@ from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, free_constants, parameter_count
 from physdiffuser.fitting.levenberg_marquardt import Outcome, levenberg_marquardt
 from physdiffuser.fitting.losses import Loss, relative_loss
+from physdiffuser.fitting.polish import polish
 from physdiffuser.fitting.starts import draw_starts
 from physdiffuser.fitting.varpro import SeparableModel
 
@@ -161,7 +162,22 @@ def refit(
     if not values:
         return _without_parameters(expression, inputs, target, weights, loss)
     model = SeparableModel(skeleton, inputs, target, weights)
-    return _finish(model, np.array(values)[:, None], iterations, tolerance, loss, weights)
+    start = np.array(values)
+    if model.nonlinear and loss == "squared":
+        parameters, outcome = _polish_from(model, start, iterations, tolerance)
+        if outcome in (Outcome.CONVERGED, Outcome.EXACT):
+            return _fit(model, parameters, outcome, loss, weights)
+    return _finish(model, start[:, None], iterations, tolerance, loss, weights)
+
+
+@np.errstate(all="ignore")
+def _polish_from(
+    model: SeparableModel, start: FloatArray, iterations: int, tolerance: float
+) -> tuple[FloatArray, Outcome]:
+    if model.linear:
+        # The best linear constants first: they may be far off, and cost one solve.
+        start = model.loss_only(start[:, None]).parameters[:, 0]
+    return polish(model, start, iterations, tolerance)
 
 
 def _without_parameters(
@@ -189,8 +205,17 @@ def _finish(
 ) -> Fit:
     found = levenberg_marquardt(model, points, iterations=iterations, tolerance=tolerance, loss=loss)
     best = int(np.argmin(found.loss))
-    parameters = found.parameters[:, best]
+    return _fit(model, found.parameters[:, best], found.outcomes[best], loss, weights)
+
+
+@np.errstate(all="ignore")
+def _fit(
+    model: SeparableModel,
+    parameters: FloatArray,
+    outcome: Outcome,
+    loss: Loss,
+    weights: FloatArray | None,
+) -> Fit:
     skeleton = model.tape.skeleton
-    prediction = model.tape.value(parameters)
-    value = relative_loss(prediction, model.target, weights, loss)
-    return Fit(parameters, bind(skeleton, list(parameters)), value, found.outcomes[best], skeleton)
+    value = relative_loss(model.tape.value(parameters), model.target, weights, loss)
+    return Fit(parameters, bind(skeleton, list(parameters)), value, outcome, skeleton)

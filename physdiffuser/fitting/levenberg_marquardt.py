@@ -116,7 +116,7 @@ def levenberg_marquardt(
     state = model.start(final)
     if loss == "huber":
         state, weights = _reweight(model, state)
-    exact_loss = _exact_loss(model)
+    least = exact_loss(model)
     active = np.flatnonzero(np.isfinite(state.loss))
     state = state.take(active)
     weights = None if weights is None else weights[active]
@@ -139,7 +139,7 @@ def levenberg_marquardt(
                 if np.all(np.abs(state.parameters - before) <= 1e-12 * np.abs(state.parameters)):
                     break
         for start in range(active.size):
-            outcome = Outcome.EXACT if state.loss[start] <= exact_loss else Outcome.CONVERGED
+            outcome = Outcome.EXACT if state.loss[start] <= least else Outcome.CONVERGED
             finish(np.arange(active.size) == start, outcome)
         return Solutions(final, final_loss, tuple(outcomes), 0)
 
@@ -175,7 +175,7 @@ def levenberg_marquardt(
         gain = np.where(better, (state.loss - trial.loss) / np.maximum(predicted, 5e-324), 0.0)
         small = predicted <= tolerance * state.loss
         # At the floor of rounding a step promises much and gives nothing.
-        floor = ~better & (state.loss <= 1e4 * exact_loss)
+        floor = ~better & (state.loss <= 1e4 * least)
         current = state.parameters[nonlinear]
         still = (np.abs(trial_parameters[nonlinear] - current) <= _EPSILON * np.abs(current)).all(axis=0)
         state = state.where(better, trial)
@@ -193,7 +193,7 @@ def levenberg_marquardt(
             small = small & (np.abs(state.loss - previous) <= 1e-10 * previous)
             fresh = np.ones_like(better)
 
-        exact = state.loss <= exact_loss
+        exact = state.loss <= least
         stuck = ~moved & (damping > _LARGEST_DAMPING)
         ended = exact | small | floor | still | stuck
         if not ended.any():
@@ -211,7 +211,7 @@ def levenberg_marquardt(
     return Solutions(final, final_loss, tuple(outcomes), done)
 
 
-def _exact_loss(model: SeparableModel) -> float:
+def exact_loss(model: SeparableModel) -> float:
     """Sum of squares that is rounding error: two units in the last place of every row."""
     size = model.target / model.scale
     if model.root_weights is not None:
