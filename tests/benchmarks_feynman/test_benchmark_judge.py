@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
+from benchmark_pairs import equal_pairs, near_misses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,8 +18,9 @@ from benchmarks_feynman.metrics import (
     r2,
     tree_distance,
 )
-from benchmarks_feynman.suites import select
+from benchmarks_feynman.suites import Law, load_suite, select
 from physdiffuser.expressions import parse
+from physdiffuser.verification import equivalent
 
 
 def verdicts(suite: str, law_id: str, answer: str, dummy: int = 0) -> dict[str, object]:
@@ -60,6 +64,30 @@ def test_near_misses_are_rejected_and_only_an_offset_or_factor_is_free_for_srben
     found = verdicts("fsred", law_id, answer)
     assert not found["exact_numbers"]
     assert (found["strict"], found["srbench"]) == ("different", srbench)
+
+
+def ranges_of(law: Law) -> list[tuple[float, float]]:
+    return [(variable.low, variable.high) for variable in law.variables]
+
+
+def test_two_hundred_equal_pairs_are_accepted() -> None:
+    verdicts = Counter(
+        equivalent(pair, law.expression, ranges_of(law))
+        for law in load_suite("fsred")
+        for pair in equal_pairs(law)
+    )
+    assert verdicts["verified"] >= 200
+    assert set(verdicts) == {"verified"}, verdicts
+
+
+def test_two_hundred_near_misses_are_rejected() -> None:
+    verdicts = Counter(
+        equivalent(miss, law.expression, ranges_of(law))
+        for law in load_suite("fsred")
+        for miss in near_misses(law)
+    )
+    assert verdicts["different"] >= 200
+    assert set(verdicts) == {"different"}, verdicts
 
 
 def test_srbench_asks_for_a_fit_besides() -> None:
