@@ -168,12 +168,11 @@ class Run:
         for text in solution.warnings:
             messages.warning(text)
         if self.as_json:
-            click.echo(document_text(content), nl=False)
+            messages.output(document_text(content))
         elif solution.best is not None:
             self._print_report(solution)
         else:
             messages.error(str(NothingFoundError(_NOTHING if code == 5 else _NOTHING_YET)))
-        sys.stdout.flush()
         stopping.end_report()
         if folder is not None:
             if not self.as_json and code == 0:
@@ -184,7 +183,7 @@ class Run:
     def _print_report(self, solution: Solution) -> None:
         from physdiffuser.report.terminal import render
 
-        click.echo(render(solution, terminal_style()), nl=False)
+        messages.output(render(solution, terminal_style()))
 
     def _note(self, text: str) -> None:
         if not self.quiet:
@@ -206,13 +205,12 @@ class Run:
                 elapsed=progress.elapsed if progress is not None else None,
                 warning=_stop_warning(signal_number),
             )
-            click.echo(document_text(content), nl=False)
+            messages.output(document_text(content))
         elif progress is not None and progress.best:
-            click.echo(f"best so far: {messages.one_line(progress.best)}")
+            messages.output(f"best so far: {messages.one_line(progress.best)}\n")
             messages.warning(_stop_warning(signal_number))
         else:
             messages.error(_NOTHING_YET)
-        sys.stdout.flush()
 
 
 _NOTHING = (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from physdiffuser.cli import messages
 from physdiffuser.cli.options import WholeNumber
 from physdiffuser.data.display import visible
 from physdiffuser.errors import DataError, UsageError
@@ -66,7 +67,7 @@ def chosen_equation(solution: Solution, row: int | None, run: Path) -> Equation:
 def write_output(text: str, out: Path | None) -> None:
     """Write to a file in one step, or to stdout."""
     if out is None:
-        click.echo(text, nl=False)
+        messages.output(text)
         return
     from physdiffuser.report.atomic import write_text_atomic
 

@@ -57,8 +57,9 @@ def with_uncertainty(value: float, width: float) -> tuple[str, str]:
     ('2.997925e+08', '1.2e+03')
     """
     places = 1 - math.floor(math.log10(width))
-    if 0 <= places <= 8 and abs(value) < 1e7:
-        return f"{value:.{places}f}", f"{width:.{places}f}"
+    if -3 <= places <= 8 and (abs(value) >= 1e-3 or width >= 1e-3) and max(abs(value), width) < 1e7:
+        shown = max(places, 0)
+        return f"{round(value, places):.{shown}f}", f"{round(width, places):.{shown}f}"
     size = math.floor(math.log10(max(abs(value), width)))
     digits = min(16, max(0, size + places))
     return f"{value:.{digits}e}", f"{width:.1e}"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from physdiffuser.data.display import visible
 from physdiffuser.expressions import to_text
 from physdiffuser.report.digits import shown_digits
-from physdiffuser.report.solution import FitPoints, Solution
+from physdiffuser.report.solution import Equation, FitPoints, Solution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,16 +35,21 @@ def fit_png(solution: Solution) -> bytes:
     """
     if solution.best is None or solution.fit_points is None:
         raise ValueError("a solution without a formula or without points has no plot")
+    # Numbers near the ends of double precision overflow inside the axes, which costs ticks and no more.
+    with np.errstate(all="ignore"):
+        return _drawn(solution, solution.best, solution.fit_points)
+
+
+def _drawn(solution: Solution, best: Equation, points: FitPoints) -> bytes:
     from matplotlib.figure import Figure
 
-    points = solution.fit_points
     # No pyplot: no global state, no window system, safe beside a program that plots.
     figure = Figure(figsize=(10, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     target = _plain(solution.target, 40)
     _prediction(left, points, target)
     _residuals(right, points, target)
-    formula = to_text(solution.best.expression, solution.names, shown_digits(solution.best))
+    formula = to_text(best.expression, solution.names, shown_digits(best))
     figure.suptitle(_plain(f"{solution.target} = {formula}", _TITLE_LENGTH), fontsize=11)
     stream = io.BytesIO()
     # Without the metadata the same fit gives the same bytes.
@@ -54,7 +59,7 @@ def fit_png(solution: Solution) -> bytes:
 
 def _plain(text: str, limit: int) -> str:
     """Text that matplotlib draws as it stands: a `$` would start mathematics."""
-    return visible(text, limit).replace("\\", "\\\\").replace("$", r"\$")
+    return visible(text, limit).replace("$", r"\$")
 
 
 def _finite(points: FitPoints) -> npt.NDArray[np.bool_]:
@@ -72,8 +77,7 @@ def _parts(points: FitPoints) -> list[tuple[str, str, npt.NDArray[np.bool_]]]:
 
 def _scatter(axes: Axes, points: FitPoints, vertical: npt.NDArray[np.float64]) -> None:
     size = 26 if points.truth.size <= 200 else 9 if points.truth.size <= 2_000 else 4
-    parts = _parts(points)
-    for label, colour, chosen in parts:
+    for label, colour, chosen in _parts(points):
         axes.scatter(
             points.truth[chosen],
             vertical[chosen],
@@ -83,23 +87,30 @@ def _scatter(axes: Axes, points: FitPoints, vertical: npt.NDArray[np.float64]) -
             linewidths=0,
             label=label,
         )
-    if len(parts) > 1:
-        axes.legend(frameon=False, fontsize=9)
     axes.grid(True, alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _prediction(axes: Axes, points: FitPoints, target: str) -> None:
+def _over_decades(points: FitPoints) -> bool:
+    """Whether linear axes would show the largest rows only."""
     finite = _finite(points)
-    truth = points.truth[finite]
+    truth, prediction = points.truth[finite], points.prediction[finite]
+    if not truth.size or truth.min() <= 0 or prediction.min() <= 0:
+        return False
+    return bool(truth.max() / truth.min() > 100)
+
+
+def _prediction(axes: Axes, points: FitPoints, target: str) -> None:
+    truth = points.truth[_finite(points)]
+    if _over_decades(points):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
     if truth.size:
-        # Over some decades a linear axis shows the largest rows only.
-        if truth.min() > 0 and points.prediction[finite].min() > 0 and truth.max() / truth.min() > 100:
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-        low, high = float(truth.min()), float(truth.max())
-        axes.plot([low, high], [low, high], color="0.6", linewidth=1, zorder=0)
+        ends = [float(truth.min()), float(truth.max())]
+        axes.plot(ends, ends, color="0.6", linewidth=1, zorder=0)
     _scatter(axes, points, points.prediction)
+    if len(_parts(points)) > 1:
+        axes.legend(frameon=False, fontsize=9)
     axes.set_xlabel(f"{target}, measured")
     axes.set_ylabel(f"{target}, predicted")
     shown = "" if points.truth.size == points.rows else f" ({points.truth.size:,} of {points.rows:,} rows)"
@@ -107,14 +118,14 @@ def _prediction(axes: Axes, points: FitPoints, target: str) -> None:
 
 
 def _residuals(axes: Axes, points: FitPoints, target: str) -> None:
-    finite = _finite(points)
-    truth = points.truth[finite]
-    if truth.size and truth.min() > 0 and truth.max() / truth.min() > 100:
+    residual = points.truth - points.prediction
+    label = "measured - predicted"
+    if _over_decades(points):
         axes.set_xscale("log")
+        residual = residual / points.truth
+        label = "(measured - predicted) / measured"
     axes.axhline(0.0, color="0.6", linewidth=1, zorder=0)
-    with np.errstate(all="ignore"):
-        residual = points.truth - points.prediction
     _scatter(axes, points, residual)
     axes.set_xlabel(f"{target}, measured")
-    axes.set_ylabel("measured - predicted")
+    axes.set_ylabel(label)
     axes.set_title("Residuals", fontsize=10)

@@ -95,9 +95,9 @@ class Writer:
         match node:
             case Number(value=value):
                 text = self.dialect.number(value, constant)
-                if text.startswith("-"):
-                    return text, _SIGN
-                return text, _PRODUCT if "/" in text else _ATOM
+                if "/" in text:
+                    return text, _PRODUCT
+                return text, _SIGN if text.startswith("-") else _ATOM
             case Symbol(name=name):
                 return self.symbols[name], _ATOM
             case Variable(index=index):

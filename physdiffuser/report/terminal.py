@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from physdiffuser.data.display import counted, visible
 from physdiffuser.expressions import to_text
+from physdiffuser.expressions.latex import to_latex
 from physdiffuser.report.digits import aligned, half_width, short, shown_digits, with_uncertainty
 from physdiffuser.report.json_document import is_chosen
 from physdiffuser.report.solution import Equation, Solution
@@ -105,7 +106,8 @@ def _headline(solution: Solution, best: Equation, style: Style) -> list[str]:
 
 
 def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
-    lines = _labelled("LaTeX", [visible(best.latex, _LIMIT)])
+    latex = to_latex(best.expression, solution.names, shown_digits(best))
+    lines = _labelled("LaTeX", [visible(latex, _LIMIT)])
     accuracy = [f"rmse {short(best.rmse)}", f"{style.sign('R²', 'R^2')} {_r2(best.r2)}"]
     accuracy.append(f"largest relative error {short(best.max_relative_error)}")
     rows = f", over {counted(solution.rows, 'row')}" if solution.rows else ""

@@ -111,7 +111,7 @@ def _solution(dataset: Any, options: dict[str, Any], found: bool) -> Any:
         warnings=dataset.warnings,
         notes=dataset.notes,
         rows=dataset.rows,
-        known_constants=options.get("constants") or {},
+        known_constants={},
         timing={"elapsed_seconds": 0.1},
         seed=options["seed"],
         version="0",

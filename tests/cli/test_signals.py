@@ -153,3 +153,29 @@ def test_quiet_shows_no_progress(tmp_path: Path, table: Path) -> None:
     program = OnTerminal(tmp_path, "solve", table.name, "--time", "0.3", "--quiet", mode="slow")
     assert program.wait(10.0) == 0
     assert program.screen == b""
+
+
+def test_kill_9_at_any_moment_leaves_only_readable_files(tmp_path: Path, table: Path) -> None:
+    """Eight moments from the start of the program to beyond its end, on one folder."""
+    from physdiffuser.report.runfolder import load_solution
+
+    finished = 0
+    for moment in range(8):
+        program = OnTerminal(tmp_path, "solve", table.name, "--out", "run", "--time", "0.2", mode="slow")
+        time.sleep(0.25 + 0.2 * moment)
+        finished += program.process.poll() == 0
+        program.process.kill()
+        program.process.wait()
+        result = tmp_path / "run" / "result.json"
+        if result.exists():
+            assert load_solution(result).best is not None
+            assert (tmp_path / "run" / "pareto.csv").read_bytes().endswith(b"\n") or not finished
+        picture = tmp_path / "run" / "fit.png"
+        if picture.exists():
+            assert picture.read_bytes().endswith(b"IEND\xaeB`\x82")
+    assert run_once_more(tmp_path, table) == 0
+
+
+def run_once_more(folder: Path, table: Path) -> int:
+    """The folder of a killed run can be used again."""
+    return OnTerminal(folder, "solve", table.name, "--out", "run", "--resume", mode="quick").wait(20.0)

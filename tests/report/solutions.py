@@ -6,16 +6,42 @@ import math
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
-from physdiffuser.expressions import Expression, Number, complexity, parse, to_text
+from physdiffuser.expressions import PI, Apply, Expression, Number, Symbol, complexity, parse, to_text
 from physdiffuser.expressions.tree import Variable, mul
 from physdiffuser.report.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 
 NAMES = ("a", "v_m_s")
+CONSTANTS = {"G": 6.674e-11}
+
+leaves = st.one_of(
+    st.builds(Variable, st.integers(0, 1)),
+    st.builds(Number, st.integers(-9, 9)),
+    st.builds(Number, st.fractions(-9, 9, max_denominator=7)),
+    st.builds(Number, st.floats(-9, 9)),
+    st.just(PI),
+    st.just(Symbol("G", CONSTANTS["G"])),
+)
+_UNARY = ["neg", "sqrt", "exp", "log", "sin", "cos", "atan", "tanh", "abs"]
+_BINARY = ["add", "sub", "mul", "div", "pow"]
+trees = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(lambda name, x: Apply(name, (x,)), st.sampled_from(_UNARY), inner),
+        st.builds(
+            lambda name, x, y: Apply(name, (x, y)),
+            st.sampled_from(["add", "sub", "mul", "div", "pow"]),
+            inner,
+            inner,
+        ),
+    ),
+    max_leaves=8,
+)
 
 
 def equation(formula: str | Expression, **changes: Any) -> Equation:
-    expression = parse(formula, NAMES, {"G": 6.674e-11}) if isinstance(formula, str) else formula
+    expression = parse(formula, NAMES, CONSTANTS) if isinstance(formula, str) else formula
     values: dict[str, Any] = {
         "expression": expression,
         "text": to_text(expression, NAMES),
@@ -52,7 +78,7 @@ def solution(*pareto: Equation, best: Equation | None = None, **changes: Any) ->
         "warnings": (),
         "rows": 300,
         "held_out_rows": 60,
-        "known_constants": {"G": 6.674e-11},
+        "known_constants": CONSTANTS,
         "timing": {"elapsed_seconds": 1.5},
         "version": "0.1.0",
         "fit_points": sample_fit_points(truth, truth + 0.01 * np.sin(9 * truth), truth > 4),

@@ -13,18 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from solutions import equation, solution
+from solutions import CONSTANTS, equation, solution, trees
 
 from physdiffuser.errors import UsageError
-from physdiffuser.expressions import PI, Apply, Expression, Number, Symbol, Variable, evaluate, parse
+from physdiffuser.expressions import Apply, Expression, Number, Variable, evaluate, parse
 from physdiffuser.report.exports import FORMATS, Formula, export, formula_of
 from physdiffuser.report.functions import to_numpy, to_sympy, to_torch
 from physdiffuser.report.source_code import c_identifiers, python_identifiers
 
 GCC = shutil.which("gcc")
 NAMES = ("a", "b")
-CONSTANTS = {"G": 6.674e-11}
 POINTS = np.array([[0.5, 2.0], [1.5, 0.25], [3.0, -1.25], [0.0, 1.0], [-2.0, 0.5]])
 FORMULAS = [
     "a**1.5",
@@ -65,31 +63,6 @@ def test_python_source_agrees(text: str) -> None:
     exec(compile(export(made, "python"), "exported", "exec"), scope)  # noqa: S102 - written by us
     found = scope["predict_T"](*used_columns(made))
     same(np.broadcast_to(found, 5), evaluate(made.expression, POINTS))
-
-
-leaves = st.one_of(
-    st.builds(Variable, st.integers(0, 1)),
-    st.builds(Number, st.integers(-9, 9)),
-    st.builds(Number, st.fractions(-9, 9, max_denominator=7)),
-    st.builds(Number, st.floats(-9, 9)),
-    st.just(PI),
-    st.just(Symbol("G", CONSTANTS["G"])),
-)
-_UNARY = ["neg", "sqrt", "exp", "log", "sin", "cos", "atan", "tanh", "abs"]
-_BINARY = ["add", "sub", "mul", "div", "pow"]
-trees = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.builds(lambda name, x: Apply(name, (x,)), st.sampled_from(_UNARY), inner),
-        st.builds(
-            lambda name, x, y: Apply(name, (x, y)),
-            st.sampled_from(["add", "sub", "mul", "div", "pow"]),
-            inner,
-            inner,
-        ),
-    ),
-    max_leaves=8,
-)
 
 
 @given(tree=trees)

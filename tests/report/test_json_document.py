@@ -6,13 +6,14 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from solutions import NOT_FINITE, equation, fitted, solution
+from solutions import NOT_FINITE, equation, fitted, solution, trees
 
 from physdiffuser.errors import DataError, UsageError
-from physdiffuser.expressions import Number
+from physdiffuser.expressions import Expression, Number, evaluate
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.report.json_document import (
     document,
@@ -141,3 +142,15 @@ def test_a_number_in_the_tree_reads_back_as_the_same_double() -> None:
     read = solution_from_document(document(solution(fitted(value)))).best
     assert read is not None
     assert Number(value) in read.expression.arguments  # type: ignore[union-attr]
+
+
+POINTS = np.array([[0.5, 2.0], [1.5, 0.25], [3.0, -1.25], [-2.0, 0.5]])
+
+
+@given(tree=trees)
+def test_any_formula_is_read_back_with_the_same_values(tree: Expression) -> None:
+    read = solution_from_document(document(solution(equation(tree)))).best
+    assert read is not None
+    np.testing.assert_allclose(
+        evaluate(read.expression, POINTS), evaluate(tree, POINTS), rtol=1e-9, atol=1e-300
+    )

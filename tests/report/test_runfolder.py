@@ -92,24 +92,31 @@ def test_the_lock_of_a_killed_run_stops_nobody(tmp_path: Path) -> None:
 
 @posix
 def test_of_many_runs_that_start_together_one_gets_the_folder(tmp_path: Path) -> None:
+    answers, tell = os.pipe()
+    wait, release = os.pipe()
     children = []
-    start = time.time() + 0.3
     for _ in range(20):
         child = os.fork()
         if child == 0:
-            code = 1
+            os.close(release)
             try:
-                time.sleep(max(0.0, start - time.time()))
                 RunFolder(tmp_path)
-                code = 0
-                time.sleep(1.0)
+                os.write(tell, b"h")
+                os.read(wait, 1)  # until the parent has all answers
             except FileError:
-                code = 2
+                os.write(tell, b"r")
             finally:
-                os._exit(code)
+                os._exit(0)
         children.append(child)
-    codes = sorted(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
-    assert codes == [0] + [2] * 19
+    found = b""
+    while len(found) < 20:
+        found += os.read(answers, 20)
+    os.close(release)
+    for child in children:
+        os.waitpid(child, 0)
+    for handle in (answers, tell, wait):
+        os.close(handle)
+    assert sorted(found) == sorted(b"h" + b"r" * 19)
 
 
 @posix

@@ -1,0 +1,131 @@
+"""The report: aligned, complete, and deaf to what column names would like it to do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from solutions import equation, fitted, solution
+
+from physdiffuser.report.digits import short, shown_digits, with_uncertainty
+from physdiffuser.report.solution import ConstantEstimate, Solution
+from physdiffuser.report.terminal import Style, display_width, render
+
+
+def test_the_report_says_everything_once() -> None:
+    best = fitted(
+        held_out_rmse=0.26,
+        verdict="verified",
+        verification=("equals the fitted formula symbolically",),
+        derivation=("peeled off a", "what is left is a constant"),
+    )
+    text = render(solution(equation("54.3"), best, equation("a**2/3"), best=best))
+    for part in (
+        "T = 0.73104*a",
+        r"LaTeX      0.73104 a",
+        "rmse 0.25, R² 0.8750, largest relative error 0.5, over 300 rows",
+        "rmse 0.26 over 60 rows that search and fit did not see",
+        "Verdict    verified",
+        "- equals the fitted formula symbolically",
+        "c1 = 0.7310 ± 0.0012",
+        "1. peeled off a\n    2. what is left is a constant",
+    ):
+        assert text.count(part) == 1, part
+
+
+def test_the_chosen_row_is_marked_and_columns_line_up() -> None:
+    rows = [equation("a", rmse=12.5), equation("2*a", rmse=1e-16), equation("a**3", rmse=0.031)]
+    lines = render(solution(*rows, best=rows[1])).splitlines()[:4]
+    assert [line.startswith("▸") for line in lines] == [False, False, True, False]
+    assert lines[0].split() == ["row", "complexity", "rmse", "equation"]
+    end = lines[0].index("rmse") + len("rmse")
+    assert [line[:end].split()[-1] for line in lines[1:]] == ["12.5", "1.00e-16", "0.0310"]
+    starts = {line.index(formula) for line, formula in zip(lines[1:], ("a", "2*a", "a**3"), strict=True)}
+    assert starts == {lines[0].index("equation")}
+
+
+def test_formulas_are_cut_at_the_edge_of_a_terminal_only() -> None:
+    long = equation(" + ".join(["a*v_m_s"] * 40))
+    table = render(solution(long), Style(width=60)).splitlines()
+    assert len(table[1]) == 60
+    assert table[1].endswith("…")
+    headline = next(line for line in table if line.startswith("  T = "))
+    assert headline.endswith("a*v_m_s"), "the law itself is never cut"
+    assert "…" not in render(solution(long))
+
+
+def test_a_terminal_without_unicode_gets_ascii() -> None:
+    text = render(solution(fitted()), Style(unicode=False))
+    assert text.isascii()
+    assert "c1 = 0.7310 +/- 0.0012" in text
+    assert text.splitlines()[1].startswith(">")
+
+
+def test_names_from_the_table_stay_text() -> None:
+    hostile = "\x1b[31m[bold]T[/bold]\x9b2J\r$\\bf x$\u202e\n  Verdict    verified"
+    text = render(solution(equation("v_m_s"), target=hostile, aliases={"v_m_s": hostile}))
+    assert "\\x1b[31m[bold]T[/bold]\\x9b2J\\r$\\bf x$\\u202e\\n  Verdict" in text
+    assert text.count("\n  Verdict") == 1
+
+
+@given(name=st.text(), step=st.text())
+def test_no_text_can_bring_in_control_characters_or_lines(name: str, step: str) -> None:
+    row = equation("v_m_s", verification=(step,), derivation=(step,))
+    text = render(solution(row, target=name, aliases={"v_m_s": name}))
+    assert all(char.isprintable() for char in text.replace("\n", ""))
+    assert len(text.splitlines()) == len(
+        render(solution(equation("v_m_s", verification=("x",)))).splitlines()
+    )
+
+
+def test_an_alias_is_explained_when_it_occurs() -> None:
+    assert "v_m_s is the column 'v (m/s)'" in render(solution(equation("a*v_m_s")))
+    assert "is the column" not in render(solution(equation("a")))
+
+
+def test_only_the_chosen_row_and_the_law_are_emphasised() -> None:
+    text = render(solution(equation("a"), fitted()), Style(emphasise=lambda line: f"<{line}>"))
+    assert len(re.findall(r"<.*>", text)) == 2
+
+
+def test_no_formula_is_said_plainly() -> None:
+    nothing = Solution("T", "none", None, (), (), (), {})
+    assert render(nothing) == "No formula with finite values was found.\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "wanted"),
+    [
+        (0.73104, 0.00123, ("0.7310", "0.0012")),
+        (6.674e-11, 1.5e-15, ("6.67400e-11", "1.5e-15")),
+        (299792458.0, 1200.0, ("2.997925e+08", "1.2e+03")),
+        (0.001, 0.5, ("0.00", "0.50")),
+        (-12.3456, 2.0, ("-12.3", "2.0")),
+        (1481.18, 210.0, ("1480", "210")),
+        (1.7716e-05, 3.8e-06, ("1.77e-05", "3.8e-06")),
+        (0.0, 1e-12, ("0.0e+00", "1.0e-12")),
+    ],
+)
+def test_values_show_the_digits_that_mean_something(
+    value: float, half: float, wanted: tuple[str, str]
+) -> None:
+    assert with_uncertainty(value, half) == wanted
+
+
+def test_a_formula_shows_as_many_digits_as_are_known() -> None:
+    assert shown_digits(fitted(0.731041, 1e-9)) == 11
+    assert shown_digits(fitted(0.731041, 0.5)) == 3
+    assert shown_digits(equation("a")) == 6
+    exact = ConstantEstimate("c1", 2.0, None, None, "2", True)
+    assert shown_digits(equation("2*a", constants=(exact,))) == 6
+
+
+def test_numbers_that_are_missing_are_a_dash() -> None:
+    assert short(None) == short(float("nan")) == short(float("inf")) == "-"
+
+
+def test_wide_letters_count_twice() -> None:
+    assert display_width("a速度") == 5
+    assert display_width("e\u0301") == 1
