@@ -278,7 +278,9 @@ def _generators(
 
 def _initial(formulas: Sequence[str], dataset: Dataset, problem: Problem) -> list[Candidate]:
     known = {symbol.name: symbol.value for symbol in problem.constants}
-    return [
+    # The mean is finite whatever the rows are: a stopped or short run has an answer, if a poor one.
+    mean = Candidate(Number(float(np.average(dataset.target, weights=dataset.weights))), "constant")
+    return [mean] + [
         Candidate(parse(formula, dataset.names, known), "earlier run", ("found by an earlier run",))
         for formula in formulas
     ]

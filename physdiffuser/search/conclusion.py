@@ -22,6 +22,7 @@ from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.report.solution import ConstantEstimate, Equation
 from physdiffuser.search.archive import Entry, ParetoArchive, relative_loss
 from physdiffuser.search.problem import Problem
+from physdiffuser.search.rewriting import worth_arranging
 from physdiffuser.search.sampling import Split
 from physdiffuser.search.selection import description_length, fitted_constants, shortest
 
@@ -114,7 +115,7 @@ def _work_out_one(entry: Entry, problem: Problem, floor: float, positive: frozen
     final, changes = fitted, ()
     if fitted_constants(fitted):
         # The arranged form has fewer constants (2*(a + 3*x) has one too many), so more can be exact.
-        arranged = arrange(fitted, positive=positive)
+        arranged = arrange(fitted, positive=positive) if worth_arranging(fitted) else fitted
         start = arranged if _as_good(loss_of(arranged), loss_of(fitted), floor) else fitted
         snapped = snap(
             start,
@@ -128,7 +129,7 @@ def _work_out_one(entry: Entry, problem: Problem, floor: float, positive: frozen
         )
         if np.isfinite(snapped.loss):
             final, changes = snapped.expression, snapped.changes
-    simplified = arrange(final, positive=positive)
+    simplified = arrange(final, positive=positive) if worth_arranging(final) else final
     if _as_good(loss_of(simplified), loss_of(final), floor) and complexity(simplified) <= complexity(final):
         final = simplified
     return Law(entry, fitted, final, loss_of(final), changes)

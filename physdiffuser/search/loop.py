@@ -17,6 +17,7 @@ from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.search.scheduler import Scheduler
+from physdiffuser.search.rewriting import worth_arranging
 from physdiffuser.search.selection import (
     description_length,
     fitted_constants,
@@ -159,7 +160,10 @@ class SearchLoop:
                 loss=self.problem.loss,
             )
             expression = fit.expression
-        for form in (expression, arrange(expression, positive=self.positive)):
+        forms = [expression]
+        if worth_arranging(expression):
+            forms.append(arrange(expression, positive=self.positive))
+        for form in forms:
             if form != candidate.expression:
                 self.archive.offer(Candidate(form, candidate.generator, candidate.derivation))
         best = self.best

@@ -12,7 +12,7 @@ import numpy as np
 
 # Steps of one turn; the first turn of each generator is `OPENING` long where it is listed.
 TURN = 20
-OPENING = {"enumeration": 60}
+OPENING = {"enumeration": 60, "sparse": 60}
 # How fast old finds are forgotten, per turn.
 MEMORY = 0.7
 
