@@ -10,21 +10,17 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
-from physdiffuser.data.bulk import parse_plain_block
+from physdiffuser.data.body import BodyReader, quote_error, split_row
 from physdiffuser.data.cells import NumberFormat
-from physdiffuser.data.columns import ColumnBuilder
 from physdiffuser.data.dialect import (
     SAMPLE_LINES,
     WHITESPACE,
     Dialect,
     find_dialect,
     is_comment,
-    rows_of,
     split_line,
 )
-from physdiffuser.data.display import counted, visible
 from physdiffuser.data.encoding import Block, find_encoding, line_blocks
 from physdiffuser.data.header import Header, Line, TextOptions, settle_header
 from physdiffuser.data.table import Choose, Table, finish_columns
@@ -36,9 +32,6 @@ BULK_BYTES = 1 << 24
 ENOUGH_LINES = 50
 MOST_SAMPLED = 1 << 23
 """Lines and bytes to learn the dialect from; fewer only when there are no more."""
-
-LONGEST_QUOTE = 200
-"""Lines that one quoted cell may span."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +81,13 @@ def read_delimited(
     if first is None:
         raise DataError(f"{source}: the file is empty. A table needs a header and at least two rows.")
     found = _read_head(first, source, options)
-    reader = _BodyReader(found, source, options, choose)
+    reader = BodyReader(
+        found.dialect,
+        found.header,
+        source,
+        numbers=NumberFormat(found.dialect.decimal, options.thousands),
+        wanted=choose(found.header.names),
+    )
     total = total_bytes if encoding.startswith("utf-8") else None
     large = total is not None and total > BULK_BYTES
     body = _skip_lines(first, found.header.body_line)
@@ -178,48 +177,6 @@ def _sample_rows(sample: Sequence[tuple[int, str]], dialect: Dialect, source: st
     return rows
 
 
-def split_row(lines: Sequence[str], at: int, delimiter: str) -> tuple[list[str], int]:
-    """Split the row that begins at index `at`; return its fields and the index after it.
-
-    A quoted cell may hold line breaks, but not so many that a forgotten quote would swallow the table.
-
-    Raises
-    ------
-    csv.Error
-        When it cannot be split; `OpenQuote` when lines are missing at the end.
-    """
-    try:
-        return split_line(lines[at], delimiter), at + 1
-    except csv.Error as error:
-        if delimiter == WHITESPACE or "end of data" not in str(error):
-            raise
-        last = at + LONGEST_QUOTE
-        for after in range(at + 1, min(len(lines), last)):
-            # Only a line with a quote in it can close the open one.
-            if '"' not in lines[after]:
-                continue
-            try:
-                rows = rows_of([line + "\n" for line in lines[at : after + 1]], delimiter)
-            except csv.Error as another:
-                if "end of data" not in str(another):
-                    raise
-                continue
-            return rows[0], after + 1
-        if len(lines) < last:
-            raise OpenQuote(str(error)) from error
-        raise
-
-
-def quote_error(source: str, line: int, error: csv.Error) -> DataError:
-    if "end of data" in str(error):
-        cause = "a quote is opened and never closed"
-    elif "expected after" in str(error):
-        cause = "text follows a closing quote"
-    else:
-        cause = f"the line cannot be split into fields ({error})"
-    return DataError(f"{source}: line {line}: {cause}. Close the quote or remove it.")
-
-
 def _comment_fields(line: str, dialect: Dialect) -> list[tuple[str, ...]]:
     """Return the ways to cut a comment right above the first row into names."""
     text = line.strip()
@@ -232,135 +189,3 @@ def _comment_fields(line: str, dialect: Dialect) -> list[tuple[str, ...]]:
         except csv.Error:
             continue
     return found
-
-
-class _BodyReader:
-    """Feeds blocks of rows into column builders."""
-
-    def __init__(self, head: _Head, source: str, options: TextOptions, choose: Choose) -> None:
-        self._dialect = head.dialect
-        self._names = head.header.names
-        self._source = source
-        self._pending: Block | None = None
-        self._numbers = NumberFormat(head.dialect.decimal, options.thousands)
-        wanted = choose(head.header.names)
-        self.rows = 0
-        self.builders = {
-            position: ColumnBuilder(
-                head.header.names[position],
-                position + 1,
-                numbers=self._numbers,
-                source=source,
-                first_line=head.header.body_line,
-            )
-            for position in sorted(wanted)
-        }
-
-    def add(self, block: Block, *, shortcut: bool, total_bytes: int | None) -> None:
-        """Parse one block; an open quote at its end waits for the next one."""
-        if self._pending is not None:
-            block = Block(self._pending.data + block.data, self._pending.first_line, block.bytes_read)
-            self._pending = None
-        if not block.data:
-            return
-        if not (shortcut and self._numbers.thousands is None and self._add_plain(block)):
-            try:
-                self._add_careful(block)
-            except OpenQuote:
-                self._pending = block
-        if total_bytes and block.bytes_read < total_bytes and self.rows > 1000:
-            # Two percent more than expected: pages that are never written cost no memory.
-            expected = int(self.rows * (total_bytes / block.bytes_read) * 1.02)
-            for builder in self.builders.values():
-                builder.reserve(expected)
-
-    def finish(self) -> None:
-        """Parse what is left."""
-        if self._pending is not None:
-            try:
-                self._add_careful(self._pending)
-            except OpenQuote as error:
-                raise quote_error(self._source, error.line, error) from error
-
-    def _add_plain(self, block: Block) -> bool:
-        values = parse_plain_block(
-            block.data, self._dialect.delimiter, self._numbers.decimal, len(self._names)
-        )
-        if values is None:
-            return False
-        for position, builder in self.builders.items():
-            builder.extend_numbers(values[:, position], block.first_line)
-        self.rows += values.shape[0]
-        return True
-
-    def _add_careful(self, block: Block) -> None:
-        lines = block.text().split("\n")
-        if not lines[-1]:
-            lines.pop()
-        numbers: Sequence[int] = range(block.first_line, block.first_line + len(lines))
-        columns = self._split_at_once(lines) if b"#" not in block.data else None
-        if columns is None:
-            rows, numbers = self._split_row_by_row(lines, block.first_line)
-            columns = [list(column) for column in zip(*rows, strict=True)]
-        if not numbers:
-            return
-        for position, builder in self.builders.items():
-            builder.extend_cells(columns[position], numbers.__getitem__)
-        self.rows += len(numbers)
-
-    def _split_at_once(self, lines: Sequence[str]) -> list[list[str]] | None:
-        """Return the columns when every line is one complete row, else None."""
-        try:
-            rows = rows_of(lines, self._dialect.delimiter)
-        except csv.Error:
-            return None
-        width = len(self._names)
-        if len(rows) != len(lines) or set(map(len, rows)) != {width}:
-            return None
-        cells = list(chain.from_iterable(rows))
-        return [cells[position::width] for position in range(width)]
-
-    def _split_row_by_row(self, lines: Sequence[str], first_line: int) -> tuple[list[list[str]], list[int]]:
-        """Skip comments and blank lines; find the line of what is wrong."""
-        rows: list[list[str]] = []
-        numbers: list[int] = []
-        delimiter = self._dialect.delimiter
-        at = 0
-        while at < len(lines):
-            line = first_line + at
-            if is_comment(lines[at], delimiter):
-                at += 1
-                continue
-            try:
-                fields, after = split_row(lines, at, delimiter)
-            except OpenQuote as error:
-                error.line = line
-                raise
-            except csv.Error as error:
-                raise quote_error(self._source, line, error) from error
-            # A stray quote can swallow the next row and still leave the right number of fields.
-            if any(within.count(delimiter) + 1 >= len(self._names) for within in lines[at + 1 : after]):
-                raise quote_error(self._source, line, csv.Error("unexpected end of data"))
-            if len(fields) != len(self._names):
-                raise self._ragged(line, fields)
-            at = after
-            rows.append(fields)
-            numbers.append(line)
-        return rows, numbers
-
-    def _ragged(self, line: int, fields: Sequence[str]) -> DataError:
-        width = len(self._names)
-        have = f"{self._source}: line {line} has {counted(len(fields), 'field')}, the header has {width}"
-        if len(fields) > width:
-            extra = visible(fields[width].strip() or fields[-1].strip())
-            return DataError(
-                f"{have}; column {width + 1} ('{extra}') has no name. Values would be shifted against their "
-                "names: add the missing name, or quote a cell that contains the delimiter."
-            )
-        return DataError(f"{have}. Complete the line, or remove it.")
-
-
-class OpenQuote(csv.Error):
-    """A quote is still open where the lines at hand end."""
-
-    line = 0
