@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from physdiffuser.expressions import Apply, Expression, Symbol, complexity, evaluate, parse, to_text
+from physdiffuser.data.units import parse_unit
+from physdiffuser.expressions import Apply, Expression, Symbol, Variable, complexity, evaluate, parse, to_text
 from physdiffuser.expressions.tree import walk
 from physdiffuser.generation.evolution import EvolutionGenerator, Mutation, build
-from physdiffuser.generation.evolution.mutation import Surroundings
+from physdiffuser.generation.evolution.mutation import BlindMutation, Surroundings
 from physdiffuser.generation.evolution.population import Individual
 from physdiffuser.generation.protocol import Generator
 from physdiffuser.search.archive import ParetoArchive
@@ -113,11 +114,49 @@ def test_rules_are_obeyed() -> None:
         assert entry.complexity <= 9
 
 
-def test_a_named_constant_is_used() -> None:
-    problem = _problem("x + 0.123456", {"x": (1, 2)}, constants=(Symbol("g", 9.80665),))
-    generator = EvolutionGenerator()
-    list(generator.propose(problem, ParetoArchive(problem), Budget(3)))
-    assert generator._around.constants == problem.constants
+def test_units_are_obeyed() -> None:
+    metre, second = parse_unit("m").unit, parse_unit("s").unit
+    ranges = {"d": (1.0, 9.0), "t": (1.0, 4.0), "v": (0.5, 3.0)}
+    problem = _problem(
+        "v + 1.7*d/t", ranges, units=(metre, second, metre / second), target_unit=metre / second
+    )
+    archive = ParetoArchive(problem)
+    proposed = []
+    for candidate in EvolutionGenerator().propose(problem, archive, Budget(5)):
+        proposed.append(candidate.expression)
+        archive.offer(candidate)
+    assert all(not _adds_unlike(expression) for expression in proposed)
+    assert archive.best_loss < 1e-20
+
+
+def _adds_unlike(expression: Expression) -> bool:
+    """Whether two different bare columns are added."""
+    return any(
+        isinstance(node, Apply)
+        and node.operator in ("add", "sub")
+        and all(isinstance(argument, Variable) for argument in node.arguments)
+        and node.arguments[0] != node.arguments[1]
+        for node in walk(expression)
+    )
+
+
+def test_named_constants_are_among_the_leaves() -> None:
+    gravity = Symbol("g", 9.80665)
+    seen: list[Surroundings] = []
+
+    class Spy(_Oracle):
+        def propose(
+            self, parents: Sequence[Individual], around: Surroundings, rng: np.random.Generator
+        ) -> list[Expression]:
+            seen.append(around)
+            return []
+
+    problem = _problem("x + 0.123456", {"x": (1, 2)}, constants=(gravity,))
+    generator = EvolutionGenerator(mutations=[Spy()])
+    parents = [Individual(Variable(0), 1, "1 ", 1.0, 1.0, 0.0, b"", "")] * 2000
+    list(generator.propose(problem, ParetoArchive(problem), Budget(2)))
+    varied = BlindMutation().propose(parents, seen[0], np.random.default_rng(0))
+    assert any(gravity in walk(expression) for expression in varied)
 
 
 def test_same_seed_same_candidates() -> None:

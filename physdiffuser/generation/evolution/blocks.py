@@ -7,7 +7,7 @@ that spans each column's range; fitting refines the one that is chosen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,14 @@ class Blocks:
         Shape (blocks, rows), float32, standardised to mean 0 and size 1 over the rows.
     """
 
-    def __init__(self, inputs: FloatArray, columns: list[int], allowed: frozenset[str], limit: int) -> None:
+    def __init__(
+        self,
+        inputs: FloatArray,
+        columns: list[int],
+        allowed: frozenset[str],
+        limit: int,
+        balanced: Callable[[Expression], bool],
+    ) -> None:
         self._inputs = inputs
         found: list[tuple[int, Expression]] = []
         seen: set[bytes] = set()
@@ -51,7 +58,9 @@ class Blocks:
         rows = inputs.shape[0]
         probes = np.linspace(0, rows - 1, min(rows, 12)).astype(np.intp)
         for level in _levels(inputs, columns, allowed):
-            profiled = ((profile(one, allowed), one) for one in level)
+            if len(found) >= limit:
+                break
+            profiled = ((profile(one, allowed), one) for one in level if balanced(one))
             proposals = sorted(
                 ((kind[0], one) for kind, one in profiled if kind is not None), key=lambda pair: pair[0]
             )

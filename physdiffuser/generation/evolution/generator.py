@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -112,6 +112,11 @@ class EvolutionGenerator:
         self._informed: tuple[Mutation, ...] = (self._semantic, *mutations)
         self._started = False
 
+    @property
+    def scored(self) -> int:
+        """Formulas evaluated and fitted so far."""
+        return self._scorer.scored if self._started else 0
+
     def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
         """Yield formulas that improve the archive; one step is one generation."""
         if budget.exhausted or not problem.columns:
@@ -146,9 +151,8 @@ class EvolutionGenerator:
         self._scorer = Scorer(self._inputs[rows], self._target[rows], weights)
         columns = _telling_columns(self._scorer, problem.columns)
         allowed = problem.operators
-        blocks = Blocks(self._scorer.inputs, columns, allowed, self.block_limit)
-        if not len(blocks):
-            blocks = Blocks(self._scorer.inputs, columns, frozenset(), self.block_limit)
+        self._balanced = _unit_test(problem)
+        blocks = Blocks(self._scorer.inputs, columns, allowed, self.block_limit, self._balanced)
         arities = {name: OPERATORS[name].arity for name in sorted(allowed)}
         self._around = Surroundings(
             blocks,
@@ -204,7 +208,7 @@ class EvolutionGenerator:
         allowed = self._problem.operators
         for expression in expressions:
             known = profile(expression, allowed)
-            if known is not None and known[0] <= self._elites.limit:
+            if known is not None and known[0] <= self._elites.limit and self._balanced(expression):
                 fresh.append((expression, *known))
         if not fresh:
             return
@@ -365,6 +369,16 @@ class EvolutionGenerator:
         exact = " (exact on the rows compared)" if one.loss <= 10 * LOSS_FLOOR else ""
         sentence = f"evolution: generation {self.generations}, {one.source} gave {text}{exact}"
         return Candidate(expression, self.name, (sentence,))
+
+
+def _unit_test(problem: Problem) -> Callable[[Expression], bool]:
+    """Whether some outer constant gives a formula the target's unit; always, when units are not known."""
+    if problem.units is None or problem.target_unit is None:
+        return lambda expression: True
+    from physdiffuser.expressions.dimensions import IMPOSSIBLE, UnitChecker
+
+    checker = UnitChecker(problem.units, problem.target_unit)
+    return lambda expression: checker.code(expression) != IMPOSSIBLE
 
 
 def _telling_columns(scorer: Scorer, columns: int) -> list[int]:
