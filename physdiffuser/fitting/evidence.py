@@ -189,7 +189,7 @@ class Evidence:
                 residual = root * (self._target - prediction) / self._scale
                 self._floor = self._rounding(skeleton, values, prediction, root)
         self._reference = float(residual @ residual)
-        self._variance = (self._reference + self._floor) / self._freedom
+        self._variance = max(self._reference, self._floor) / self._freedom
         if self._noise:
             size = root * self._target / self._scale
             known = self._noise**2 * float(size @ size) / size.size
@@ -215,7 +215,9 @@ class Evidence:
         moved = np.zeros_like(prediction)
         for _ in range(3):
             shaken = self._inputs * (1.0 + tape_size * self._rng.standard_normal(self._inputs.shape))
-            change = Tape(skeleton, shaken).value(values) - prediction
+            # No constant is nearer to its true value than its own last bit.
+            near = values * (1.0 + 2.0 * _EPSILON * self._rng.standard_normal(values.shape))
+            change = Tape(skeleton, shaken).value(near) - prediction
             moved += np.where(np.isfinite(change), change * change, 0.0) / 3.0
         size = (tape_size * np.maximum(np.abs(prediction), np.abs(self._target))) ** 2 + moved
         size = size / self._scale**2 * np.square(root)
@@ -292,11 +294,13 @@ class Evidence:
         own = size / np.where(values == 0.0, size, values)
         relative = covariance * np.outer(own, own)
         null = vectors[blind] / length * own
-        return State(skeleton, values, size * errors, relative, null, cost, fit, fit - cost + free, changes)
+        errors = np.maximum(size * errors, 2.0 * _EPSILON * np.abs(values))
+        return State(skeleton, values, errors, relative, null, cost, fit, fit - cost + free, changes)
 
     def _log_likelihood(self, squares: float) -> float:
         if self._known:
             return -(squares - self._reference) / (2.0 * self._variance)
         # Student's: the noise level is itself an estimate.
-        ratio = (squares + self._floor) / (self._reference + self._floor)
+        # Below the floor all fits are alike: what differs is rounding.
+        ratio = max(squares, self._floor) / max(self._reference, self._floor)
         return float(-0.5 * self._freedom * math.log(ratio) / self._inflation)

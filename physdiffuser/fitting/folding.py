@@ -5,8 +5,10 @@ Only what a removed or unit constant leaves behind; simplification in general is
 
 from __future__ import annotations
 
+import math
+
 from physdiffuser.expressions import ONE, ZERO, Apply, Expression, Number
-from physdiffuser.expressions.tree import call
+from physdiffuser.expressions.tree import call, div, mul
 
 _AT_ZERO = {
     "sin": ZERO,
@@ -36,6 +38,35 @@ def fold_units(expression: Expression) -> Expression:
     if all(new is old for new, old in zip(arguments, expression.arguments, strict=True)):
         return expression
     return Apply(expression.operator, arguments)
+
+
+def numerators(expression: Expression) -> Expression:
+    """Fitted constants of denominators moved up: `a/(2.5*b)` becomes `0.4*(a/b)`.
+
+    A term that fades out then has a constant near 0, not one that runs to infinity, and it is linear.
+    """
+    if not isinstance(expression, Apply):
+        return expression
+    arguments = tuple(numerators(argument) for argument in expression.arguments)
+    if expression.operator == "div":
+        factor, rest = _split(arguments[1])
+        if factor != 1.0 and math.isfinite(factor) and factor != 0.0 and math.isfinite(1.0 / factor):
+            top = arguments[0] if rest is None else div(arguments[0], rest)
+            return mul(Number(1.0 / factor), top)
+    return Apply(expression.operator, arguments)
+
+
+def _split(expression: Expression) -> tuple[float, Expression | None]:
+    """A product as its fitted constants, multiplied, and the rest."""
+    if isinstance(expression, Number) and isinstance(expression.value, float):
+        return expression.value, None
+    if isinstance(expression, Apply) and expression.operator == "mul":
+        left, first = _split(expression.arguments[0])
+        right, second = _split(expression.arguments[1])
+        if first is None or second is None:
+            return left * right, first or second
+        return left * right, mul(first, second) if left * right != 1.0 else expression
+    return 1.0, expression
 
 
 def _negative(argument: Expression) -> Expression:

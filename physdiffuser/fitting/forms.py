@@ -25,7 +25,7 @@ FloatArray = npt.NDArray[np.float64]
 
 _BASE_COST = 1.2
 _RADICANDS = (1, 2, 3, 5, 6, 7, 10)
-_PI_COST = {0: 0.0, 2: 1.9, -2: 2.3, 4: 4.2, -4: 4.4, 1: 4.4, -1: 4.4, 3: 6.0, -3: 6.0}
+_PI_COST = {0: 0.0, 2: 2.2, -2: 2.4, 4: 4.2, -4: 4.4, 1: 4.4, -1: 4.4, 3: 6.0, -3: 6.0}
 """Prices of pi**(k/2) by k."""
 
 _RARE: tuple[tuple[float, float, Expression], ...] = (
@@ -62,7 +62,7 @@ def integer_cost(number: int) -> float:
     """Price of an integer above that of 1; powers of ten are common in units."""
     if number == 1:
         return 0.0
-    plain = 0.3 + 1.5 * math.log(number)
+    plain = 0.3 + 1.4 * math.log(number)
     digits = len(str(number)) - 1
     if number == 10**digits:
         plain = min(plain, 2.5 + 0.7 * digits)

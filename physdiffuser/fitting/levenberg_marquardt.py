@@ -174,8 +174,8 @@ def levenberg_marquardt(
         better = trial.loss < state.loss
         gain = np.where(better, (state.loss - trial.loss) / np.maximum(predicted, 5e-324), 0.0)
         small = predicted <= tolerance * state.loss
-        # At the floor of rounding a step promises much and gives nothing.
-        floor = ~better & (state.loss <= 1e4 * least)
+        # At the floor of rounding step after step promises something and gives nothing.
+        floor = ~better & (state.loss <= 1e4 * least) & (growth >= 8.0)
         current = state.parameters[nonlinear]
         still = (np.abs(trial_parameters[nonlinear] - current) <= _EPSILON * np.abs(current)).all(axis=0)
         state = state.where(better, trial)

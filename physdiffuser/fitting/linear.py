@@ -162,7 +162,10 @@ def solve_columns(columns: FloatArray, target: FloatArray) -> SolvedColumns:
         product = np.einsum("sr,sr->s", rest, residual)
         products[:, column] = product
         residual -= product[:, None] * rest
-    coefficients = products
+    # Once more for what rounding left: sums over many rows lose digits, sums of small residuals do not.
+    rest_products = np.matmul(basis, residual[:, :, None])
+    residual -= np.matmul(rest_products.transpose(0, 2, 1), basis)[:, 0]
+    coefficients = products + rest_products[:, :, 0]
     for column in range(count - 1, 0, -1):
         coefficients[:, column] /= upper[:, column, column]
         coefficients[:, :column] -= upper[:, :column, column] * coefficients[:, column, None]

@@ -83,7 +83,7 @@ def polish(
         trial = values + step / length
         new_residual, new_jacobian, new_loss = at(trial)
         fresh = new_loss < loss
-        small = predicted <= tolerance * loss or (not fresh and loss <= 1e4 * least)
+        small = predicted <= tolerance * loss or (not fresh and loss <= 1e4 * least and growth >= 8.0)
         if fresh:
             gain = (loss - new_loss) / predicted
             values, residual, jacobian, loss = trial, new_residual, new_jacobian, new_loss

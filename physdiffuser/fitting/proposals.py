@@ -167,7 +167,7 @@ def _fix(evidence: Evidence, state: State, index: int, form: Form) -> Proposal:
 def _round(evidence: Evidence, state: State, index: int) -> list[Proposal]:
     """The decimal number of fewest digits that the data cannot tell from the fitted one."""
     value, error = float(state.values[index]), float(state.errors[index])
-    for digits in range(1, 13):
+    for digits in range(1, 9):
         text = f"{value:.{digits - 1}e}"
         rounded = float(text)
         if abs(rounded - value) <= 2.5 * error + 4e-16 * abs(value):

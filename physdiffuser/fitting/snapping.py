@@ -18,6 +18,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import Expression, Symbol, evaluate
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting.evidence import Evidence, State
+from physdiffuser.fitting.folding import numerators
 from physdiffuser.fitting.forms import FormTable
 from physdiffuser.fitting.losses import Loss, relative_loss
 from physdiffuser.fitting.proposals import proposals, removals
@@ -88,7 +89,7 @@ def snap(
         Chooses rows where there are very many; `default_rng(0)` when None.
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    skeleton, values = free_constants(expression)
+    skeleton, values = free_constants(numerators(expression))
     all_inputs, all_target, all_weights = inputs, target, weights
     if target.shape[0] > _ROWS:
         rows = np.sort(rng.choice(target.shape[0], _ROWS, replace=False))
