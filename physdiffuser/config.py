@@ -43,6 +43,34 @@ class DecoderConfig(_Strict):
     attention: str = "standard"
 
 
+class DiffusionSampling(_Strict):
+    """How masked diffusion writes; see `physdiffuser.generation.diffusion.sampler`."""
+
+    steps: Positive = 20
+    temperature: Annotated[float, Field(ge=0.0)] = 0.7
+    schedule: Literal["cosine", "linear"] = "cosine"
+    reveal: Literal["confidence", "margin", "random"] = "confidence"
+    remask: Share = 0.0
+    guidance: Annotated[float, Field(ge=0.0)] = 0.0
+    windows: tuple[Positive, ...] = (10, 16, 24, 32)
+    votes: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _list(cls, values: Any) -> Any:
+        if isinstance(values, dict) and isinstance(values.get("windows"), list):
+            values = {**values, "windows": tuple(values["windows"])}
+        return values
+
+
+class AutoregressiveSampling(_Strict):
+    """How the decoder writes; see `physdiffuser.generation.autoregressive.sampler`."""
+
+    temperature: Annotated[float, Field(ge=0.0)] = 1.0
+    beams: Annotated[int, Field(ge=0)] = 16
+    votes: bool = True
+
+
 class ModelConfig(_Strict):
     """The networks. A generator that is null is not built."""
 
@@ -53,6 +81,8 @@ class ModelConfig(_Strict):
     encoder: EncoderConfig = EncoderConfig()
     diffusion: DecoderConfig | None = DecoderConfig()
     autoregressive: DecoderConfig | None = DecoderConfig()
+    diffusion_sampling: DiffusionSampling = DiffusionSampling()
+    autoregressive_sampling: AutoregressiveSampling = AutoregressiveSampling()
 
     @model_validator(mode="after")
     def _check(self) -> ModelConfig:

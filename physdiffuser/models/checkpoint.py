@@ -178,7 +178,9 @@ def load_model(folder: Path, parts: Iterable[str] = PARTS, device: str = "cpu") 
     wanted = {"encoder", *parts}
     for part in wanted - {"encoder"}:
         if f"{part}.safetensors" not in files:
-            raise UsageError(f"the weights in '{folder}' hold no {part} generator; train one with its section")
+            raise UsageError(
+                f"the weights in '{folder}' hold no {part} generator; train one with its section"
+            )
     config = config.model_copy(
         update={part: None for part in ("diffusion", "autoregressive") if part not in wanted}
     )

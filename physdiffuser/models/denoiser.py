@@ -1,7 +1,8 @@
-"""The denoiser of masked diffusion: which token stands at each masked position, given the rest and the table.
+"""The denoiser of masked diffusion: which token stands at each masked position, given the rest.
 
 The network knows nothing of schedules or sampling (`physdiffuser.generation.diffusion`). Masked
-diffusion after MDLM (Sahoo et al., 2024) and LLaDA (Nie et al., 2025): no time input, bidirectional attention.
+diffusion after MDLM (Sahoo et al., 2024) and LLaDA (Nie et al., 2025): no time input, bidirectional
+attention.
 """
 
 from __future__ import annotations

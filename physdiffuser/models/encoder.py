@@ -125,7 +125,7 @@ class SetEncoder(nn.Module):
         extra = {"coordinates": rows} if self.coordinates else {}
         for position, block in enumerate(self.blocks):
             if self.induced:
-                gather, spread = block  # type: ignore[misc]
+                gather, spread = block[0], block[1]  # type: ignore[index]
                 points = self.points[position].expand(rows.shape[0], -1, -1)
                 points = gather(points, vectors, padding_mask=padding_mask)
                 vectors = spread(vectors, points)

@@ -64,7 +64,8 @@ def power_of_two(exponent: int) -> int | Fraction:
 
 def _exponents(columns: FloatArray) -> IntArray:
     largest = np.abs(columns).max(axis=0, initial=0.0)
-    return np.frexp(largest)[1].astype(np.int64) * (largest > 0)
+    exponents: IntArray = np.frexp(largest)[1].astype(np.int64) * (largest > 0)
+    return exponents
 
 
 def choose_scaling(inputs: FloatArray, target: FloatArray) -> Scaling:
@@ -92,9 +93,7 @@ def choose_scaling(inputs: FloatArray, target: FloatArray) -> Scaling:
     return Scaling(tuple(int(shift) for shift in shifts), target_shift)
 
 
-def to_half(
-    inputs: FloatArray, target: FloatArray, slots: npt.NDArray[np.intp]
-) -> npt.NDArray[np.float16]:
+def to_half(inputs: FloatArray, target: FloatArray, slots: npt.NDArray[np.intp]) -> npt.NDArray[np.float16]:
     """Rows as the networks read them.
 
     Parameters

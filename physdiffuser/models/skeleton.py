@@ -101,3 +101,42 @@ def dressed(skeleton: Expression) -> Expression:
     for part in parts[1:]:
         result = add(result, part)
     return result
+
+
+def collected(expression: Expression) -> Expression:
+    """The formula with the numbers of every product multiplied into one number in front of it."""
+    factor, rest = _collect(expression)
+    if rest == ONE:
+        return Number(factor)
+    return rest if factor == 1.0 else mul(Number(factor), rest)
+
+
+def _collect(expression: Expression) -> tuple[float, Expression]:
+    """A factor and what it multiplies."""
+    if isinstance(expression, Number):
+        return float(expression.value), ONE
+    if not isinstance(expression, Apply):
+        return 1.0, expression
+    parts = expression.arguments
+    match expression.operator:
+        case "neg":
+            factor, rest = _collect(parts[0])
+            return -factor, rest
+        case "mul" | "div":
+            left, above = _collect(parts[0])
+            right, below = _collect(parts[1])
+            if expression.operator == "mul":
+                return left * right, above if below == ONE else below if above == ONE else mul(above, below)
+            return left / right, above if below == ONE else div(above, below)
+        case "sqrt":
+            factor, rest = _collect(parts[0])
+            if factor > 0.0:
+                return factor**0.5, rest if rest == ONE else Apply("sqrt", (rest,))
+        case "pow" if isinstance(parts[1], Number):
+            factor, rest = _collect(parts[0])
+            if factor > 0.0 or float(parts[1].value).is_integer():
+                return factor ** float(parts[1].value), rest if rest == ONE else Apply(
+                    "pow", (rest, parts[1])
+                )
+            return 1.0, expression
+    return 1.0, Apply(expression.operator, tuple(collected(part) for part in parts))

@@ -30,7 +30,7 @@ def _standardise(values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _fit(columns: Tensor, target: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """Ridge regression of standardised columns (b, n, c) on a target (b, n): slopes (b, c), residual (b, n)."""
+    """Ridge regression of standardised columns (b, n, c) on a target (b, n): slopes, residual."""
     gram = columns.transpose(1, 2) @ columns / count
     gram = gram + _RIDGE * torch.eye(columns.shape[2], device=columns.device)
     moment = (columns.transpose(1, 2) @ target.unsqueeze(-1)) / count

@@ -75,7 +75,7 @@ class Vocabulary:
         A leaf fills one (-1), a unary operator fills one and opens one (0), a binary one opens two
         (+1). Specials have 0 and are handled by the grammar.
         """
-        change = {token: 0 for token in (*SPECIALS, *UNARY)} | {token: 1 for token in BINARY}
+        change = dict.fromkeys((*SPECIALS, *UNARY), 0) | dict.fromkeys(BINARY, 1)
         return [change.get(token, -1) for token in self.tokens]
 
     def symbols(self) -> list[bool]:

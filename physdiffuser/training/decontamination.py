@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice, permutations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,8 @@ from physdiffuser.expressions import ONE, Apply, Expression, Parameter, Variable
 from physdiffuser.expressions.tree import substitute, variables
 from physdiffuser.models.skeleton import bare, terms
 from physdiffuser.models.vocabulary import MAX_VARIABLES
+
+ComplexArray = npt.NDArray[np.complex128]
 
 # Laws with at most this many prefix tokens are not excluded.
 SHORT = 9
@@ -41,7 +44,7 @@ def without_factors(expression: Expression) -> Expression:
         return Apply("pow", (without_factors(expression.arguments[0]), expression.arguments[1]))
     arguments = tuple(without_factors(argument) for argument in expression.arguments)
     if expression.operator in ("mul", "div") and not _is_constant(expression):
-        kept = []
+        kept: list[Expression] = []
         negative = False
         for argument in arguments:
             if _is_constant(argument):
@@ -50,6 +53,7 @@ def without_factors(expression: Expression) -> Expression:
             else:
                 kept.append(argument)
         left, right = kept
+        result: Expression
         if right == ONE:
             result = left
         elif left == ONE and expression.operator == "mul":
@@ -60,7 +64,7 @@ def without_factors(expression: Expression) -> Expression:
     return Apply(expression.operator, arguments)
 
 
-def _keys(values: npt.NDArray[np.complex128]) -> npt.NDArray[np.int64]:
+def _keys(values: ComplexArray) -> npt.NDArray[np.int64]:
     """One integer per row of values at the three points, (n, 3); equal for proportional rows."""
     with np.errstate(all="ignore"):
         logs = np.log(np.abs(values))
@@ -69,6 +73,13 @@ def _keys(values: npt.NDArray[np.complex128]) -> npt.NDArray[np.int64]:
     good = np.isfinite(first) & np.isfinite(second)
     first, second = first[good].astype(np.int64), second[good].astype(np.int64)
     return first * np.int64(1_000_003_019) + second
+
+
+def _values(expression: Expression, points: ComplexArray) -> ComplexArray:
+    # The operators take complex columns as well as real ones, and no root is outside its domain then.
+    table: Any = points
+    value: Any = evaluate(expression, table)
+    return np.asarray(value, dtype=np.complex128)
 
 
 def _renamed(expression: Expression) -> tuple[Expression, int]:
@@ -102,7 +113,7 @@ def signatures(expression: Expression) -> npt.NDArray[np.int64]:
         if count == 0:
             continue
         for orders in _chunks(count):
-            values = np.stack([evaluate(renamed, point[orders]) for point in _POINTS], axis=1)  # type: ignore[arg-type]
+            values = np.stack([_values(renamed, point[orders]) for point in _POINTS], axis=1)
             found.append(np.unique(_keys(values)))
     return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
 
@@ -113,7 +124,7 @@ def key(expression: Expression) -> list[int]:
     for form in forms(expression):
         renamed, count = _renamed(form)
         if count:
-            values = evaluate(renamed, _POINTS[:, :count])  # type: ignore[arg-type]
+            values = _values(renamed, _POINTS[:, :count])
             found.extend(int(number) for number in _keys(values[None, :]))
     return found
 
@@ -157,4 +168,3 @@ class Excluded:
             if place < len(self._keys) and int(self._keys[place]) == number:
                 return True
         return False
-

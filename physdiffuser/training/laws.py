@@ -16,14 +16,18 @@ from physdiffuser.expressions.tree import call, mul, power
 from physdiffuser.models.vocabulary import MAX_VARIABLES
 from physdiffuser.training.forms import Factor, Term, difference, negated, product, total
 
-HALF = Fraction(1, 2)
+
+def _fractions(*values: float) -> tuple[Fraction, ...]:
+    return tuple(Fraction(value) for value in values)
+
+
 _VARIABLE_COUNT = ((1, 2, 3, 4, 5, 6, 7, 8, 9), (6, 18, 24, 22, 13, 8, 4, 2, 1))
 _EXPONENT = (
-    tuple(Fraction(e) for e in (1, -1, 2, -2, 3, -3, 4, -4)) + (HALF, -HALF, Fraction(3, 2), Fraction(-3, 2)),
+    _fractions(1, -1, 2, -2, 3, -3, 4, -4, 0.5, -0.5, 1.5, -1.5),
     (46, 26, 11, 6, 1.5, 2, 0.7, 0.5, 2.5, 2.5, 0.5, 0.3),
 )
 _SUM_EXPONENT = (
-    tuple(Fraction(e) for e in (1, -1, 2, -2)) + (HALF, -HALF, Fraction(3, 2), Fraction(-3, 2)),
+    _fractions(1, -1, 2, -2, 0.5, -0.5, 1.5, -1.5),
     (48, 24, 5, 3, 9, 9, 1, 1),
 )
 _FUNCTION = (

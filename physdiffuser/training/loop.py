@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -28,60 +27,11 @@ from physdiffuser.models.vocabulary import BOS, Vocabulary
 from physdiffuser.training.checkpoints import Checkpoint, load_latest, save_checkpoint
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss
+from physdiffuser.training.processes import Processes, choose_device
 from physdiffuser.training.stream import Batch, LawStream, benchmark_laws
 
 VALIDATION = 1_000_000
 Progress = Callable[[int, dict[str, float]], None]
-
-
-@dataclass
-class Processes:
-    """Where this process stands among those of a run."""
-
-    rank: int = 0
-    count: int = 1
-
-    @classmethod
-    def join(cls, device: torch.device) -> Processes:
-        """Join the group that `torchrun` describes in the environment, if there is one."""
-        count = int(os.environ.get("WORLD_SIZE", "1"))
-        if count == 1:
-            return cls()
-        if not torch.distributed.is_initialized():
-            torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        return cls(torch.distributed.get_rank(), count)
-
-    def average(self, parameters: list[Tensor]) -> None:
-        """Average the gradients over all processes, in one message."""
-        if self.count == 1:
-            return
-        gradients = [
-            torch.zeros_like(p) if p.grad is None else p.grad for p in parameters
-        ]
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
-        torch.distributed.all_reduce(flat)
-        flat /= self.count
-        start = 0
-        for parameter in parameters:
-            size = parameter.numel()
-            parameter.grad = flat[start : start + size].view_as(parameter)
-            start += size
-
-
-def choose_device(name: str) -> torch.device:
-    """`auto` is the GPU if there is one.
-
-    Raises
-    ------
-    UsageError
-        If a GPU is asked for and there is none.
-    """
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise UsageError("device 'cuda' was asked for, but torch sees no GPU; use 'cpu' or 'auto'")
-    if name == "cpu" or not available:
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
 def learning_rate(config: TrainingConfig, step: int) -> float:
@@ -124,15 +74,16 @@ class Trainer:
         decayed = [p for p in self.parameters if p.dim() > 1]
         others = [p for p in self.parameters if p.dim() <= 1]
         self.optimiser = torch.optim.AdamW(
-            [{"params": decayed, "weight_decay": config.optimiser.decay}, {"params": others, "weight_decay": 0.0}],
+            [
+                {"params": decayed, "weight_decay": config.optimiser.decay},
+                {"params": others, "weight_decay": 0.0},
+            ],
             lr=config.optimiser.rate,
             betas=config.optimiser.betas,
             fused=True,
         )
         self.excluded = Excluded(benchmark_laws())
-        self.stream = LawStream(
-            config.data, self.vocabulary, config.model.length, config.seed, self.excluded
-        )
+        self.stream = LawStream(config.data, self.vocabulary, config.model.length, config.seed, self.excluded)
         self.seconds = 0.0
         self._restore()
 
@@ -151,15 +102,24 @@ class Trainer:
         trained = checkpoint.state.get("config")
         now = self.config.model_dump(mode="json")
         if trained != now:
-            changed = sorted(key for key in now if not isinstance(trained, dict) or trained.get(key) != now[key])
-            allowed = {"steps", "checkpoint_every", "keep", "log_every", "validate_every", "threads", "device"}
+            changed = sorted(
+                key for key in now if not isinstance(trained, dict) or trained.get(key) != now[key]
+            )
+            allowed = {
+                "steps",
+                "checkpoint_every",
+                "keep",
+                "log_every",
+                "validate_every",
+                "threads",
+                "device",
+            }
             if set(changed) - allowed:
                 raise UsageError(
                     f"the run in '{self.folder}' was started with another configuration; changed: "
                     f"{', '.join(changed)}. Restore it, or start afresh with another 'out'"
                 )
         self._load_weights(checkpoint.tensors["weights"], checkpoint.tensors["average"])
-        names = [name for name, _ in self.model.named_parameters()]
         moments = checkpoint.tensors["optimiser"]
         by_parameter = {id(p): name for name, p in self.model.named_parameters()}
         for group in self.optimiser.param_groups:
@@ -172,7 +132,6 @@ class Trainer:
                     "exp_avg": moments[f"{name}.first"].to(self.device),
                     "exp_avg_sq": moments[f"{name}.second"].to(self.device),
                 }
-        assert names
         self.step = checkpoint.step
         self.seconds = float(checkpoint.state.get("seconds", 0.0))
 
@@ -180,7 +139,9 @@ class Trainer:
         try:
             self.model.load_state_dict(weights, strict=True)
         except RuntimeError as error:
-            raise FileError(f"weights do not fit the configured model: {' '.join(str(error).split())[:300]}") from error
+            raise FileError(
+                f"weights do not fit the configured model: {' '.join(str(error).split())[:300]}"
+            ) from error
         self.average = {name: tensor.to(self.device) for name, tensor in average.items()}
 
     def _start_from(self, folder: Path) -> None:
@@ -218,7 +179,9 @@ class Trainer:
     def _part(self, purpose: int = 0) -> int:
         return purpose + self.processes.rank
 
-    def losses(self, batch: Batch, generator: torch.Generator, drop: float) -> Iterator[tuple[float, dict[str, Tensor]]]:
+    def losses(
+        self, batch: Batch, generator: torch.Generator, drop: float
+    ) -> Iterator[tuple[float, dict[str, Tensor]]]:
         """Losses of each micro-batch, shortest laws first, with its share of the batch."""
         config = self.config
         order = np.argsort(batch.lengths, kind="stable")

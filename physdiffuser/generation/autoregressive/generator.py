@@ -1,0 +1,76 @@
+"""The autoregressive generator: beam search and samples from the decoder, constants fitted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from physdiffuser.models.proposing import LearnedGenerator
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from physdiffuser.models.grammar import Grammar
+    from physdiffuser.models.network import LawModel
+
+
+class AutoregressiveGenerator(LearnedGenerator):
+    """Writes formulas from the first token to the last.
+
+    Parameters
+    ----------
+    temperature, beams
+        Instead of those in the configuration of the weights.
+    options
+        Those of `LearnedGenerator`.
+    """
+
+    name = "autoregressive"
+    part = "autoregressive"
+
+    def __init__(self, *, temperature: float | None = None, beams: int | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.temperature, self.beams = temperature, beams
+
+    def write(
+        self, model: LawModel, memory: Tensor, mask: Tensor, grammar: Grammar, rng: np.random.Generator
+    ) -> list[tuple[int, tuple[int, ...]]]:
+        """See `LearnedGenerator.write`: a part by beam search, the rest sampled."""
+        import torch
+
+        from physdiffuser.generation.autoregressive.sampler import beam_search, sample
+
+        decoder = model.decoder
+        if decoder is None:
+            raise ValueError("the model was loaded without its autoregressive decoder")
+        options = model.config.autoregressive_sampling
+        temperature = options.temperature if self.temperature is None else self.temperature
+        beams = options.beams if self.beams is None else self.beams
+        places = model.config.length - 1
+        written: list[tuple[int, tuple[int, ...]]] = []
+        if beams:
+            # One reading is enough: the beams of the others would mostly be the same formulas.
+            found = beam_search(
+                decoder,
+                grammar.row(0),
+                memory[:1],
+                mask[:1],
+                places=places,
+                beams=min(beams, self.candidates),
+            )
+            written += [(0, item.tokens) for item in found]
+        rows = np.arange(self.candidates - len(written)) % len(memory)
+        if len(rows):
+            chosen = torch.from_numpy(rows).to(memory.device)
+            found = sample(
+                decoder,
+                grammar.repeated(rows),
+                memory[chosen],
+                mask[chosen],
+                places=places,
+                temperature=temperature,
+                rng=rng,
+            )
+            written += [(int(row), item.tokens) for row, item in zip(rows, found, strict=True)]
+        return written

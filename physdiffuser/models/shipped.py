@@ -1,0 +1,87 @@
+"""Finding and loading the weights that ship with the package, or those a user trained."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from physdiffuser.errors import UsageError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import torch
+
+    from physdiffuser.models.network import LawModel
+
+DEFAULT = "standard"
+
+
+def weights_folder() -> Path:
+    """Where shipped weights lie, one folder an attention variant."""
+    return Path(str(files("physdiffuser") / "weights"))
+
+
+def shipped() -> tuple[str, ...]:
+    """Attention variants for which weights ship with the package."""
+    folder = weights_folder()
+    if not folder.is_dir():
+        return ()
+    return tuple(sorted(path.parent.name for path in folder.glob("*/model.json")))
+
+
+def find_weights(attention: str | None = None, weights: str | None = None) -> Path:
+    """Folder of the weights to use.
+
+    Parameters
+    ----------
+    attention
+        Variant inside the encoder; the default one when None.
+    weights
+        Folder of weights trained by the user; takes precedence.
+
+    Raises
+    ------
+    UsageError
+        Saying what to do, if there are none.
+    """
+    if weights is not None:
+        return Path(weights)
+    name = attention or DEFAULT
+    if name not in shipped():
+        have = ", ".join(shipped()) or "none"
+        raise UsageError(
+            f"no weights for the attention {name!r} ship with this version (shipped: {have}); train "
+            f"some with 'physdiffuser train small' and give their folder as the generator's option 'weights'"
+        )
+    return weights_folder() / name
+
+
+def fast_bfloat16(kind: str) -> bool:
+    """Whether a kind of device multiplies bfloat16 matrices faster than single-precision ones."""
+    import torch
+
+    if kind == "cuda":
+        return True
+    supported = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    return bool(supported is not None and supported())
+
+
+def inference_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Networks run in bfloat16 in this context, where that is several times faster."""
+    import torch
+
+    return torch.autocast(device.type, torch.bfloat16, enabled=fast_bfloat16(device.type))
+
+
+@lru_cache(maxsize=4)
+def load_weights(folder: Path, part: str, device: str) -> LawModel:
+    """The encoder and one generator, in the precision they run in, kept for the next call."""
+    import torch
+
+    from physdiffuser.models.checkpoint import load_model
+
+    model = load_model(folder, (part,), device)
+    return model.to(torch.bfloat16) if fast_bfloat16(device) else model
