@@ -271,5 +271,6 @@ def _print(found: list[Result], as_json: bool) -> None:
         click.echo(f"{entry['system']} on {entry['suite']}, noise {entry['noise']:g}: {rates}")
         click.echo(
             f"  median time of the recovered {time}; confidently wrong {entry['confident_wrong']}, undecided "
-            f"{entry['undecided']}, failed {entry['failed']}, disagreements {entry['disagreements']}"
+            f"{entry['undecided']}, failed {entry['failed']}, late {entry['overran']}, "
+            f"disagreements {entry['disagreements']}"
         )

@@ -42,10 +42,13 @@ def time_curves(results: Sequence[Result]) -> str:
         label = f"{system}, noise {noise:g}"
         if seconds:
             last = max(result["time"] for result in group)
-            axes.step([*seconds, max(last, seconds[-1])], [*shares, shares[-1]], where="post", label=label)
+            times, heights = [seconds[0], *seconds, max(last, seconds[-1])], [0.0, *shares, shares[-1]]
+            axes.step(times, heights, where="post", label=label)
         else:
             axes.plot([], [], label=f"{label} (none)")
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
     axes.set_xlabel("wall time per table (s)")
     axes.set_ylabel("recovered (%)")
     axes.set_ylim(0, 102)

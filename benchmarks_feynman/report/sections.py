@@ -18,6 +18,7 @@ from benchmarks_feynman.report.summary import (
     group_by,
     median_seconds,
     operator_groups,
+    overran,
     rate,
     recovered,
     srbench,
@@ -299,6 +300,7 @@ def _trust(results: Sequence[Result]) -> Section:
         "that ran out of time never counts as right.",
         f"Numbers and symbols disagree on {len(split)} answers.",
         f"Problems that crashed, were killed or raised an error: {sum(map(failed, results))}.",
+        f"Answers more than two seconds late, or stopped for it: {sum(map(overran, results))}.",
     ]
     tables = [_listing(found) for found in (wrong, split) if found]
     return Section("How far to trust these numbers", paragraphs, tables)

@@ -12,6 +12,7 @@ from benchmarks_feynman.metrics import bootstrap_interval
 from benchmarks_feynman.results import Result
 
 GOOD_R2 = 0.999
+OVERRUN = 2.0
 
 
 def recovered(result: Result) -> bool:
@@ -104,6 +105,12 @@ def undecided(result: Result) -> bool:
     return bool(result["strict"] == "unknown") and not failed(result)
 
 
+def overran(result: Result) -> bool:
+    """Whether an answer came more than two seconds after its time, or not at all because of that."""
+    late = result["seconds"] is not None and result["seconds"] > result["time"] + OVERRUN
+    return late or result["status"] == "timeout"
+
+
 def confident_wrong(results: Iterable[Result]) -> list[Result]:
     """Answers that called themselves exact and are another law."""
     return [result for result in results if result["confident_wrong"]]
@@ -140,6 +147,7 @@ def as_document(results: Sequence[Result]) -> list[dict[str, Any]]:
         entry["confident_wrong"] = len(confident_wrong(group))
         entry["undecided"] = sum(map(undecided, group))
         entry["failed"] = sum(map(failed, group))
+        entry["overran"] = sum(map(overran, group))
         entry["disagreements"] = len(disagreements(group))
         entries.append(entry)
     return entries
