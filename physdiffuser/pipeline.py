@@ -12,7 +12,7 @@ import numpy as np
 
 from physdiffuser.data import load_dataset
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.errors import UsageError
+from physdiffuser.errors import PluginError, UsageError
 from physdiffuser.expressions import OPERATORS, Expression, Number, complexity, evaluate, parse, to_text
 from physdiffuser.expressions.latex import to_latex
 from physdiffuser.generation.protocol import Generator
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas
 
     from physdiffuser.data.unit_files import UnitSource
+    from physdiffuser.plugin_manager import Plugins
 
 # Which generators a run uses unless told otherwise, in the order of their first turns.
 DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution")
@@ -176,15 +177,18 @@ def solve_dataset(
     started
         Clock reading from which the time counts.
     """
+    from physdiffuser.plugin_manager import load_plugins
+
     started = clock_module.monotonic() if started is None else started
+    loaded = load_plugins(plugins)  # before the problem is posed: their operators join the table
     dataset, problem, warnings = _pose(
-        dataset, units, units_row, noise, operators, max_complexity, constants, loss, seed
+        dataset, units, units_row, noise, operators, max_complexity, constants, loss, seed, loaded
     )
     if np.ptp(dataset.target) == 0:
         return _constant(dataset, seed, started, warnings)
     split = split_rows(dataset, seed)
     search_problem = on_rows(problem, dataset, split.search)
-    chosen, refused = _generators(generators, plugins, attention=attention, device=device)
+    chosen, refused = _generators(generators, loaded, attention=attention, device=device)
     reserve = min(CONCLUSION_SECONDS, CONCLUSION_SHARE * time) if time is not None else 0.0
     deadline = float("inf") if time is None else started + time
     reporter = _Reporter(dataset, started, time, on_progress)
@@ -196,7 +200,9 @@ def solve_dataset(
         on_better=reporter,
     )
     result = loop.run(steps, deadline - reserve, _initial(initial, dataset, problem))
-    warnings = (*warnings, *refused, *result.warnings)
+    if generators is not None and set(chosen) <= loop.failed:
+        raise PluginError("; ".join(result.warnings))  # nothing that was asked for could run
+    warnings = (*warnings, *refused, *result.warnings, *loaded.operator_faults)
     # A stopped run has a second to say what it has.
     conclude_by = clock_module.monotonic() + 0.3 if loop.cancelled() else deadline
     return _conclude(dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings)
@@ -212,6 +218,7 @@ def _pose(
     constants: str | Mapping[str, float | str | None] | None,
     loss: Loss,
     seed: int,
+    loaded: Plugins,
 ) -> tuple[Dataset, Problem, tuple[str, ...]]:
     """The problem that the table and the options pose (on all rows), and warnings."""
     from physdiffuser.data.constants import parse_constants
@@ -233,7 +240,7 @@ def _pose(
         target=dataset.target,
         names=dataset.names,
         weights=dataset.weights,
-        operators=_operators(operators),
+        operators=_operators(operators, loaded),
         max_complexity=max_complexity,
         constants=tuple(constant.symbol for constant in known),
         units=column_units if complete else None,  # type: ignore[arg-type]
@@ -245,35 +252,42 @@ def _pose(
     return dataset, problem, dataset.warnings
 
 
-def _operators(names: Sequence[str] | None) -> frozenset[str]:
+def _operators(names: Sequence[str] | None, loaded: Plugins) -> frozenset[str]:
     if names is None:
         return frozenset(OPERATORS)
     spellings = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "^": "pow"}
     allowed = {spellings.get(name, name) for name in names}
     unknown = sorted(allowed - set(OPERATORS))
     if unknown:
+        for failure in loaded.failures:
+            if unknown[0] in failure.names:
+                raise PluginError(f"operator {unknown[0]!r} cannot be used: {failure.warning}")
         near = difflib.get_close_matches(unknown[0], list(OPERATORS), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise UsageError(f"unknown operator {unknown[0]!a}{hint} Known are {' '.join(OPERATORS)}")
+        hint = f"; did you mean {near[0]}?" if near else "."
+        failed = f". These plugins failed: {'; '.join(loaded.warnings)}" if loaded.failures else ""
+        raise UsageError(f"unknown operator {unknown[0]!a}{hint} Known are {' '.join(OPERATORS)}{failed}")
     return frozenset(allowed)
 
 
 def _generators(
-    names: Sequence[str] | None, plugins: bool, **options: Any
+    names: Sequence[str] | None, loaded: Plugins, **options: Any
 ) -> tuple[dict[str, Generator], tuple[str, ...]]:
     """Instances of the generators of this run, and warnings about those that could not be had."""
-    from physdiffuser.plugin_manager import BUILT_IN_PACKAGE, load_plugins
-
-    loaded = load_plugins(plugins)
-    extra = [name for name, record in loaded.generators.items() if record.package != BUILT_IN_PACKAGE]
+    extra = [name for name, record in loaded.generators.items() if not record.origin.built_in]
     wanted = list(names) if names is not None else [*DEFAULT_GENERATORS, *extra]
     learned = {key: value for key, value in options.items() if value is not None}
     instances: dict[str, Generator] = {}
+    refused = list(loaded.warnings)
     for name in wanted:
         spec = loaded.generator(name)
         accepted = {key: value for key, value in learned.items() if key in spec.options}
-        instances[name] = spec.build(**{**spec.options, **accepted})
-    return instances, loaded.warnings
+        try:
+            instances[name] = spec.build(**{**spec.options, **accepted})
+        except PluginError as error:
+            if names is not None:
+                raise
+            refused.append(str(error))
+    return instances, tuple(refused)
 
 
 def _initial(formulas: Sequence[str], dataset: Dataset, problem: Problem) -> list[Candidate]:

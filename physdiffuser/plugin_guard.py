@@ -36,7 +36,7 @@ T = TypeVar("T")
 FAULTS_ALLOWED = 20
 """Bad candidates, or failed calls of an operator, after which a plugin is switched off."""
 
-GRACE = 1.0
+GRACE = 0.5
 """Seconds a generator may run past its deadline, or past the user's wish to stop."""
 
 SILENCE = 60.0

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from physdiffuser.errors import PluginError, UsageError
 from physdiffuser.plugin_records import BUILT_IN_PACKAGE as BUILT_IN_PACKAGE
-from physdiffuser.plugin_records import CHECKS, Failure, Origin, Registered, Spec, describe
+from physdiffuser.plugin_records import CHECKS, BadRecordError, Failure, Origin, Registered, Spec, describe
 
 if TYPE_CHECKING:
     import click
@@ -83,7 +83,7 @@ class Plugins:
             if name in failure.names:
                 raise PluginError(f"{kind} {name!r} cannot be used: {failure.warning}")
         near = difflib.get_close_matches(name, list(table), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         message = f"no {kind} is called {name!a}{hint} Known are {' '.join(sorted(table)) or 'none'}"
         if self.failures:
             message += f". These plugins failed: {'; '.join(self.warnings)}"
@@ -238,7 +238,9 @@ class _Loader:
             self.loaded.failures.append(
                 origin.failed(f"it did not finish loading within {self.limit:g} s", names)
             )
-        except (Exception, SystemExit, GeneratorExit) as error:
+        except BadRecordError as error:
+            self.loaded.failures.append(origin.failed(f"it is refused ({error})", (*names, error.name)))
+        except Exception as error:
             self.loaded.failures.append(origin.failed(f"it fails to load ({describe(error)})", names))
         else:
             for record in records:
@@ -255,7 +257,10 @@ class _Loader:
             hooks += len(caller.get_hookimpls())
             for result in caller():
                 for spec in result if isinstance(result, list | tuple) else (result,):
-                    check(spec)
+                    try:
+                        check(spec)
+                    except Exception as error:
+                        raise BadRecordError(str(getattr(spec, "name", "")), describe(error)) from error
                     records.append(Registered(spec.name, kind, origin, spec, spec))
         if not hooks:
             raise TypeError("it implements no hook; is each function marked with @hookimpl?")

@@ -95,6 +95,14 @@ class Failure:
         return f"plugin package {self.origin}: {self.reason}"
 
 
+class BadRecordError(Exception):
+    """A record that is not what its hook asks for; `name` is what it called itself."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.name = name
+
+
 def describe(error: BaseException) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())[:300]

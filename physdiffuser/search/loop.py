@@ -88,6 +88,7 @@ class SearchLoop:
         self.positive = frozenset(int(column) for column in np.flatnonzero((problem.inputs > 0).all(axis=0)))
         self._best: Entry | None = None
         self._spent = 0
+        self.failed: set[str] = set()
         self._warnings: list[str] = []
         self._noise_checked: dict[Expression, bool] = {}
 
@@ -134,6 +135,7 @@ class SearchLoop:
                     # Finish the piece of work in hand, which may hold a simpler form, not the turn.
                     budget.steps = min(budget.steps, budget.spent + 1)
         except PluginError as error:
+            self.failed.add(name)
             self._warnings.append(str(error))
             return max(budget.spent, 1), True
         except PhysdiffuserError:

@@ -107,7 +107,7 @@ def test_misbehaving_generator_is_stopped(name: str, tmp_path: Path) -> None:
     assert outcome["proposed"] == 0
     assert f"plugin package {name.replace('_', '-')}: generator 'bad'" in outcome["error"]
     assert "switched off" in outcome["error"]
-    assert outcome["seconds"] < 0.3 + 1.7  # the deadline, the second of grace, and a slow machine
+    assert outcome["seconds"] < 0.3 + 1.7  # the deadline, half a second of grace, and a slow machine
 
 
 @pytest.mark.parametrize("name", OPERATOR_FAULTS)
