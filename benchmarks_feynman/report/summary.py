@@ -108,7 +108,7 @@ def undecided(result: Result) -> bool:
 def overran(result: Result) -> bool:
     """Whether an answer came more than two seconds after its time, or not at all because of that."""
     late = result["seconds"] is not None and result["seconds"] > result["time"] + OVERRUN
-    return late or result["status"] == "timeout"
+    return bool(late or result["status"] == "timeout")
 
 
 def confident_wrong(results: Iterable[Result]) -> list[Result]:
