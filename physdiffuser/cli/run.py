@@ -110,7 +110,10 @@ class Run:
     def _solve(
         self, cancelled: Callable[[], bool], show: Callable[[Progress], None], initial: tuple[str, ...]
     ) -> Solution:
+        from physdiffuser.cli.learned import check_learned_options
         from physdiffuser.pipeline import solve
+
+        check_learned_options(self.search)
 
         def on_progress(progress: Progress) -> None:
             self.progress = progress

@@ -13,6 +13,8 @@ import pytest
 from cli_program import FAKE, program_environment
 from conftest import Run
 
+from physdiffuser.cli import main
+
 
 def recorded(run: Run, tmp_path: Path, *words: str) -> dict[str, Any]:
     """The options that reach the search."""
@@ -57,8 +59,8 @@ def test_quiet_leaves_warnings(run: Run, tmp_path: Path) -> None:
 
 
 COLUMNS = "--target a --inputs b --weights w --operators add,mul --constants G=6.674e-11,c"
-SEARCH = "--time 7.5 --steps 12 --seed 3 --generators x,y --noise 0.01 --max-complexity 20 --loss huber"
-READING = "--encoding utf-8 --delimiter semicolon --header --attention standard --device cpu"
+SEARCH = "--time 7.5 --steps 12 --seed 3 --generators enumeration,sparse --noise 0.01 --max-complexity 20 --loss huber"
+READING = "--encoding utf-8 --delimiter semicolon --header --device cpu"
 
 
 def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
@@ -75,8 +77,8 @@ def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
         "time": 7.5,
         "steps": 12,
         "seed": 3,
-        "generators": ["x", "y"],
-        "attention": "standard",
+        "generators": ["enumeration", "sparse"],
+        "attention": None,
         "device": "cpu",
         "noise": 0.01,
         "operators": ["add", "mul"],
@@ -90,6 +92,15 @@ def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
         "plugins": False,
         "initial": [],
     }
+
+
+def test_options_of_learned_generators_are_refused_where_nothing_uses_them(run: Run, table: Path) -> None:
+    done = run("solve", "data.csv", "--device", "cuda", "--generators", "sparse")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--device is for learned generators" in done.stderr
+    done = run("solve", "data.csv", "--attention", "no-such-variant")
+    assert (done.returncode, done.stdout) == (6, "")
+    assert "no-such-variant" in done.stderr
 
 
 def test_the_defaults(run: Run, table: Path, tmp_path: Path) -> None:
@@ -146,12 +157,18 @@ def test_names_with_commas_are_quoted(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage_is_two_and_says_what_to_do(
-    run: Run, table: Path, words: list[str], message: str
+    table: Path,
+    words: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    done = run(*words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(table.parent)
+    assert main(words) == 2
+    stdout, stderr = capsys.readouterr()
+    assert stdout == ""
+    assert message in stderr
+    assert stderr.startswith("error: ")
 
 
 def test_exit_codes_of_failures(run: Run, table: Path, tmp_path: Path) -> None:
