@@ -6,6 +6,7 @@ no markup language is interpreted anywhere.
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ def render(solution: Solution, style: Style | None = None) -> str:
         _pareto(solution, style),
         _headline(solution, solution.best, style),
         _facts(solution, solution.best, style),
-        _derivation(solution, solution.best),
+        _derivation(solution, solution.best, style),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
@@ -118,7 +119,11 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
         lines += _labelled(
             "Held out", [f"rmse {short(best.held_out_rmse)}{rows} that search and fit did not see"]
         )
-    checks = [f"- {visible(text, _LIMIT)}" for text in best.verification]
+    checks = [
+        line
+        for text in best.verification
+        for line in _wrapped(visible(text, _LIMIT), style, _LABEL_WIDTH + 2, "- ")
+    ]
     lines += _labelled("Verdict", [_VERDICTS[best.verdict], *checks])
     constants = _constants(best, style)
     if constants:
@@ -149,15 +154,33 @@ def _constants(best: Equation, style: Style) -> list[str]:
     return lines
 
 
-def _derivation(solution: Solution, best: Equation) -> list[str]:
+def _derivation(solution: Solution, best: Equation, style: Style) -> list[str]:
     steps = best.derivation or solution.derivation
     if not steps:
         return []
     width = len(str(len(steps)))
     return [
         "  How it was found",
-        *(f"    {number:>{width}}. {visible(step, _LIMIT)}" for number, step in enumerate(steps, start=1)),
+        *(
+            f"    {line}"
+            for number, step in enumerate(steps, start=1)
+            for line in _wrapped(visible(step, _LIMIT), style, 4, f"{number:>{width}}. ")
+        ),
     ]
+
+
+def _wrapped(text: str, style: Style, margin: int, bullet: str) -> list[str]:
+    """A sentence on as many lines as the terminal needs, hanging under its bullet."""
+    if style.width is None:
+        return [bullet + text]
+    return textwrap.wrap(
+        text,
+        max(style.width - margin, 30),
+        initial_indent=bullet,
+        subsequent_indent=" " * len(bullet),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _labelled(label: str, lines: Sequence[str]) -> list[str]:

@@ -59,8 +59,8 @@ def test_quiet_leaves_warnings(run: Run, tmp_path: Path) -> None:
 
 
 COLUMNS = "--target a --inputs b --weights w --operators add,mul --constants G=6.674e-11,c"
-SEARCH = "--time 7.5 --steps 12 --seed 3 --generators enumeration,sparse --noise 0.01 --max-complexity 20 --loss huber"
-READING = "--encoding utf-8 --delimiter semicolon --header --device cpu"
+SEARCH = "--time 7.5 --steps 12 --seed 3 --generators enumeration,sparse --noise 0.01 --max-complexity 20"
+READING = "--encoding utf-8 --delimiter semicolon --header --device cpu --loss huber"
 
 
 def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:

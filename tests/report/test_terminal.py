@@ -56,6 +56,15 @@ def test_formulas_are_cut_at_the_edge_of_a_terminal_only() -> None:
     assert "…" not in render(solution(long))
 
 
+def test_sentences_are_wrapped_at_the_edge_of_a_terminal_only() -> None:
+    sentence = " ".join(["word"] * 40)
+    row = equation("a", verification=(sentence,), derivation=(sentence,))
+    lines = render(solution(row), Style(width=72)).splitlines()
+    assert max(map(len, lines)) <= 72
+    assert " ".join(" ".join(lines).split()).count(sentence) == 2
+    assert render(solution(row)).count(sentence) == 2
+
+
 def test_a_terminal_without_unicode_gets_ascii() -> None:
     text = render(solution(fitted()), Style(unicode=False))
     assert text.isascii()

@@ -1,0 +1,76 @@
+"""The program with its real search, from a table to an exported law."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cli_program import program_environment
+
+
+def program(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "physdiffuser", *words],
+        cwd=folder,
+        env=program_environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def pendulum(tmp_path: Path) -> Path:
+    """Periods of a pendulum, `T = 2*pi*sqrt(L/g)`, for lengths and gravities of some planets."""
+    rng = np.random.default_rng(1)
+    length, gravity = rng.uniform(0.1, 5.0, 200), rng.uniform(1.5, 25.0, 200)
+    period = 2 * np.pi * np.sqrt(length / gravity)
+    with (tmp_path / "pendulum.csv").open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["L (m)", "g", "T"])
+        writer.writerows(zip(length, gravity, period, strict=True))
+    return tmp_path
+
+
+def test_from_a_table_to_an_exported_law(pendulum: Path) -> None:
+    done = program(pendulum, "solve", "pendulum.csv", "--out", "run", "--time", "30")
+    assert done.returncode == 0, done.stderr
+    assert "L_m is the column 'L (m)'" in done.stdout
+    document = json.loads((pendulum / "run" / "result.json").read_text())
+    assert (document["status"], document["best"]["verdict"]) == ("exact", "verified")
+
+    (pendulum / "new.csv").write_text("g,L (m)\n9.81,1\n1.62,2.5\n")
+    done = program(pendulum, "predict", "run", "new.csv")
+    found = [float(line) for line in done.stdout.splitlines()[1:]]
+    np.testing.assert_allclose(found, 2 * np.pi * np.sqrt([1 / 9.81, 2.5 / 1.62]), rtol=1e-9)
+
+    done = program(pendulum, "export", "run")
+    scope: dict[str, Any] = {}
+    exec(compile(done.stdout, "exported", "exec"), scope)  # noqa: S102 - written by us
+    np.testing.assert_allclose(scope["predict_T"](1.0, 9.81), found[0], rtol=1e-12)
+
+
+def test_the_same_steps_give_the_same_document(pendulum: Path) -> None:
+    texts = []
+    for _ in range(2):
+        done = program(pendulum, "solve", "pendulum.csv", "--json", "--steps", "40", "--seed", "7")
+        assert done.returncode == 0, done.stderr
+        document = json.loads(done.stdout)
+        del document["timing"]
+        texts.append(json.dumps(document, sort_keys=True))
+    assert texts[0] == texts[1]
+
+
+def test_resuming_never_loses_a_formula(pendulum: Path) -> None:
+    first = program(pendulum, "solve", "pendulum.csv", "--out", "run", "--json", "--time", "20")
+    again = program(pendulum, "solve", "pendulum.csv", "--out", "run", "--json", "--resume", "--steps", "1")
+    assert (first.returncode, again.returncode) == (0, 0), again.stderr
+    before, after = json.loads(first.stdout)["best"], json.loads(again.stdout)["best"]
+    assert after["max_relative_error"] <= max(before["max_relative_error"], 1e-12)
