@@ -15,10 +15,10 @@ from physdiffuser.generation.evolution.enrich import enriched
 from physdiffuser.generation.evolution.mutation import BlindMutation, Mutation, SemanticMutation, Surroundings
 from physdiffuser.generation.evolution.population import Elites, Individual
 from physdiffuser.generation.evolution.powerlaw import power_laws
-from physdiffuser.generation.evolution.refine import refine
+from physdiffuser.generation.evolution.refine import RUNAWAY, refine
 from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import LOSS_FLOOR, Scorer
-from physdiffuser.generation.evolution.simplify import simpler, strip
+from physdiffuser.generation.evolution.simplify import simpler, strip, without_rounding
 from physdiffuser.generation.evolution.trees import profile
 from physdiffuser.search.archive import ParetoArchive, relative_loss
 from physdiffuser.search.candidate import Candidate
@@ -293,8 +293,9 @@ class EvolutionGenerator:
             iterations=20,
             rng=self._rng,
         )
-        if np.isfinite(fit.loss):
-            self._add([strip(fit.expression, self._problem.columns)], one.source, True, True)
+        inner = strip(fit.expression, self._problem.columns)
+        if np.isfinite(fit.loss) and max(map(abs, free_constants(inner)[1]), default=0.0) < RUNAWAY:
+            self._add([inner], one.source, True, True)
 
     def _reweight(self) -> None:
         """Huber's weights from the residuals of the best formula so far (iterated least squares)."""
@@ -363,7 +364,11 @@ class EvolutionGenerator:
         whole = one.whole()
         # At rounding there is nothing to refine on noise-free rows but the last digits.
         fit = refit(whole, self._inputs, self._target, weights=problem.weights, loss=problem.loss)
-        expression = self._scaling.restore(fit.expression if np.isfinite(fit.loss) else whole)
+        ran_away = max(map(abs, fit.parameters), default=0.0) > RUNAWAY * max(1.0, abs(one.factor))
+        if np.isfinite(fit.loss) and not ran_away:
+            whole = fit.expression
+        whole = without_rounding(whole, self._scorer.inputs)
+        expression = self._scaling.restore(whole)
         expression = without_signs(expression, problem.operators)
         text = to_text(expression, problem.names, 4)
         exact = " (exact on the rows compared)" if one.loss <= 10 * LOSS_FLOOR else ""

@@ -17,6 +17,9 @@ FloatArray = npt.NDArray[np.float64]
 
 _REJECTIONS = 4
 _SMALL_GAIN = 1e-3
+# In columns of ordinary size no law has such constants; one that grows without end means that the formula
+# is turning into a limit of itself, a product into a sum, which is better found as such.
+RUNAWAY = 1e5
 
 
 def refine(
@@ -76,7 +79,7 @@ def refine(
             if now[0] > loss * (1.0 - _SMALL_GAIN):
                 converged = True
                 break
-    if now[0] >= first:
+    if now[0] >= first or np.abs(point).max() > max(RUNAWAY, 10.0 * np.abs(values).max()):
         return None
     return bind(skeleton, point.tolist()), converged
 

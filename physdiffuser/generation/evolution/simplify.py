@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from physdiffuser.expressions import ONE, Apply, Expression, Number
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import ONE, Apply, Expression, Number, evaluate
 from physdiffuser.generation.evolution.scaling import pull
 from physdiffuser.generation.evolution.trees import positions, replace_at
 
 # Exponents that laws have.
 _DENOMINATORS = (1, 2, 3, 4)
 _MOST_EXPONENT = 12
+_ROUNDING = 1e-13
+
+FloatArray = npt.NDArray[np.float64]
 
 
 def strip(expression: Expression, columns: int) -> Expression:
@@ -64,3 +70,38 @@ def _exact(value: float) -> list[Number]:
         if fraction and abs(float(fraction) - value) <= 0.1 * abs(value) + 0.02:
             near[fraction] = None
     return [Number(int(fraction) if fraction.denominator == 1 else fraction) for fraction in near]
+
+
+def without_rounding(expression: Expression, inputs: FloatArray) -> Expression:
+    """The formula without constants that are rounding errors: addends near 0 and factors near 1.
+
+    Parameters
+    ----------
+    expression
+        A fitted formula.
+    inputs
+        Shape (rows, columns): an addend is compared with what it is added to on these rows.
+    """
+    if not isinstance(expression, Apply):
+        return expression
+    arguments = tuple(without_rounding(argument, inputs) for argument in expression.arguments)
+    if len(arguments) == 2:
+        for constant, other in (arguments, arguments[::-1]):
+            if not (isinstance(constant, Number) and isinstance(constant.value, float)):
+                continue
+            match expression.operator:
+                case "add":
+                    if _negligible(constant.value, other, inputs):
+                        return other
+                case "sub":
+                    if _negligible(constant.value, other, inputs):
+                        return other if other is arguments[0] else Apply("neg", (other,))
+                case "mul":
+                    if abs(constant.value - 1.0) < _ROUNDING:
+                        return other
+    return Apply(expression.operator, arguments)
+
+
+def _negligible(value: float, beside: Expression, inputs: FloatArray) -> bool:
+    size = np.median(np.abs(evaluate(beside, inputs)))
+    return bool(abs(value) < _ROUNDING * size)
