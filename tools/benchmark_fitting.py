@@ -2,11 +2,15 @@
 
     OMP_NUM_THREADS=1 python tools/benchmark_fitting.py [--rows 200] [--seconds 0.5]
 
-Three tables:
+Four tables:
 
 * refits from values 10 to 40 % off: `fitting.refit` beside `scipy.optimize.least_squares` (same derivatives);
 * fits without a start: time, and how many of 20 draws of the constants are found to 1e-6;
-* snapping: time, and how many laws come back exactly, by noise.
+* snapping: time, and how many laws come back exactly, by noise;
+* snapping: how often one constant, known to a given relative error, is made exact: arbitrary ones (which
+  should stay numbers) and some exact ones.
+
+A last one gives the coverage of 95 % intervals.
 
 Times are processor time on one thread, the best of three.
 """
@@ -32,8 +36,8 @@ from physdiffuser.expressions import (
     parse,
     value_and_jacobian,
 )
-from physdiffuser.expressions.tree import bind, parameter_count, size, substitute
-from physdiffuser.fitting import fit_constants, refit, snap
+from physdiffuser.expressions.tree import bind, mul, parameter_count, size, substitute, walk
+from physdiffuser.fitting import fit_constants, prediction_interval, refit, snap, uncertainty
 
 Array = npt.NDArray[np.float64]
 
@@ -47,7 +51,7 @@ LAWS: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = (
     ("c1/(1 + exp(-c2*(x - c3)))", ((0.5, 3), (1, 6), (0.8, 2.5))),
     ("c1*exp(-(x - c2)**2/(2*c3**2))", ((0.5, 3), (0.8, 2.5), (0.2, 1))),
     ("c1*exp(-c2*x)*cos(c3*x + c4)", ((0.5, 3), (0.2, 1), (3, 20), (-1.5, 1.5))),
-    ("c1*x**c2/(c3**c2 + x**c2)", ((0.5, 3), (1.5, 5), (0.8, 2.5))),
+    ("c1/(1 + (x/c2)**c3)", ((0.5, 3), (0.8, 2.5), (1.5, 5))),
     ("sqrt(c1*x + c2*y**2)", ((0.5, 3), (0.5, 3))),
 )
 EXACT = (
@@ -184,6 +188,71 @@ def snaps(rows: int) -> None:
         print(f"| {noise:g} | {exact}/{total} | {spent / total * 1e3:.0f} |")
 
 
+def snap_rates() -> None:
+    """Fourth table."""
+    names = ("1", "2", "3", "1/2", "3/4", "pi", "2*pi", "4*pi/3", "sqrt(2)")
+    inputs = np.random.default_rng(0).uniform(1, 2, (50, 1))
+
+    def made_exact(constant: float, error: float, seed: int) -> float | None:
+        rng = np.random.default_rng([seed, 5])
+        target = constant * inputs[:, 0]
+        target = target + error * constant * np.sqrt((inputs**2).sum()) * rng.normal(size=50)
+        found = snap(mul(Number(constant), Variable(0)), inputs, target).expression
+        numbers = [node.value for node in walk(found) if isinstance(node, Number)]
+        if any(isinstance(value, float) for value in numbers):
+            return None
+        return float(evaluate(found, np.ones((1, 1)))[0])
+
+    print("\none constant made exact, per cent of 400 arbitrary ones (0.05 to 20) and of 40 draws\n")
+    print("| relative error | arbitrary | " + " | ".join(f"`{name}`" for name in names) + " |")
+    print("|---|---" + "|---" * len(names) + "|")
+    for error in (0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8):
+        wrong = sum(
+            made_exact(math.exp(np.random.default_rng([seed, 9]).uniform(-3, 3)), error, seed) is not None
+            for seed in range(400)
+        )
+        cells = [f"{wrong / 4:.1f}"]
+        for name in names:
+            value = float(evaluate(parse(name, []), np.zeros((1, 0)))[0])
+            hits = [made_exact(value, error, seed) for seed in range(40)]
+            right = sum(hit is not None and abs(hit / value - 1) < 1e-12 for hit in hits)
+            cells.append(f"{right / 0.4:.0f}")
+        print(f"| {error:g} | " + " | ".join(cells) + " |")
+
+
+def coverage() -> None:
+    """How often 95 % intervals hold the truth."""
+    print("\ncoverage of 95 % intervals, 300 tables for each of three formulas\n")
+    print("| rows | noise | constants | new observations |")
+    print("|---|---|---|---|")
+    for rows in (12, 25, 100):
+        for relative in (False, True):
+            inside = total = predicted = 0
+            for text, truth in (
+                ("c1*exp(-c2*x) + c3", [2.3, 0.7, 1.1]),
+                ("c1*x**c2*y**c3", [2.3, 0.67, -1.3]),
+                ("c1*x/(c2 + x)", [2.3, 0.67]),
+            ):
+                skeleton, values = skeleton_of(text), np.array(truth)
+                for seed in range(300):
+                    rng = np.random.default_rng([seed, rows])
+                    inputs = rng.uniform(0.5, 3.0, (rows + 20, 2))
+                    clean = evaluate(skeleton, inputs, values)
+                    sigma = 0.03 * (clean if relative else np.full(rows + 20, clean.std()))
+                    noisy = clean + sigma * rng.normal(size=rows + 20)
+                    fit = fit_constants(skeleton, inputs[:rows], noisy[:rows], initial=truth, starts=1)
+                    known = uncertainty(skeleton, fit.parameters, inputs[:rows], noisy[:rows])
+                    low, high = known.intervals().T
+                    inside += int(((low <= values) & (values <= high)).sum())
+                    total += values.size
+                    below, above = prediction_interval(known, inputs[rows:]).T
+                    predicted += int(((below <= noisy[rows:]) & (noisy[rows:] <= above)).sum())
+            kind = "relative" if relative else "even"
+            print(
+                f"| {rows} | {kind} | {100 * inside / total:.1f} % | {100 * predicted / (900 * 20):.1f} % |"
+            )
+
+
 def main() -> None:
     """Print the three tables."""
     parser = argparse.ArgumentParser(
@@ -196,6 +265,8 @@ def main() -> None:
     refits(options.rows, options.seconds)
     cold_fits(options.rows)
     snaps(1000)
+    snap_rates()
+    coverage()
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ FREE_PRICE = 2.5
 """Price of a free constant, in nats, beside its digits.
 
 Chosen by measurement (docs/fitting.md): an arbitrary constant known to 1 % is then taken for an exact one
-about one time in seven, one known to 1e-4 one time in fifteen, one known to 1e-8 never, while small
+about one time in five, one known to 1e-4 one time in fifteen, one known to 1e-8 hardly ever, while small
 integers, halves and multiples of pi are found from 1 % on nearly always.
 """
 _PRIOR_WIDTH = 10.0

@@ -77,7 +77,9 @@ def fraction_cost(number: Fraction) -> float:
         return _BASE_COST
     cost = _BASE_COST + integer_cost(abs(number.numerator)) + (0.3 if number < 0 else 0.0)
     if number.denominator > 1:
-        cost += 0.2 + integer_cost(number.denominator)
+        # Halves, thirds and quarters are the fractions of physics.
+        usual = 0.6 if number.denominator <= 4 else 1.0
+        cost += 0.2 + usual * integer_cost(number.denominator)
     return cost
 
 
