@@ -113,7 +113,7 @@ def summarise(rows: Tensor, padding_mask: Tensor, used: Tensor) -> tuple[Tensor,
         log_spread[:, 0].unsqueeze(-1),
         linear_spread[:, 0].clamp(max=50.0).unsqueeze(-1),
         negative.unsqueeze(-1),
-        values.abs().amax(dim=1).clamp_min(1e-6).log().unsqueeze(-1),
+        (values.abs() * keep).amax(dim=1).clamp_min(1e-6).log().unsqueeze(-1),
         used.float().unsqueeze(-1),
     ]
     table_parts += [

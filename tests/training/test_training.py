@@ -1,0 +1,227 @@
+"""The loop: it learns, resumes to the bit, survives being killed, and works on two processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from physdiffuser.config import TrainingConfig, parse_training_config
+from physdiffuser.errors import FileError, UsageError
+from physdiffuser.models.checkpoint import load_model
+from physdiffuser.training.checkpoints import load_latest
+from physdiffuser.training.decontamination import Excluded
+from physdiffuser.training.loop import Trainer, learning_rate
+
+
+@pytest.fixture(autouse=True)
+def _few_laws_to_exclude(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Making the keys of all benchmark laws takes most of a second; one test elsewhere does it.
+    monkeypatch.setattr("physdiffuser.training.loop.benchmark_laws", list)
+
+
+def settings(out: Path, **changes: Any) -> dict[str, Any]:
+    """A configuration small enough for tests."""
+    return {
+        "out": str(out),
+        "steps": 4,
+        "batch": 8,
+        "micro_batch": 4,
+        "device": "cpu",
+        "checkpoint_every": 2,
+        "log_every": 1,
+        "validate_every": 2,
+        "validation_laws": 4,
+        "threads": 1,
+        "data": {"rows": [16, 24], "encoder_rows": 16},
+        "model": {
+            "width": 16,
+            "heads": 2,
+            "length": 24,
+            "encoder": {"layers": 1, "inducing": 4, "mixing": 1},
+            "diffusion": {"layers": 1},
+            "autoregressive": {"layers": 1},
+        },
+        "optimiser": {"rate": 3e-3, "warmup": 2},
+        **changes,
+    }
+
+
+def config(out: Path, **changes: Any) -> TrainingConfig:
+    return parse_training_config(settings(out, **changes), "test")
+
+
+def metrics(folder: Path, kind: str) -> list[dict[str, Any]]:
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    return [record for record in records if record["kind"] == kind]
+
+
+def test_losses_fall(tmp_path: Path) -> None:
+    Trainer(config(tmp_path, steps=40, checkpoint_every=40, validate_every=20, batch=16)).run()
+    records = metrics(tmp_path, "train")
+    for name in ("autoregressive", "diffusion"):
+        early = sum(record[name] for record in records[:5])
+        late = sum(record[name] for record in records[-5:])
+        assert late < 0.85 * early
+    assert len(metrics(tmp_path, "validation")) == 2
+    assert all(record["laws_per_second"] > 0 for record in records)
+
+
+def test_resuming_gives_the_same_weights_to_the_bit(tmp_path: Path) -> None:
+    Trainer(config(tmp_path / "whole")).run()
+    interrupted = Trainer(config(tmp_path / "parts"))
+    batches = interrupted.stream.batches(0, 8)
+    for _ in range(2):
+        interrupted.train_step(next(batches))
+    interrupted.save()
+    resumed = Trainer(config(tmp_path / "parts"), resume=True)
+    assert resumed.step == 2
+    resumed.run()
+    whole = load_latest(tmp_path / "whole" / "checkpoints")
+    parts = load_latest(tmp_path / "parts" / "checkpoints")
+    assert whole is not None and parts is not None and whole.step == parts.step == 4
+    for group in whole.tensors:
+        assert whole.tensors[group].keys() == parts.tensors[group].keys()
+        for name, tensor in whole.tensors[group].items():
+            assert torch.equal(tensor, parts.tensors[group][name]), (group, name)
+
+
+def test_a_run_is_not_overwritten_or_continued_with_another_network(tmp_path: Path) -> None:
+    Trainer(config(tmp_path, steps=2)).run()
+    with pytest.raises(UsageError, match="already holds a run of 2 steps"):
+        Trainer(config(tmp_path, steps=2))
+    with pytest.raises(UsageError, match="changed: seed"):
+        Trainer(config(tmp_path, steps=3, seed=9), resume=True)
+    assert Trainer(config(tmp_path, steps=3), resume=True).step == 2
+
+
+def test_old_checkpoints_are_removed_and_damaged_ones_noticed(tmp_path: Path) -> None:
+    Trainer(config(tmp_path, steps=4, checkpoint_every=1, keep=2)).run()
+    names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert names == ["step-00000003", "step-00000004"]
+    weights = tmp_path / "checkpoints" / names[-1] / "weights.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(bytes(content))
+    with pytest.raises(FileError, match="SHA-256"):
+        load_latest(tmp_path / "checkpoints")
+
+
+def test_an_unfinished_checkpoint_is_ignored(tmp_path: Path) -> None:
+    Trainer(config(tmp_path, steps=2)).run()
+    (tmp_path / "checkpoints" / ".step-00000009.tmp").mkdir()
+    found = load_latest(tmp_path / "checkpoints")
+    assert found is not None and found.step == 2
+    assert load_latest(tmp_path / "nowhere") is None
+
+
+def test_the_model_it_writes_can_be_used(tmp_path: Path) -> None:
+    trainer = Trainer(config(tmp_path, steps=2))
+    trainer.run()
+    model = load_model(tmp_path / "model")
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter, trainer.average[name].bfloat16().float())
+    only = load_model(tmp_path / "model", ("diffusion",))
+    assert only.decoder is None and only.denoiser is not None
+
+
+def test_starting_from_earlier_weights(tmp_path: Path) -> None:
+    first = Trainer(config(tmp_path / "first", steps=2))
+    first.run()
+    second = Trainer(config(tmp_path / "second", start_from=str(tmp_path / "first")))
+    assert second.step == 0
+    for name, parameter in second.model.named_parameters():
+        assert torch.equal(parameter.detach(), first.average[name])
+    with pytest.raises(FileError, match="no complete checkpoint"):
+        Trainer(config(tmp_path / "third", start_from=str(tmp_path / "nowhere")))
+
+
+@pytest.mark.parametrize("part", ["diffusion", "autoregressive"])
+def test_one_generator_alone(tmp_path: Path, part: str) -> None:
+    model = settings(tmp_path)["model"]
+    model[part] = None
+    Trainer(config(tmp_path, steps=2, model=model)).run()
+    assert part not in metrics(tmp_path, "train")[-1]
+    with pytest.raises(UsageError, match=f"hold no {part} generator"):
+        load_model(tmp_path / "model", (part,))
+
+
+def test_learning_rate_warms_up_and_decays(tmp_path: Path) -> None:
+    chosen = config(tmp_path, steps=100)
+    rates = [learning_rate(chosen, step) for step in range(101)]
+    assert rates[0] == pytest.approx(1.5e-3) and max(rates) == pytest.approx(3e-3)
+    assert rates[-1] == pytest.approx(0.05 * 3e-3) and rates[10:] == sorted(rates[10:], reverse=True)
+
+
+def test_no_gpu_is_said(tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(UsageError, match="torch sees no GPU"):
+        Trainer(config(tmp_path, device="cuda"))
+
+
+def test_excluded_laws_are_noted(tmp_path: Path) -> None:
+    trainer = Trainer(config(tmp_path))
+    assert trainer.notes()["excluded_laws"] == Excluded([]).long == 0
+
+
+def run_command(folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    path = folder / "config.json"
+    path.write_text(json.dumps(settings(folder / "out", steps=400, checkpoint_every=3)), encoding="utf-8")
+    command = [sys.executable, "-m", "physdiffuser", "train", str(path), "--quiet", *options]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+
+
+def test_killed_and_resumed(tmp_path: Path) -> None:
+    process = run_command(tmp_path)
+    checkpoints = tmp_path / "out" / "checkpoints"
+    deadline = time.monotonic() + 120
+    while load_latest(checkpoints) is None and time.monotonic() < deadline:
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    found = load_latest(checkpoints)
+    assert found is not None and found.step % 3 == 0
+    resumed = Trainer(
+        parse_training_config(settings(tmp_path / "out", steps=400, checkpoint_every=3), "test"), resume=True
+    )
+    assert resumed.step == found.step
+
+
+def test_two_processes_agree(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(settings(tmp_path / "out", steps=2)), encoding="utf-8")
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+        "-m", "physdiffuser", "train", str(path), "--quiet",
+    ]  # fmt: skip
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    found = load_latest(tmp_path / "out" / "checkpoints")
+    assert found is not None and found.step == 2
+    # The same two batches, one after the other in one process: the averaged gradient is theirs.
+    description = json.loads((tmp_path / "out" / "model" / "model.json").read_text(encoding="utf-8"))
+    assert description["training"]["laws"] == 2 * 8 * 2
+    alone = load_latest(_alone(tmp_path))
+    assert alone is not None
+    assert any(
+        not torch.equal(tensor, alone.tensors["weights"][name])
+        for name, tensor in found.tensors["weights"].items()
+    )
+
+
+def _alone(folder: Path) -> Path:
+    Trainer(config(folder / "alone", steps=2)).run()
+    return folder / "alone" / "checkpoints"
