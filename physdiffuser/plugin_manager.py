@@ -95,15 +95,25 @@ def available_generators(plugins: bool = True) -> dict[str, GeneratorSpec]:
     return {name: entry.spec for name, entry in load_plugins(plugins).generators.items()}
 
 
-@lru_cache(maxsize=2)
-def load_plugins(plugins: bool = True) -> Plugins:
-    """Load everything once a process.
+def load_plugins(plugins: bool | None = None) -> Plugins:
+    """Everything installed, loaded once a process.
 
     Parameters
     ----------
     plugins
-        False loads only what the package itself ships (`--no-plugins`).
+        False loads only what the package itself ships (`--no-plugins`). None stands for what the last
+        call said, and at first for True: parts deep inside need not be told.
     """
+    if plugins is not None:
+        _last_said[0] = plugins
+    return _load(_last_said[0])
+
+
+_last_said = [True]
+
+
+@lru_cache(maxsize=2)
+def _load(plugins: bool) -> Plugins:
     loaded = Plugins()
     loader = _Loader(loaded, _limit())
     from physdiffuser import __version__

@@ -45,6 +45,7 @@ def dataset_from_table(table: Table, roles: Roles) -> Dataset:
         When too little is left.
     """
     warnings = list(table.warnings)
+    every = [column.name for column in table.columns]
     parts = _assign_parts(table, roles, warnings)
     # The parts are now the only owners of the arrays.
     table.columns.clear()
@@ -82,6 +83,7 @@ def dataset_from_table(table: Table, roles: Roles) -> Dataset:
         warnings=tuple(warnings),
         source=table.source,
         unit_strings=table.unit_strings,
+        unused=tuple(name for name in every if name not in names),
         notes={**table.notes, "target": f"{columns[-1].shown} ({parts.how})"},
     )
 

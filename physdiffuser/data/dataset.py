@@ -70,6 +70,8 @@ class Dataset:
         What was assumed, by topic: ``target``, ``dialect``, ``encoding``, ...
     unit_strings
         Column name to unit as written in the table's own row of units; empty when it has none.
+    unused
+        Names of the table's columns that are neither inputs nor the target.
     """
 
     inputs: FloatArray
@@ -81,6 +83,7 @@ class Dataset:
     source: str = "<memory>"
     notes: Mapping[str, str] = field(default_factory=dict)
     unit_strings: Mapping[str, str] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.inputs.ndim != 2 or self.inputs.shape != (self.target.shape[0], len(self.columns)):

@@ -61,9 +61,7 @@ class TableUnits:
         )
 
 
-def load_units(
-    source: UnitSource, dataset: Dataset, *, ignored: Collection[str] = (), constants: Collection[str] = ()
-) -> TableUnits:
+def load_units(source: UnitSource, dataset: Dataset, *, constants: Collection[str] = ()) -> TableUnits:
     """Read the units of a table's columns.
 
     Parameters
@@ -73,9 +71,7 @@ def load_units(
         (`kg*m**2/s**2`), a mapping of base symbols to exponents (`{m: 1, s: -2}`), or a list of exponents:
         seven over m kg s A K mol cd, or five over m s kg K V.
     dataset
-        The table.
-    ignored
-        Names of columns that the table has and the search does not use: their units are no error.
+        The table. Units of columns that the search does not use are passed over.
     constants
         Names of known constants, whose units may be given beside the columns'.
 
@@ -112,7 +108,7 @@ def load_units(
         elif name in constants:
             if unit is not None:
                 named[name] = unit.unit
-        elif name not in ignored:
+        elif name not in dataset.unused:
             near = difflib.get_close_matches(name, list(known), n=1)
             hint = f"; did you mean {near[0]!a}?" if near else ""
             names = " ".join(ascii(column.name) for column in (*dataset.columns, dataset.target_column))
