@@ -55,6 +55,8 @@ class Algebra:
         merged: dict[str, tuple[Value, tuple[Factor, ...]]] = {}
         for value in values:
             for term in value.terms:
+                if term.factors and term.factors[0][0].key == ZERO_BASE.key and _is_undefined(term):
+                    return UNDEFINED
                 for part in self._distribute(term):
                     known = merged.get(part.key)
                     merged[part.key] = (
@@ -168,6 +170,11 @@ class Algebra:
             if power == 0:
                 continue
             if base.kind == NUMBER and not isinstance(power, Sum):
+                if base.key == ZERO_BASE.key:
+                    if power > 0:
+                        return ZERO
+                    # Division by zero takes in all that it is multiplied with.
+                    return UNDEFINED
                 scale, left = _number_power(base, power)
                 coefficient = exact.multiply(coefficient, scale)
                 factors.extend(left)
@@ -228,9 +235,11 @@ class Algebra:
         if power == 0:
             return ONE
         if not value.terms:
-            # 0**2 is 0; 0**-1 stays as it is written, and is inf or nan when evaluated.
+            # 0**2 is 0; 0**-1 is nothing.
             positive = self.signs.of_sum(exponent) > 0 and power != 0
-            return ZERO if positive else single(number_base(0), power)
+            if isinstance(power, Sum):
+                return ZERO if positive else single(ZERO_BASE, power)
+            return ZERO if positive else UNDEFINED
         if len(value.terms) > 1:
             return self._fractional(1, ((sum_base(value), 1),), power)
         term = value.terms[0]
@@ -322,6 +331,16 @@ class Algebra:
         if sign > 0 and len(inside) == 1:
             return single(inside[0][0], power)
         return single(sum_base(Sum((Product(sign, tuple(inside)),))), power)
+
+
+ZERO_BASE = number_base(0)
+# What a division by zero leads to: inf or nan when it is evaluated.
+UNDEFINED = single(ZERO_BASE, -1)
+
+
+def _is_undefined(term: Product) -> bool:
+    power = term.factors[0][1]
+    return not isinstance(power, Sum) and power < 0
 
 
 def gcd_of(powers: Sequence[int]) -> int:

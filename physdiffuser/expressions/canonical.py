@@ -70,14 +70,12 @@ class _Reader:
         self.seen = seen
 
     def read(self, node: Expression) -> Sum:
+        if isinstance(node, Number):
+            # Not kept: 0.5 and 1/2 are equal as keys, but only one is exact.
+            return number(node.value)
         known = self.seen.get(node)
         if known is None:
-            if isinstance(node, Apply):
-                known = self._apply(node)
-            elif isinstance(node, Number):
-                known = number(node.value)
-            else:
-                known = single(leaf_base(node))
+            known = self._apply(node) if isinstance(node, Apply) else single(leaf_base(node))
             self.seen[node] = known
         return known
 

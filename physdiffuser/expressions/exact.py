@@ -154,8 +154,8 @@ def rational_power(base: int | Fraction, exponent: Fraction) -> tuple[Value, dic
 
 
 def whole_root(value: Value, degree: int) -> int | Fraction | None:
-    """The exact root of a positive exact number, or None when it is not rational."""
-    if isinstance(value, float):
+    """The exact root of a positive exact number, or None when there is none or it is not rational."""
+    if isinstance(value, float) or value <= 0:
         return None
     if degree == 1:
         return value

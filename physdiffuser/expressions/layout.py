@@ -31,9 +31,13 @@ from physdiffuser.expressions.normal import (
 )
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.quotients import Item, grouped, numbers_first, quotient
+from physdiffuser.expressions.reduce import size
 from physdiffuser.expressions.tree import Apply, Expression, Number, Variable
 
 _MAX_OPTIONS = 16
+# Longer sums are not divided by their terms, and options this much larger are not written out.
+_MAX_DIVIDED = 4
+_LARGER = 4
 # What gathering only some terms of a sum must save to be worth it: x**2 + y**2 - 2*x*y stays.
 _GATHERING = 2
 
@@ -209,8 +213,11 @@ class Layout:
         sums = [base.key for base, power in product.factors if base.kind == SUM and len(base.sum.terms) > 1]
         for key in sums[:2]:
             found: list[Product] = []
+            largest = size(Sum((product,))) + _LARGER
             for current in stage:
                 for option, margin in self._divided(current, key):
+                    if size(option) > largest:
+                        continue
                     if len(option.terms) == 1:
                         if len(found) < _MAX_OPTIONS:
                             found.append(option.terms[0])
@@ -240,6 +247,9 @@ class Layout:
         others = product.factors[:place] + product.factors[place + 1 :]
         rest = Sum((Product(product.coefficient, others),))
         if power == 1:
+            for joined in self._with_logs_joined(inner):
+                if len(joined.terms) == 1:
+                    yield self.algebra.multiply((rest, joined)), 0
             # Everything multiplied into the sum.
             parts = [self.algebra.multiply((rest, Sum((part,)))) for part in inner.terms]
             if all(len(part.terms) == 1 for part in parts):
@@ -279,7 +289,7 @@ class Layout:
             options.append(Product(1, beside))
             if len(beside) > 1:
                 options += [Product(1, (factor,)) for factor in beside]
-        for term in inner.terms:
+        for term in inner.terms if len(inner.terms) <= _MAX_DIVIDED else ():
             options += [
                 Product(1, term.factors),
                 term,
@@ -375,15 +385,17 @@ class Layout:
         if not symbolic:
             # x/sqrt(2), not x*sqrt(2)/2
             squared = Fraction(exact.multiply(primes, raised))
+            if squared <= 0:
+                return
             parts = ((squared.numerator, unit), (squared.denominator, -unit))
             yield sign, [(Number(value), power) for value, power in parts if value != 1]
             return
         shared = gcd(*[int(power * degree) for _, power in symbolic])
         for outside, radicand in ((sign, exact.multiply(primes, raised)), (coefficient, primes)):
-            for size in sorted({1, shared}):
-                inner = exact.whole_root(radicand, size)
+            for degree_inside in sorted({1, shared}):
+                inner = exact.whole_root(radicand, degree_inside)
                 if inner is not None:
-                    yield outside, [self._under_root(inner, symbolic, unit * size)]
+                    yield outside, [self._under_root(inner, symbolic, unit * degree_inside)]
 
     def _under_root(self, scale: int | Fraction, rooted: list[tuple[Base, Fraction]], unit: Fraction) -> Item:
         """One root of a product; a root of only a denominator stands in the denominator."""

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from physdiffuser.expressions import exact
 from physdiffuser.expressions.exact import Value, magnitude
-from physdiffuser.expressions.tree import Apply, Expression, Number, variables
+from physdiffuser.expressions.tree import Apply, Expression, Number, Variable, walk
 
 HALF = Fraction(1, 2)
 Item: TypeAlias = tuple[Expression, Value | Expression]
@@ -42,7 +42,7 @@ def grouped(coefficient: Value, items: list[Item]) -> Iterator[tuple[Value, list
 
 def numbers_first(items: list[Item]) -> list[Item]:
     """Roots of numbers stand before the variables: sqrt(2)*x."""
-    return sorted(items, key=lambda item: bool(variables(item[0])))
+    return sorted(items, key=lambda item: any(isinstance(node, Variable) for node in walk(item[0])))
 
 
 def _decimal(value: Fraction) -> bool:

@@ -296,8 +296,11 @@ class Reducer:
         def factor(base: Base, power: Power) -> Sum:
             nonlocal found
             if base.kind == CALL and base.name in ("sinh", "cosh", "tanh") and "glog(" in base.key:
-                found = True
                 up = apply(self.algebra, "exp", base.arguments)
+                if any(inner.kind == EULER for part in up.terms for inner, _ in part.factors):
+                    # The logarithm stays inside, as in cosh(log(x)**2).
+                    return single(base, power)
+                found = True
                 down = self.algebra.power(up, number(-1))
                 odd = self.algebra.add((up, negated(self.algebra, down)))
                 even = self.algebra.add((up, down))

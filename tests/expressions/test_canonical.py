@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -112,7 +113,7 @@ def rewritten(tree: Expression, rng: random.Random) -> Expression:
     if operator == "neg" and rng.random() < 0.5:
         return Apply("mul", (parts[0], Number(-1)))
     if operator == "sqrt" and rng.random() < 0.5:
-        return Apply("pow", (parts[0], Number(0.5)))
+        return Apply("pow", (parts[0], Number(Fraction(1, 2))))
     return Apply(operator, parts)
 
 
