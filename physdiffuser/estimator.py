@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from physdiffuser.report.functions import NumpyFunction
     from physdiffuser.report.solution import Equation
     from physdiffuser.report.torch_module import TorchLaw
+    from physdiffuser.search.problem import Loss
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,6 +55,8 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         Relative standard deviation of the target, if known.
     loss
         "squared", or "huber" where the table has outliers.
+    attention, device
+        For the learned generators: name of the attention variant; "auto", "cpu" or "cuda".
 
     Attributes
     ----------
@@ -92,7 +95,9 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         constants: Mapping[str, float | None] | None = None,
         units: Any = None,
         noise: float | None = None,
-        loss: str = "squared",
+        loss: Loss = "squared",
+        attention: str | None = None,
+        device: str = "auto",
     ) -> None:
         self.time = time
         self.steps = steps
@@ -104,6 +109,8 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.units = units
         self.noise = noise
         self.loss = loss
+        self.attention = attention
+        self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Search for the law.
@@ -146,6 +153,8 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             units=self.units,
             noise=self.noise,
             loss=self.loss,
+            attention=self.attention,
+            device=self.device,
         )
         if self.solution_.best is None:
             raise NothingFoundError("no formula is finite on all rows; allow more operators or more time")
@@ -164,7 +173,8 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     def best_(self) -> Equation:
         """The chosen formula."""
         check_is_fitted(self, "solution_")
-        best: Equation = self.solution_.best
+        best = self.solution_.best
+        assert best is not None  # fit refuses a solution without
         return best
 
     @property

@@ -179,6 +179,7 @@ def solve_dataset(
     """
     from physdiffuser.plugin_manager import load_plugins
 
+    _check(time, steps, noise, max_complexity, loss)
     started = clock_module.monotonic() if started is None else started
     loaded = load_plugins(plugins)  # before the problem is posed: their operators join the table
     dataset, problem, warnings = _pose(
@@ -206,6 +207,27 @@ def solve_dataset(
     # A stopped run has a second to say what it has.
     conclude_by = clock_module.monotonic() + 0.3 if loop.cancelled() else deadline
     return _conclude(dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings)
+
+
+def _check(time: object, steps: object, noise: object, max_complexity: object, loss: object) -> None:
+    """Refuse options that only a call from Python can get wrong."""
+
+    def above_zero(name: str, value: object, kinds: type | tuple[type, ...], what: str) -> None:
+        right = isinstance(value, kinds) and not isinstance(value, bool)
+        if not right or not 0 < value < float("inf"):  # type: ignore[operator]
+            raise UsageError(f"{name}={value!r}: must be {what} above 0")
+
+    if time is not None:
+        above_zero("time", time, (int, float, np.integer, np.floating), "a number of seconds")
+    if steps is not None:
+        above_zero("steps", steps, (int, np.integer), "a whole number")
+    if time is None and steps is None:
+        raise UsageError("give time or steps: without either the search would not end")
+    if noise is not None and noise != 0:
+        above_zero("noise", noise, (int, float, np.integer, np.floating), "a relative standard deviation")
+    above_zero("max_complexity", max_complexity, (int, np.integer), "a whole number")
+    if loss not in ("squared", "huber"):
+        raise UsageError(f"loss={loss!r}: must be 'squared' or 'huber'")
 
 
 def _pose(

@@ -56,7 +56,7 @@ def test_every_parameter_and_method_of_the_estimator_is_documented() -> None:
     for parameter, default in PhysDiffuserRegressor().get_params().items():
         shown = f'"{default}"' if isinstance(default, str) else str(default)
         assert f"| `{parameter}` | {shown} |" in API
-        assert re.search(rf"^{parameter}$", docstring, re.M)
+        assert re.search(rf"^(\w+, )*{parameter}(, \w+)*$", docstring, re.M)
     for name in (
         "best_",
         "equations_",

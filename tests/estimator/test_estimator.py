@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from physdiffuser import PhysDiffuserRegressor
-from physdiffuser.errors import UsageError
+from physdiffuser.errors import PluginError, UsageError
 from physdiffuser.estimator import distinct_rows
 
 RNG = np.random.default_rng(0)
@@ -127,14 +127,24 @@ def test_what_cannot_be_fitted_is_refused(arguments: dict[str, Any], message: st
         PhysDiffuserRegressor(time=5).fit(**({"X": TABLE, "y": ENERGY} | arguments))
 
 
-def test_bad_parameters_are_refused() -> None:
-    for parameter, value in (
-        ("operators", ["frobnicate"]),
-        ("constants", {"pi": 3.0}),
-        ("units", {"q": "m"}),
-    ):
-        with pytest.raises(UsageError):
-            PhysDiffuserRegressor(time=5, **{parameter: value}).fit(TABLE, ENERGY)
+WRONG: dict[str, list[Any]] = {
+    "operators": [["frobnicate"]],
+    "constants": [{"pi": 3.0}],
+    "units": [{"q": "m"}],
+    "loss": ["absolute", None],
+    "time": [0, -1, float("nan"), float("inf"), "60", True],
+    "steps": [0, 2.5, -3],
+    "max_complexity": [0, 1.5, None],
+    "noise": [-0.1, "much"],
+    "generators": [["nothing"]],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in WRONG for value in WRONG[name]])
+def test_bad_parameters_are_refused(name: str, value: Any) -> None:
+    # A generator that no package provides is a PluginError; any other parameter is a ValueError too.
+    with pytest.raises(PluginError if name == "generators" else UsageError):
+        PhysDiffuserRegressor(**({"time": 5} | {name: value})).fit(TABLE, ENERGY)
 
 
 def test_parameters_reach_the_search() -> None:
