@@ -145,6 +145,7 @@ class Evidence:
     ) -> None:
         self._inputs = inputs
         self._target = target
+        self._given = weights
         self._weights = weights
         self._loss: Loss = loss
         self._noise = noise
@@ -159,6 +160,8 @@ class Evidence:
 
     def start(self, skeleton: Expression, values: FloatArray) -> State | None:
         """Fit everything freely and fix the noise level; None where the formula is not finite."""
+        self._weights = self._given
+        self._known, self._inflation = False, 1.0
         model = SeparableModel(skeleton, self._inputs, self._target, self._weights)
         found = levenberg_marquardt(model, values[:, None], iterations=60, loss=self._loss)
         if not math.isfinite(found.loss[0]):

@@ -159,6 +159,7 @@ def levenberg_marquardt(
             if not np.isfinite(scale_now).all():
                 # A derivative that is not finite (sqrt at 0) holds that parameter still.
                 unit = np.where(np.isfinite(scale_now)[:, :, None], unit, 0.0)
+                scale_now = np.where(np.isfinite(scale_now), scale_now, 1.0)
             hessian_now = np.matmul(unit, unit.transpose(0, 2, 1))
             gradient_now = np.matmul(unit, part.residual[:, :, None])[:, :, 0]
             if everything:

@@ -24,7 +24,8 @@ _FORMS = 4
 _NODE_CREDIT = 0.75
 """What a dropped node is worth, in nats, beyond the constant that goes with it."""
 _EXPONENT_DISCOUNT = 0.8
-_RELATION_COST = 1.5
+_RELATION_COST = 2.0
+"""Price of tying two constants, beside that of the choice among all of them."""
 _LARGEST_DENOMINATOR = 2000
 
 
@@ -184,6 +185,14 @@ def _round(evidence: Evidence, state: State, index: int) -> list[Proposal]:
     return []
 
 
+_POWER_COST = {
+    (1.0, True): 0.0,
+    (1.0, False): 1.5,
+    (2.0, True): 3.0,
+    (2.0, False): 3.5,
+    (0.5, True): 3.5,
+    (0.5, False): 3.5,
+}
 _POWERS = (Fraction(1), Fraction(-1), Fraction(2), Fraction(-2), Fraction(1, 2), Fraction(-1, 2))
 
 
@@ -212,7 +221,7 @@ def _ties(evidence: Evidence, state: State, table: FormTable, exponents: frozens
                 if error > 0.3 or not 0.0 < abs(ratio) < math.inf:
                     continue
                 for form in table.near(ratio, min(evidence.window * error, 1.0), 1):
-                    cost = form.cost + _RELATION_COST + (0.0 if k == 1 else 1.0 if abs(k) == 1 else 2.0)
+                    cost = form.cost + _RELATION_COST + math.log(count) + _POWER_COST[abs(k), k > 0]
                     by = _multiple(form.expression, Parameter(other), exponent)
                     moved = abs(form.value / ratio - 1.0) / error
                     freedom = 0.5 * math.log(2 * math.pi) + math.log(max(error, 1e-17)) - FREE_PRICE

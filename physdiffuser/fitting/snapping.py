@@ -10,7 +10,7 @@ to 1 % pays for a small integer, not for `3/(8*pi)`; one known to 1e-12 pays for
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,8 @@ FloatArray = npt.NDArray[np.float64]
 _ROWS = 20_000
 _BEAM = 3
 _TRIED = 6
+_BETTER_THAN_FREE = 5.0
+"""Gain of the likelihood by a constraint, in nats, that shows the free fit to be no optimum."""
 _LEAST_GAIN = 1.0
 """What a snap must gain, in nats: the odds must be at least e to 1 in its favour."""
 
@@ -125,6 +127,17 @@ def _search(evidence: Evidence, first: State, table: FormTable) -> State:
                     continue
                 seen.add(proposal.skeleton)
                 changed = evidence.follow(state, proposal)
+                if changed is not None and changed.fit > _BETTER_THAN_FREE:
+                    # The free fit had not ended well: (x - c)**2.0 cannot move its exponent where x < c.
+                    again = evidence.start(changed.skeleton, changed.values)
+                    if again is not None:
+                        again = replace(
+                            again,
+                            cost=changed.cost,
+                            score=again.score - changed.cost,
+                            changes=changed.changes,
+                        )
+                        return _search(evidence, again, table)
                 if changed is not None and changed.score >= state.score + _LEAST_GAIN:
                     following.append(changed)
         following.sort(key=lambda state: -state.score)

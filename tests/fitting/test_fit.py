@@ -200,3 +200,10 @@ def test_constant_expression_is_fitted() -> None:
     fit = refit(Number(1.0), inputs, target)
     np.testing.assert_allclose(fit.parameters, [target.mean()], rtol=1e-13)
     assert fit.loss == pytest.approx(1.0)
+
+
+def test_an_exponent_that_cannot_move_does_not_hold_up_the_others() -> None:
+    # Below the centre the base is negative: the derivative by the exponent does not exist there.
+    inputs, target = _table("c1*exp(-c2*(x - c3)**2)", [1.3, 4.9, 1.42])
+    fit = refit(as_fitted("1.2*exp(-5.0*(x - 1.4)**2.0)"), inputs, target)
+    assert fit.loss < 1e-24

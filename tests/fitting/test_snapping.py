@@ -144,7 +144,7 @@ def test_constants_tied_to_one_another() -> None:
     assert found.parameters.size == 1
     values = evaluate(found.expression, np.array([[1.0, 0.0], [0.0, 1.0]]))
     assert values[1] == 2 * values[0]
-    inputs, target = table("exp(-(x - 1.4217)**2/(2*0.31731**2))/(0.31731*sqrt(2*pi))", noise=1e-4)
+    inputs, target = table("exp(-(x - 1.4217)**2/(2*0.31731**2))/(0.31731*sqrt(2*pi))", noise=1e-6)
     found = snap(as_fitted("1.25*exp(-(x - 1.42)**2/0.2)", NAMES), inputs, target)
     # Centre and width at most; the height follows from the width.
     assert found.parameters.size <= 2
