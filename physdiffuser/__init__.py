@@ -6,9 +6,10 @@ or arrays. Both are imported when first used: importing the package costs next t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # type checkers take it for true; importing it from typing would cost the most here
 if TYPE_CHECKING:
+    from typing import Any
+
     from physdiffuser.estimator import PhysDiffuserRegressor
     from physdiffuser.pipeline import solve
 
