@@ -169,12 +169,12 @@ class Algebra:
             base, power = merged[key]
             if power == 0:
                 continue
-            if base.kind == NUMBER and not isinstance(power, Sum):
-                if base.key == ZERO_BASE.key:
-                    if power > 0:
-                        return ZERO
+            if base.key == ZERO_BASE.key:
+                sign = self.signs.of_sum(as_value(power))
+                if sign:
                     # Division by zero takes in all that it is multiplied with.
-                    return UNDEFINED
+                    return ZERO if sign > 0 else UNDEFINED
+            if base.kind == NUMBER and not isinstance(power, Sum):
                 scale, left = _number_power(base, power)
                 coefficient = exact.multiply(coefficient, scale)
                 factors.extend(left)
@@ -272,7 +272,9 @@ class Algebra:
         whole = isinstance(power, int)
         for base, inner in factors:
             sign = self.signs.of_base(base)
-            if whole or sign > 0 or (not isinstance(inner, Sum) and not isinstance(inner, int)):
+            if base.kind == EULER:
+                parts.append(self.exponential(as_value(self.times_power(inner, power))))
+            elif whole or sign > 0 or (not isinstance(inner, Sum) and not isinstance(inner, int)):
                 parts.append(single(base, self.times_power(inner, power)))
             elif isinstance(inner, int) and inner % 2 == 0:
                 size = self.size_of(base, sign)
@@ -290,6 +292,35 @@ class Algebra:
             parts.append(self._positive_number_power(coefficient, power))
         if inside or sign < 0:
             parts.append(self._inside(sign, inside, power))
+        return self.multiply(parts)
+
+    def exponential(self, argument: Sum) -> Sum:
+        """`exp` of a value; an exponent `k*log(f)` becomes the power `f**k`."""
+        if not argument.terms:
+            return ONE
+        parts: list[Sum] = []
+        rest: list[Sum] = []
+        for term in spread_out(argument):
+            found = [
+                position
+                for position, (base, power) in enumerate(term.factors)
+                if base.kind == CALL and base.name == "log" and power == 1
+            ]
+            if len(found) == 1:
+                # exp(k*log(f)) is f**k: where the logarithm is defined, f is positive.
+                position = found[0]
+                others = term.factors[:position] + term.factors[position + 1 :]
+                inner = term.factors[position][0].arguments[0]
+                outer = self.multiply((Sum((Product(term.coefficient, others),)),))
+                parts.append(self.power(inner, outer))
+            else:
+                rest.append(Sum((term,)))
+        if not parts:
+            return self.multiply((single(EULER_BASE, as_power(argument)),))
+        if rest:
+            remaining = self.add(rest)
+            if remaining.terms:
+                parts.append(single(EULER_BASE, as_power(remaining)))
         return self.multiply(parts)
 
     def size_of(self, base: Base, sign: int) -> Sum:

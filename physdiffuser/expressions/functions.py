@@ -12,11 +12,10 @@ from fractions import Fraction
 import numpy as np
 
 from physdiffuser.expressions import exact
-from physdiffuser.expressions.algebra import Algebra, as_power, as_value
+from physdiffuser.expressions.algebra import Algebra, as_value
 from physdiffuser.expressions.normal import (
     CALL,
     EULER,
-    EULER_BASE,
     ONE,
     SUM,
     ZERO,
@@ -72,32 +71,7 @@ def _leads_with_minus(value: Sum) -> bool:
 
 
 def _exp(algebra: Algebra, name: str, argument: Sum) -> Sum:
-    if not argument.terms:
-        return ONE
-    parts: list[Sum] = []
-    rest: list[Sum] = []
-    for term in spread_out(argument):
-        found = [
-            position
-            for position, (base, power) in enumerate(term.factors)
-            if base.kind == CALL and base.name == "log" and power == 1
-        ]
-        if len(found) == 1:
-            # exp(k*log(f)) is f**k: where the logarithm is defined, f is positive.
-            position = found[0]
-            others = term.factors[:position] + term.factors[position + 1 :]
-            inner = term.factors[position][0].arguments[0]
-            outer = algebra.multiply((Sum((Product(term.coefficient, others),)),))
-            parts.append(algebra.power(inner, outer))
-        else:
-            rest.append(Sum((term,)))
-    if not parts:
-        return algebra.multiply((single(EULER_BASE, as_power(argument)),))
-    if rest:
-        remaining = algebra.add(rest)
-        if remaining.terms:
-            parts.append(single(EULER_BASE, as_power(remaining)))
-    return algebra.multiply(parts)
+    return algebra.exponential(argument)
 
 
 def _log(algebra: Algebra, name: str, argument: Sum) -> Sum:

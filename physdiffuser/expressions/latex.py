@@ -155,7 +155,10 @@ def _write(expression: Expression, names: Sequence[str] | None, digits: int | No
                 case "mul":
                     return _product(parts), _PRODUCT
                 case "neg":
-                    return f"-{_wrap(parts[0], _PRODUCT)}", _SIGN if parts[0][1] > _PRODUCT else _PRODUCT
+                    inner = _wrap(parts[0], _PRODUCT)
+                    if inner.startswith("-"):
+                        inner = _brackets(inner)
+                    return f"-{inner}", _SIGN if parts[0][1] > _PRODUCT else _PRODUCT
                 case "sqrt":
                     return f"\\sqrt{{{parts[0][0]}}}", _ATOM
                 case "abs":

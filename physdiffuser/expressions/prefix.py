@@ -18,7 +18,7 @@ PARAMETER_TOKEN = "C"
 # The digits that exact arithmetic may produce (512 bits), and no more.
 _INTEGER = re.compile(r"-?[0-9]{1,160}")
 _FRACTION = re.compile(r"-?[0-9]{1,160}/[0-9]{1,160}")
-_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?")
+_DECIMAL = re.compile(r"-?[0-9]{1,25}(\.[0-9]*)?(e[+-]?[0-9]+)?")
 _VARIABLE = re.compile(r"x([1-9][0-9]*)")
 
 

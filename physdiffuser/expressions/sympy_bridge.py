@@ -172,20 +172,26 @@ class _Reader:
     def _product(self, node: Any) -> Expression:
         top: list[Expression] = []
         bottom: list[Expression] = []
-        for factor in node.as_ordered_factors():
+        number, rest = node.as_coeff_Mul()
+        if number.is_Rational:
+            if abs(number.p) != 1:
+                top.append(Number(abs(int(number.p))))
+            if number.q != 1:
+                bottom.append(Number(int(number.q)))
+        else:
+            rest = node
+        for factor in rest.as_ordered_factors():
             base, power = factor.as_base_exp()
-            if factor.is_Rational:
-                if abs(factor.p) != 1 or factor.q == 1:
-                    top.append(Number(int(factor.p)))
-                elif factor.p == -1:
-                    top.append(Number(-1))
-                if factor.q != 1:
-                    bottom.append(Number(int(factor.q)))
-            elif power.is_Rational and power < 0:
+            if power.is_Rational and power < 0:
                 bottom.append(self._power(base, -power))
-            else:
+            elif factor != 1:
                 top.append(self.read(factor))
-        tree = _chain(top) if top else Number(1)
+        if not top:
+            top.append(Number(1))
+        if number.is_Rational and number < 0:
+            first = top[0]
+            top[0] = Number(-first.value) if isinstance(first, Number) else Apply("neg", (first,))
+        tree = _chain(top)
         return Apply("div", (tree, _chain(bottom))) if bottom else tree
 
     def _power(self, base: Any, power: Any) -> Expression:
@@ -197,6 +203,8 @@ class _Reader:
             return Apply("sqrt", (self.read(base),))
         if power == 1:
             return self.read(base)
+        if power.is_Rational and power < 0:
+            return Apply("div", (Number(1), self._power(base, -power)))
         return Apply("pow", (self.read(base), self.read(power)))
 
     def _function(self, node: Any) -> Expression:

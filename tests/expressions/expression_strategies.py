@@ -18,11 +18,14 @@ UNARY = (
 variables = st.integers(0, COLUMNS - 1).map(Variable)
 whole_numbers = st.integers(-4, 12).map(Number)
 fractions = st.sampled_from([Fraction(1, 2), Fraction(3, 2), Fraction(-1, 3), Fraction(5, 7), Fraction(1, 4)])
-floats = st.floats(0.01, 100.0).map(Number)
+# Measured constants: decimals of four places or less would read back as exact.
+floats = st.floats(0.01, 100.0).filter(lambda value: len(repr(value).partition(".")[2]) > 4).map(Number)
 exact_leaves = st.one_of(variables, variables, variables, whole_numbers, fractions.map(Number), st.just(PI))
 exponents = st.one_of(
     st.integers(-3, 4).map(Number),
-    st.sampled_from([Fraction(1, 2), Fraction(-1, 2), Fraction(3, 2), Fraction(1, 3), Fraction(2, 3)]).map(Number),
+    st.sampled_from([Fraction(1, 2), Fraction(-1, 2), Fraction(3, 2), Fraction(1, 3), Fraction(2, 3)]).map(
+        Number
+    ),
 )
 
 
@@ -36,7 +39,9 @@ def _extend(children: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expres
     )
 
 
-def trees(leaves: st.SearchStrategy[Expression] = exact_leaves, size: int = 12) -> st.SearchStrategy[Expression]:
+def trees(
+    leaves: st.SearchStrategy[Expression] = exact_leaves, size: int = 12
+) -> st.SearchStrategy[Expression]:
     """Trees of up to `size` leaves over all operators."""
     return st.recursive(leaves, _extend, max_leaves=size)
 
