@@ -186,9 +186,11 @@ NUMPY = Dialect("numpy", _python_number, _numpy_function, True, "np.nan", "np.in
 
 
 def _torch_function(spec: OperatorSpec) -> str | None:
+    name = spec.torch or spec.name
+    if spec.name in BUILT_IN_NAMES:
+        return f"torch.{name}"  # without the seconds that importing torch takes
     import torch
 
-    name = spec.torch or spec.name
     return f"torch.{name}" if callable(getattr(torch, name, None)) else None
 
 

@@ -28,7 +28,7 @@ class OnTerminal:
             self.process = subprocess.Popen(
                 [sys.executable, str(FAKE), *words],
                 cwd=folder,
-                env=program_environment(FAKE_MODE=mode),
+                env=program_environment(FAKE_MODE=mode, FAKE_PLOT="1"),
                 stdin=slave,
                 stdout=stdout,
                 stderr=slave,

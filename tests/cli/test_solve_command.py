@@ -26,7 +26,7 @@ def recorded(run: Run, tmp_path: Path, *words: str) -> dict[str, Any]:
 
 
 def test_the_report_goes_to_stdout_and_messages_to_stderr(run: Run, table: Path, tmp_path: Path) -> None:
-    done = run("solve", "data.csv")
+    done = run("solve", "data.csv", FAKE_PLOT="1")
     assert done.returncode == 0
     assert "T = 2.003*v_m_s" in done.stdout
     assert "note: target: T (last column)" in done.stderr
@@ -46,7 +46,7 @@ def test_json_prints_the_document_and_nothing_else_and_saves_nothing(
 
 
 def test_json_with_out_saves_what_it_prints(run: Run, table: Path, tmp_path: Path) -> None:
-    done = run("solve", "data.csv", "--json", "--out", "here")
+    done = run("solve", "data.csv", "--json", "--out", "here", FAKE_PLOT="1")
     assert json.loads((tmp_path / "here" / "result.json").read_text()) == json.loads(done.stdout)
     assert (tmp_path / "here" / "fit.png").exists()
 

@@ -8,8 +8,14 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import Run
+
+from physdiffuser import plugin_manager
+from physdiffuser.cli.stored import load_run
+from physdiffuser.expressions import OPERATORS, OperatorSpec, evaluate
+from physdiffuser.expressions.operators import register
 
 SLOPE = (2.1 * 1 + 3.9 * 2 + 6.2 * 3 + 7.9 * 4) / 30
 
@@ -130,3 +136,23 @@ def test_every_format_is_written(run: Run, solved: Path, format_name: str, part:
     done = run("export", "run", "--format", format_name)
     assert done.returncode == 0
     assert part in done.stdout
+
+
+def test_an_operator_of_a_plugin_is_found_when_a_stored_law_has_it(
+    run: Run, solved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = json.loads((solved / "result.json").read_text())
+    document["best"] |= {"expression": "cube(v_m_s)", "constants": [], "covariance": None}
+    (solved / "result.json").write_text(json.dumps(document))
+    assert run("predict", "run", "data.csv").returncode == 3
+
+    cube = OperatorSpec(
+        "cube", 1, 2, lambda x: x**3, (lambda x, value: 3 * x**2,), lambda x: x**3, domain="all reals"
+    )
+    monkeypatch.setattr(plugin_manager, "load_plugins", lambda: register(cube))
+    try:
+        best = load_run(solved).best
+        assert best is not None
+        assert evaluate(best.expression, np.array([[2.0]])).tolist() == [8.0]
+    finally:
+        del OPERATORS["cube"]
