@@ -30,6 +30,7 @@ _SUM_EXPONENT = (
     _fractions(1, -1, 2, -2, 0.5, -0.5, 1.5, -1.5),
     (48, 24, 5, 3, 9, 9, 1, 1),
 )
+_ROOT_EXPONENT = (_fractions(0.5, -0.5, 1, -1, -1.5, 1.5), (34, 38, 10, 12, 4, 2))
 _FUNCTION = (
     ("sin", "cos", "exp", "log", "tanh", "sinh", "cosh", "tan", "asin", "acos", "atan"),
     (24, 24, 30, 8, 5, 1.5, 1.5, 1.5, 2, 1, 1.5),
@@ -143,7 +144,7 @@ class LawSampler:
     def _extra(self) -> Factor:
         kind = self.source.random()
         if kind < 0.52:
-            return self._sum(), self._pick(_SUM_EXPONENT)  # type: ignore[return-value]
+            return self._sum()
         if kind < 0.88:
             function = self._function()
             return function, Fraction(self.source.choices((1, 2, -1), (82, 12, 6))[0])
@@ -155,27 +156,32 @@ class LawSampler:
                 wave = mul(self._variable(), wave)
             return total([(1, ONE), (sign, wave)]), Fraction(self.source.choices((1, -1, 2), (70, 25, 5))[0])
         grown = call("exp", self._small())
-        return total([(1, grown), (self.source.choice((1, -1, -1)), ONE)]), Fraction(-1)
+        return total([(1, grown), (self.source.choice((1, -1, -1)), ONE)]), Fraction(
+            self.source.choices((-1, 1), (65, 35))[0]
+        )
 
-    def _sum(self) -> Expression:
+    def _sum(self) -> Factor:
+        """A sum and the power it is raised to; sums of squares stand under roots more often than others."""
         kind = self.source.random()
         sign = self.source.choice((1, -1))
-        if kind < 0.30:  # 1 +- u, u often squared
+        usual: Fraction = self._pick(_SUM_EXPONENT)  # type: ignore[assignment]
+        rooted: Fraction = self._pick(_ROOT_EXPONENT)  # type: ignore[assignment]
+        if kind < 0.13:  # 1 - v**2/c**2
+            first, second = self._variable(), self._variable()
+            ratio = product([(first, Fraction(2)), (second, Fraction(-2))])
+            return self._together([(1, ONE), (self.source.choice((1, -1, -1)), ratio)]), rooted
+        if kind < 0.33:  # 1 +- u
             inner = self._small()
-            if self._chance(0.35):
-                first, second = self._variable(), self._variable()
-                inner = power(product([(first, Fraction(1)), (second, Fraction(-1))]), Number(2))
-                inner = product([(first, Fraction(2)), (second, Fraction(-2))])
-            elif self._chance(0.12):
+            if self._chance(0.25):
                 inner = mul(self._constant(), inner)
-            return self._together([(1, ONE), (sign, inner)])
-        if kind < 0.50:  # a +- b
-            return self._together([(1, self._variable()), (sign, self._variable())])
-        if kind < 0.62:  # a**2 +- b**2
-            count = self.source.choices((2, 3), (80, 20))[0]
+            return self._together([(1, ONE), (sign, inner)]), usual
+        if kind < 0.52:  # a +- b
+            return self._together([(1, self._variable()), (sign, self._variable())]), usual
+        if kind < 0.63:  # a**2 +- b**2
+            count = self.source.choices((2, 3), (72, 28))[0]
             squares: list[Term] = [(1, power(self._variable(), Number(2))) for _ in range(count)]
             squares[-1] = (self.source.choices((1, -1), (2, 1))[0], squares[-1][1])
-            return self._together(squares)
+            return self._together(squares), self.source.choice((usual, rooted))
         if kind < 0.70:  # squared distances
             count = self.source.choices((1, 2, 3), (50, 38, 12))[0]
             parts: list[Term] = []
@@ -185,9 +191,15 @@ class LawSampler:
                     parts.append((1, power(difference(left, right), Number(2))))
             if len(parts) == 1 or not parts:
                 parts.append((1, power(self._variable(), Number(2))))
-            return self._together(parts)
+            return self._together(parts), self.source.choice((usual, rooted))
+        if kind < 0.78:  # a constant and what varies: C + u, C + u + C*u**2
+            varying = self._variable()
+            terms: list[Term] = [(1, self._constant()), (sign, varying)]
+            if self._chance(0.4):
+                terms.append((1, mul(self._constant(), power(varying, Number(2)))))
+            return self._together(terms), self.source.choice((usual, Fraction(-1)))
         count = self.source.choices((2, 3), (75, 25))[0]
-        terms: list[Term] = []
+        terms = []
         for _ in range(count):
             piece = self._small()
             if self._chance(0.12):
@@ -195,7 +207,7 @@ class LawSampler:
             if self._chance(0.08):
                 piece = mul(Number(2), piece)
             terms.append((self.source.choices((1, -1), (2, 1))[0], piece))
-        return self._together(terms)
+        return self._together(terms), usual
 
     def _together(self, terms: list[Term]) -> Expression:
         distinct = {expression: sign for sign, expression in terms}
@@ -218,9 +230,9 @@ class LawSampler:
         kind = self.source.random()
         if kind < 0.72:
             return self._small()
-        if kind < 0.80:
+        if kind < 0.78:
             return mul(Number(2), self._small(2))
-        if kind < 0.88:
+        if kind < 0.89:
             return mul(self._constant(), self._small(2))
         first, second = self._small(2), self._small(2)
         if first == second:

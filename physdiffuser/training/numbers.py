@@ -23,6 +23,7 @@ _RANGES = np.array(
 _RANGE_WEIGHTS = np.array([38, 14, 9, 8, 5, 5, 5, 4, 4, 2, 3, 2, 1, 1], dtype=np.float64)
 _RANGE_WEIGHTS /= _RANGE_WEIGHTS.sum()
 _ATTEMPTS = 4
+_SPARE = 5
 _LARGEST_SPAN = 1e8
 
 
@@ -100,19 +101,20 @@ def draw_table(rng: np.random.Generator, law: Law, rows: int, noisy: float, dumm
     expression = full_expression(law)
     places = list(law.places)
     for _ in range(_ATTEMPTS):
-        inputs = np.zeros((rows, MAX_VARIABLES))
-        inputs[:, places] = draw_columns(rng, rows, len(places))
+        drawn = draw_columns(rng, _SPARE * rows, len(places))
         coefficients = draw_coefficients(rng, law)
+        inputs = np.zeros((rows, MAX_VARIABLES))
+        inputs[:, places] = drawn[:rows]
         target = evaluate(expression, inputs, coefficients)
-        finite = np.isfinite(target)
-        count = int(finite.sum())
-        if count < rows:
-            if count < rows // 2:
+        if not np.isfinite(target).all():
+            # Tables hold only rows where the law holds (v < c): draw more of them and keep those.
+            spare = np.zeros((_SPARE * rows, MAX_VARIABLES))
+            spare[:, places] = drawn
+            values = evaluate(expression, spare, coefficients)
+            finite = np.flatnonzero(np.isfinite(values))[:rows]
+            if len(finite) < rows:
                 continue
-            # Tables hold only rows where the law holds: draw the missing ones from those that do.
-            inputs, target = inputs[finite], target[finite]
-            again = rng.integers(0, count, rows - count)
-            inputs, target = np.concatenate((inputs, inputs[again])), np.concatenate((target, target[again]))
+            inputs, target = spare[finite], values[finite]
         largest = np.abs(target).max()
         if not 0.0 < largest < 1e12:
             continue
