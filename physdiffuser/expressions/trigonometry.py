@@ -5,10 +5,10 @@ then cost about eight times as much. With `t = tan(x/2)`,
 
     sin(x) = 2*t/(1 + t**2)        cos(x) = (1 - t**2)/(1 + t**2)
 
-Halving is exact (but for the subnormal numbers), so the tangent's own argument reduction is all there is to trust. Measured against
-libm on 200,000 uniform points in each of [-10**k, 10**k], k from -300 to 200: sine to 3.9e-16 relative,
-cosine to 2.3e-16 absolute (like any cosine of a rounded argument, it is not relatively exact
-next to its zeros). Zeros keep their sign, infinities give nan.
+Halving is exact (but for the subnormal numbers), so the tangent's own argument reduction is all there is to
+trust. Measured against libm on 200,000 uniform points in each of [-10**k, 10**k], k from -300 to 200: sine to
+3.9e-16 relative, cosine to 2.3e-16 absolute (like any cosine of a rounded argument, it is not exact in the
+relative sense next to its zeros). Zeros keep their sign, infinities give nan.
 
 Where numpy has no vectorised tangent, its own sine and cosine are used.
 """

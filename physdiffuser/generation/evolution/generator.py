@@ -161,6 +161,8 @@ class EvolutionGenerator:
             tuple(name for name, arity in arities.items() if arity == 2),
             problem.constants,
             tuple(columns),
+            self._scaling.restore,
+            self._scale_in,
         )
         self._elites = Elites(min(problem.max_complexity, self.limit), self.width, self.decay)
         self._seen: set[tuple[bytes, int]] = set()

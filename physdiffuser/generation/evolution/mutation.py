@@ -6,7 +6,7 @@ data, say) is one more `Mutation` in the list that the generator is built with.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,6 +36,9 @@ class Surroundings:
         Named constants that may occur.
     columns
         Input columns that are worth using.
+    to_table, from_table
+        A formula from scaled columns to the table's own, up to a constant factor, and back: for
+        variations that know the table only.
     """
 
     blocks: Blocks
@@ -44,6 +47,8 @@ class Surroundings:
     binary: tuple[str, ...]
     constants: tuple[Symbol, ...]
     columns: tuple[int, ...]
+    to_table: Callable[[Expression], Expression]
+    from_table: Callable[[Expression], Expression]
 
 
 class Mutation(Protocol):
