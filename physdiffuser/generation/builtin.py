@@ -7,6 +7,7 @@ builds it: the learned ones import torch.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -14,6 +15,9 @@ from physdiffuser.generation.protocol import Generator, GeneratorSpec
 from physdiffuser.hookspecs import hookimpl
 
 NAMES = ("enumeration", "sparse", "evolution", "diffusion", "autoregressive")
+# Options that `solve` passes on to the generators that take them.
+_LEARNED: Mapping[str, Any] = {"attention": None, "device": "auto"}
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {"diffusion": _LEARNED, "autoregressive": _LEARNED}
 
 
 def _build(name: str, **options: Any) -> Generator:
@@ -24,4 +28,4 @@ def _build(name: str, **options: Any) -> Generator:
 @hookimpl
 def physdiffuser_generators() -> list[GeneratorSpec]:
     """The built-in generators."""
-    return [GeneratorSpec(name, partial(_build, name)) for name in NAMES]
+    return [GeneratorSpec(name, partial(_build, name), _OPTIONS.get(name, {})) for name in NAMES]

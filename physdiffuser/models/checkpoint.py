@@ -22,11 +22,11 @@ from torch import Tensor
 from physdiffuser.config import ModelConfig
 from physdiffuser.errors import FileError, PluginError, UsageError
 from physdiffuser.models.attention import find_attention
+from physdiffuser.models.checkpoint_files import DESCRIPTION, read_json
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.vocabulary import Vocabulary
 from physdiffuser.report.atomic import write_bytes_atomic, write_text_atomic
 
-DESCRIPTION = "model.json"
 FORMAT = 1
 PARTS = ("encoder", "diffusion", "autoregressive")
 _PREFIXES = {"denoiser.": "diffusion", "decoder.": "autoregressive"}
@@ -65,25 +65,6 @@ def read_tensors(path: Path, expected: str) -> dict[str, Tensor]:
         return load(data)
     except SafetensorError as error:
         raise FileError(f"the weights '{path}' are not a safetensors file: {error}") from error
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file.
-
-    Raises
-    ------
-    FileError
-        If it is missing or not a JSON object.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"'{path}' is not valid JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise FileError(f"'{path}' does not hold a JSON object")
-    return content
 
 
 def attention_plugins(config: ModelConfig) -> dict[str, dict[str, str]]:

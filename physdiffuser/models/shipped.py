@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from physdiffuser.models.network import LawModel
 
 DEFAULT = "standard"
+VARIABLE = "PHYSDIFFUSER_WEIGHTS"
+"""Environment variable with the folder of weights to use instead of the shipped ones."""
 
 
 def weights_folder() -> Path:
@@ -40,23 +43,42 @@ def find_weights(attention: str | None = None, weights: str | None = None) -> Pa
     attention
         Variant inside the encoder; the default one when None.
     weights
-        Folder of weights trained by the user; takes precedence.
+        Folder of weights trained by the user; takes precedence, before the one named by the
+        environment variable `PHYSDIFFUSER_WEIGHTS`, before those that ship.
 
     Raises
     ------
     UsageError
         Saying what to do, if there are none.
     """
+    weights = weights or os.environ.get(VARIABLE) or None
     if weights is not None:
-        return Path(weights)
+        folder = Path(weights)
+        _check_attention(folder, attention)
+        return folder
     name = attention or DEFAULT
     if name not in shipped():
         have = ", ".join(shipped()) or "none"
         raise UsageError(
             f"no weights for the attention {name!r} ship with this version (shipped: {have}); train "
-            f"some with 'physdiffuser train small' and give their folder as the generator's option 'weights'"
+            f"some with 'physdiffuser train small' and name their folder in {VARIABLE}"
         )
     return weights_folder() / name
+
+
+def _check_attention(folder: Path, attention: str | None) -> None:
+    """Refuse weights that were trained with another attention than the one asked for."""
+    from physdiffuser.models.checkpoint_files import DESCRIPTION, read_json
+
+    description = read_json(folder / DESCRIPTION)
+    config = description.get("config")
+    encoder = config.get("encoder") if isinstance(config, dict) else None
+    trained = encoder.get("attention") if isinstance(encoder, dict) else None
+    if attention is not None and trained != attention:
+        raise UsageError(
+            f"the weights in '{folder}' were trained with the attention {trained!r}, not {attention!r}; "
+            f"leave out --attention, or train weights with it"
+        )
 
 
 def fast_bfloat16(kind: str) -> bool:

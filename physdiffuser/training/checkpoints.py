@@ -18,7 +18,8 @@ from typing import Any
 from torch import Tensor
 
 from physdiffuser.errors import FileError
-from physdiffuser.models.checkpoint import read_json, read_tensors, write_tensors
+from physdiffuser.models.checkpoint import read_tensors, write_tensors
+from physdiffuser.models.checkpoint_files import read_json
 from physdiffuser.report.atomic import write_text_atomic
 
 _NAME = re.compile(r"step-(\d{8})")

@@ -119,7 +119,9 @@ def test_any_number_of_columns(name: str, columns: int, weights: Path) -> None:
 def test_si_sized_numbers_come_back_in_their_own_size(name: str, weights: Path) -> None:
     rng = np.random.default_rng(1)
     inputs = rng.uniform(1.0, 4.0, (50, 2)) * np.array([1e-27, 1e21])
-    given = Problem(inputs=inputs, target=1e-9 * inputs[:, 0] * inputs[:, 1], names=("m", "n"))
+    target = 1e-9 * inputs[:, 0] * inputs[:, 1]
+    usual = frozenset({"add", "mul", "div", "sqrt"})
+    given = Problem(inputs=inputs, target=target, names=("m", "n"), operators=usual)
     found = proposals(name, weights, given, candidates=48)
     errors = [float(np.median(np.abs(evaluate(c.expression, inputs) / given.target - 1.0))) for c in found]
     # Any fitted formula is of the size of the target, even from a network that knows nothing.
@@ -143,11 +145,19 @@ def test_outliers_weights_and_constant_columns(name: str, weights: Path) -> None
 
 
 def test_without_weights_the_user_is_told_what_to_do() -> None:
-    assert find_weights(weights="somewhere") == Path("somewhere")
     with pytest.raises(UsageError, match="physdiffuser train small"):
         find_weights("no-such-attention")
     for name in shipped():
         assert (find_weights(name) / "model.json").is_file()
+
+
+def test_weights_of_ones_own(weights: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PHYSDIFFUSER_WEIGHTS", str(weights))
+    assert find_weights() == find_weights("standard") == weights
+    with pytest.raises(UsageError, match="trained with the attention 'standard', not 'biased'"):
+        find_weights("biased")
+    with pytest.raises(FileError, match=r"model\.json"):
+        find_weights(weights=str(tmp_path))
 
 
 def test_telling_columns_are_kept() -> None:
