@@ -33,6 +33,10 @@ MOST_COLUMNS = 12
 # An improvement smaller than this is not worth a candidate.
 _WORTH = 0.99
 _SEEDS_TREATED = 12
+_FIRST_REWEIGHTS = (1, 3, 6)
+_REWEIGHT_EVERY = 10
+# What a unit of complexity must lower the logarithm of the median residual by.
+_PRICE = 0.05
 # The population keeps formulas of up to so much more complexity than the simplest one within 5 % of the best
 # loss; when that one is exact, only simpler ones are of interest.
 _RESTRICT_EVERY = 5
@@ -300,13 +304,23 @@ class EvolutionGenerator:
             self._add([inner], one.source, True, True)
 
     def _reweight(self) -> None:
-        """Huber's weights from the residuals of the best formula so far (iterated least squares)."""
-        front = self._elites.front()
-        if not front or self.generations % 10 != 1:
+        """Huber's weights, from the residuals of the formula that fits most rows best.
+
+        Iterated least squares. Not of the formula of smallest loss: that one bends towards the outliers.
+        """
+        if self.generations not in _FIRST_REWEIGHTS and self.generations % _REWEIGHT_EVERY:
             return
-        best = front[-1]
-        value = best.offset + best.factor * self._scorer.values([best.expression])[0]
-        residual = np.abs(self._scorer.target - value)
+        target = self._scorer.target
+        best = np.inf
+        residual = None
+        for one in self._elites.front():
+            value = one.offset + one.factor * self._scorer.values([one.expression])[0]
+            left = np.abs(target - value)
+            merit = np.log(np.median(left) + 1e-300) + _PRICE * one.full_complexity
+            if merit < best:
+                best, residual = merit, left
+        if residual is None:
+            return
         width = 1.345 * 1.4826 * float(np.median(residual))
         if width > 0.0:
             weights = np.minimum(1.0, width / np.maximum(residual, 1e-300))
@@ -316,7 +330,7 @@ class EvolutionGenerator:
             everyone = [one.expression for one in self._elites.everyone()]
             self._elites.rescore([])
             self._seen.clear()
-            self._add(everyone, "variation", again=True)
+            self._add(everyone, "an earlier formula, weighed anew,", again=True)
 
     def _seed(self, archive: ParetoArchive) -> None:
         """Formulas that others have found, in scaled columns."""
