@@ -16,7 +16,7 @@ from physdiffuser.generation.evolution.refine import refine
 from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import Scorer
 from physdiffuser.generation.evolution.semantic import answers, demand
-from physdiffuser.generation.evolution.simplify import simpler, strip, without_rounding
+from physdiffuser.generation.evolution.simplify import degenerate, simpler, strip, without_rounding
 from physdiffuser.generation.evolution.trees import positions, profile, replace_at
 
 NAMES = ["x", "y"]
@@ -184,6 +184,21 @@ def test_rounding_errors_are_dropped() -> None:
     assert without_rounding(noisy, _inputs()) == Variable(0)
     kept = bind(skeleton, (1e-3, 2.0, 0.5))
     assert without_rounding(kept, _inputs()) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("y*(exp(0.0012345*x) - 1)", True),
+        ("1 - tanh(x + 30)", True),
+        ("1 - cos(0.0112345*x*y)", True),
+        ("exp(x) - 1", False),
+        ("1 - tanh(x)", False),
+        ("x - 1", False),
+    ],
+)
+def test_functions_that_act_as_their_limit_are_told(text: str, limit: bool) -> None:
+    assert degenerate(_formula(text), _inputs()) is limit
 
 
 def _individual(cost: int, kind: str, loss: float) -> Individual:

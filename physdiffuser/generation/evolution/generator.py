@@ -18,7 +18,7 @@ from physdiffuser.generation.evolution.powerlaw import power_laws
 from physdiffuser.generation.evolution.refine import RUNAWAY, refine
 from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import LOSS_FLOOR, Scorer
-from physdiffuser.generation.evolution.simplify import simpler, strip, without_rounding
+from physdiffuser.generation.evolution.simplify import degenerate, simpler, strip, without_rounding
 from physdiffuser.generation.evolution.trees import profile
 from physdiffuser.search.archive import ParetoArchive, relative_loss
 from physdiffuser.search.candidate import Candidate
@@ -281,6 +281,8 @@ class EvolutionGenerator:
         if better is None:
             return None
         refined, converged = better
+        if degenerate(refined, scorer.inputs):
+            return None
         self._add([strip(refined, self._problem.columns)], source, converged, True)
         return refined
 
@@ -300,7 +302,8 @@ class EvolutionGenerator:
             rng=self._rng,
         )
         inner = strip(fit.expression, self._problem.columns)
-        if np.isfinite(fit.loss) and max(map(abs, free_constants(inner)[1]), default=0.0) < RUNAWAY:
+        ran_away = max(map(abs, free_constants(inner)[1]), default=0.0) > RUNAWAY
+        if np.isfinite(fit.loss) and not ran_away and not degenerate(inner, self._scorer.inputs):
             self._add([inner], one.source, True, True)
 
     def _reweight(self) -> None:

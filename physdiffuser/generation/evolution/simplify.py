@@ -15,6 +15,7 @@ from physdiffuser.generation.evolution.trees import positions, replace_at
 _DENOMINATORS = (1, 2, 3, 4)
 _MOST_EXPONENT = 12
 _ROUNDING = 1e-13
+_CANCELLED = 0.02
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -70,6 +71,22 @@ def _exact(value: float) -> list[Number]:
         if fraction and abs(float(fraction) - value) <= 0.1 * abs(value) + 0.02:
             near[fraction] = None
     return [Number(int(fraction) if fraction.denominator == 1 else fraction) for fraction in near]
+
+
+def degenerate(expression: Expression, inputs: FloatArray) -> bool:
+    """Whether a function acts as a limit of itself: `exp(c*f) - 1` with a tiny c, `1 - tanh(f)` far out.
+
+    Such a formula stands for a simpler one (`f`, `exp(-2*f)`), and would keep it from being looked for.
+    """
+    for _, node in positions(expression):
+        if not isinstance(node, Apply) or node.operator not in ("add", "sub"):
+            continue
+        for constant, other in (node.arguments, node.arguments[::-1]):
+            if isinstance(constant, Number) and isinstance(other, Apply) and len(other.arguments) == 1:
+                left, whole = np.abs(evaluate(node, inputs)).max(), np.abs(evaluate(other, inputs)).max()
+                if left < _CANCELLED * whole:
+                    return True
+    return False
 
 
 def without_rounding(expression: Expression, inputs: FloatArray) -> Expression:
