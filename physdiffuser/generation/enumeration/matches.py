@@ -103,7 +103,7 @@ def _subsets(count: int, kind: Kind) -> list[tuple[int, ...]]:
 
 def _least_squares(terms: list[FloatArray], target: FloatArray, weights: FloatArray) -> FloatArray | None:
     design = np.stack(terms, axis=1)
-    if not np.isfinite(design).all() or not np.isfinite(target).all():
+    if not np.isfinite(design).all() or not np.isfinite(target).all() or not np.isfinite(weights).all():
         return None
     root = np.sqrt(weights)[:, None]
     scale = np.abs(design).max(axis=0)
