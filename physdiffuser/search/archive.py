@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Expression, complexity, evaluate
+from physdiffuser.expressions import Apply, Expression, complexity, evaluate
+from physdiffuser.expressions.tree import walk
+from physdiffuser.fitting import losses
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
 
@@ -32,30 +34,7 @@ class Entry:
 
 def relative_loss(problem: Problem, prediction: FloatArray) -> float:
     """Loss of a prediction relative to the best constant's; inf where it is not finite."""
-    if not np.isfinite(prediction).all():
-        return float("inf")
-    centre = (
-        problem.target.mean()
-        if problem.weights is None
-        else np.average(problem.target, weights=problem.weights)
-    )
-    return _loss(problem, problem.target - prediction) / max(_loss(problem, problem.target - centre), 1e-300)
-
-
-def _loss(problem: Problem, residual: FloatArray) -> float:
-    # Scaled before squaring: targets of 1e-300 or 1e300 must neither vanish nor overflow.
-    scale = float(np.abs(residual).max(initial=0.0))
-    if scale == 0.0 or not np.isfinite(scale):
-        return scale
-    unit = residual / scale
-    if problem.loss == "huber":
-        width = 1.345 * 1.4826 * float(np.median(np.abs(unit))) or 1.0
-        size = np.abs(unit)
-        unit_loss = np.where(size <= width, unit * unit, 2 * width * size - width * width)
-    else:
-        unit_loss = unit * unit
-    mean = unit_loss.mean() if problem.weights is None else np.average(unit_loss, weights=problem.weights)
-    return float(mean) * scale * scale if scale < 1e150 else float("inf")
+    return losses.relative_loss(prediction, problem.target, problem.weights, problem.loss)
 
 
 class ParetoArchive:
@@ -70,7 +49,7 @@ class ParetoArchive:
         """Score a candidate; True if it is now on the Pareto front."""
         self.offered += 1
         cost = complexity(candidate.expression)
-        if cost > self.problem.max_complexity or not self._balances(candidate.expression):
+        if cost > self.problem.max_complexity or not self._allowed(candidate.expression):
             return False
         loss = relative_loss(self.problem, evaluate(candidate.expression, self.problem.inputs))
         if not np.isfinite(loss):
@@ -80,7 +59,11 @@ class ParetoArchive:
         self._best[cost] = Entry(candidate, cost, loss)
         return True
 
-    def _balances(self, expression: Expression) -> bool:
+    def _allowed(self, expression: Expression) -> bool:
+        """Whether the formula keeps to the problem's operators and balances in its units."""
+        operators = self.problem.operators
+        if any(isinstance(node, Apply) and node.operator not in operators for node in walk(expression)):
+            return False
         units, target_unit = self.problem.units, self.problem.target_unit
         if units is None or target_unit is None:
             return True

@@ -16,8 +16,8 @@ from physdiffuser.generation.protocol import Generator
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.rewriting import worth_arranging
+from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.selection import (
     description_length,
     fitted_constants,

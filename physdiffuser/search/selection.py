@@ -1,7 +1,8 @@
 """Which formula to believe: the one that describes the table in the fewest words.
 
-The description of a table by a formula has two parts: the formula, and what it leaves over. With n rows
-and mean squared residual s**2 the second costs n/2 * log(s**2) nats up to a constant; a formula costs
+The description of a table by a formula has two parts: the formula, and what it leaves over. With n rows,
+p fitted constants and mean squared residual s**2 the second costs (n - p - 1)/2 * log(s**2) nats up to a
+constant (the size of the noise is not known and has to be averaged over); a formula costs
 `NATS_PER_UNIT` for each unit of complexity, and half a log(n) for each fitted constant (the accuracy
 to which n rows determine it). See Rissanen, "Modeling by shortest data description" (1978), and for
 formulas Udrescu et al., "AI Feynman 2.0" (2020).
@@ -19,8 +20,8 @@ from physdiffuser.expressions.tree import walk
 
 FloatArray = npt.NDArray[np.float64]
 
-# log of about a dozen words to choose from at each place of a formula.
-NATS_PER_UNIT = 2.5
+# log of about twenty words to choose from at each place of a formula.
+NATS_PER_UNIT = 3.0
 # Relative mean squared residuals below this are rounding.
 ROUNDING_LOSS = 1e-22
 
@@ -49,7 +50,9 @@ def description_length(
     if not np.isfinite(loss):
         return float("inf")
     formula = NATS_PER_UNIT * complexity + 0.5 * constants * np.log(max(rows, 2))
-    return float(0.5 * rows * np.log(max(loss, floor)) + formula)
+    # With as many constants as rows nothing is explained; a formula never gains from having more.
+    free = max(rows - constants - 1, 0)
+    return float(0.5 * free * np.log(max(loss, floor)) + formula)
 
 
 def rounding_loss(target: FloatArray, tolerance: float) -> float:

@@ -20,13 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Expression, Number, Variable, evaluate
-from physdiffuser.expressions.tree import add, call, div, mul, power, sub
+from physdiffuser.expressions.tree import add, call, div, mul, power, sub, substitute
 from physdiffuser.generation.enumeration.surrogate import fit_slopes
 
 FloatArray = npt.NDArray[np.float64]
 Exponents = tuple[tuple[int, Fraction], ...]
 
 MAX_EXPONENT = 6
+# Symmetries are looked for among at most so many columns, and the telling columns are at most so many.
+MOST_COLUMNS = 14
+MOST_TELLING = 6
 # Ratios of exponents that a group of columns may have.
 _RATIOS = np.array([-3, -2, -1.5, -1, -2 / 3, -0.5, -1 / 3, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3])
 
@@ -91,6 +94,9 @@ def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
     """Hypotheses, the boldest first, ending with the bare columns."""
     columns = inputs.shape[1]
     bare = Frame((), tuple(Variable(column) for column in range(columns)))
+    if columns > MOST_COLUMNS:
+        telling = telling_columns(inputs, target)
+        return [*_some_columns(inputs, target, telling), bare]
     usable = (inputs != 0).all(axis=1)
     size = np.abs(target)
     usable &= size > 1e-3 * np.median(size)
@@ -125,6 +131,66 @@ def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
     if bare not in found:
         found.append(bare)
     return found
+
+
+def _some_columns(inputs: FloatArray, target: FloatArray, chosen: list[int]) -> list[Frame]:
+    """The frames of a narrower table, in terms of this one's columns."""
+    found = []
+    for frame in frames(inputs[:, chosen], target):
+        factors = tuple((chosen[column], exponent) for column, exponent in frame.factors)
+
+        def rename(node: Expression) -> Expression | None:
+            return Variable(chosen[node.index]) if isinstance(node, Variable) else None
+
+        found.append(Frame(factors, tuple(substitute(feature, rename) for feature in frame.features)))
+    return found
+
+
+def telling_columns(inputs: FloatArray, target: FloatArray) -> list[int]:
+    """The columns that say most about the target, sorted.
+
+    Forward selection on each column, its square and (where positive) its logarithm, for the target and
+    for its logarithm; a column counts by the first of its terms that is taken.
+    """
+    terms: list[FloatArray] = []
+    owners: list[int] = []
+    for column in range(inputs.shape[1]):
+        value = inputs[:, column]
+        spread = float(value.std())
+        if spread == 0:
+            continue
+        unit = (value - value.mean()) / spread
+        shapes = [unit, unit * unit]
+        if (value > 0).all():
+            shapes.append(np.log(value))
+        for shape in shapes:
+            shape = shape - shape.mean()
+            norm = float(np.linalg.norm(shape))
+            if norm > 0:
+                terms.append(shape / norm)
+                owners.append(column)
+    if not terms:
+        return []
+    design = np.stack(terms)
+    images = [target]
+    if (target > 0).all() or (target < 0).all():
+        images.append(np.log(np.abs(target)))
+    scores = dict.fromkeys(range(inputs.shape[1]), 0.0)
+    for image in images:
+        residual = image - image.mean()
+        residual = residual / (np.linalg.norm(residual) or 1.0)
+        basis = design.copy()
+        for _ in range(min(2 * MOST_TELLING, len(target) // 4)):
+            gain = np.square(basis @ residual)
+            best = int(np.argmax(gain))
+            scores[owners[best]] += float(gain[best])
+            direction = basis[best]
+            residual = residual - direction * (direction @ residual)
+            basis = basis - np.outer(basis @ direction, direction)
+            norm = np.linalg.norm(basis, axis=1, keepdims=True)
+            basis = np.where(norm > 1e-6, basis / np.maximum(norm, 1e-6), 0.0)
+    ranked = sorted(scores, key=lambda column: -scores[column])[:MOST_TELLING]
+    return sorted(column for column in ranked if scores[column] > 0)
 
 
 def _proportional(first: FloatArray, second: FloatArray) -> tuple[float, float] | None:

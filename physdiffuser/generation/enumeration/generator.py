@@ -39,7 +39,7 @@ LADDER = (
     Stage("sums", 12_000),
     Stage("clean", 400_000, divisors=20_000, depth=2),
     Stage("noisy", 40_000, divisors=5_000),
-    Stage("clean", 1_000_000, divisors=100_000, depth=1),
+    Stage("clean", 600_000, divisors=60_000, depth=1),
     Stage("sums", 40_000),
 )
 

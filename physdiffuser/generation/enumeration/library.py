@@ -164,10 +164,10 @@ class Library:
         self.inputs = inputs
         self.features = features
         self.forms = {form.name: form for form in _FORMS if form.needs <= operators}
-        self._values: list[FloatArray] = []
-        self._recipes: list[IntArray] = []
+        # Buffers that double when full; the first `size` rows are in use.
+        self._values = np.empty((1024, len(inputs)))
+        self._recipes = np.empty((1024, 4), np.int64)
         self._keys: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
-        self._joined: tuple[FloatArray, IntArray] | None = None
         self._trees: dict[int, Expression] = {}
         self.exponents: list[Exponents] = []
         self.size = 0
@@ -182,28 +182,20 @@ class Library:
 
     @property
     def values(self) -> FloatArray:
-        """Shape (entries, probes)."""
-        return self._join()[0]
+        """Shape (entries, probes); a view that holds until the library grows."""
+        return self._values[: self.size]
 
     @property
     def costs(self) -> IntArray:
         """Shape (entries,): cost of each entry."""
-        return self._join()[1][:, 3]
-
-    def _join(self) -> tuple[FloatArray, IntArray]:
-        if self._joined is None:
-            if len(self._values) > 1:
-                self._values = [np.concatenate(self._values)]
-                self._recipes = [np.concatenate(self._recipes)]
-            self._joined = (self._values[0], self._recipes[0])
-        return self._joined
+        return self._recipes[: self.size, 3]
 
     def expression(self, entry: int) -> Expression:
         """The tree of an entry."""
         known = self._trees.get(entry)
         if known is not None:
             return known
-        code, left, right, _ = (int(part) for part in self._join()[1][entry])
+        code, left, right, _ = (int(part) for part in self._recipes[entry])
         tree: Expression
         if code == LEAF:
             tree = self.features[left]
@@ -221,9 +213,6 @@ class Library:
     def _append(self, values: FloatArray, recipes: IntArray) -> int:
         """Keep the entries that are finite, vary, and are new; returns how many."""
         if not len(values):
-            if not self._values:
-                self._values.append(values)
-                self._recipes.append(recipes)
             return 0
         with np.errstate(all="ignore"):
             size = np.abs(values).max(axis=1)
@@ -241,12 +230,22 @@ class Library:
         if not keys.size:
             return 0
         first.sort()
-        self._values.append(values[first])
-        self._recipes.append(recipes[first])
+        self._store(values[first], recipes[first])
         self._keys = np.sort(np.concatenate([self._keys, keys]))
-        self.size += first.size
-        self._joined = None
         return int(first.size)
+
+    def _store(self, values: FloatArray, recipes: IntArray) -> None:
+        size = self.size + len(values)
+        if size > len(self._values):
+            room = max(size, 2 * len(self._values))
+            for name in ("_values", "_recipes"):
+                old = getattr(self, name)
+                new = np.empty((room, old.shape[1]), old.dtype)
+                new[: self.size] = old[: self.size]
+                setattr(self, name, new)
+        self._values[self.size : size] = values
+        self._recipes[self.size : size] = recipes
+        self.size = size
 
     def _of_cost(
         self,
@@ -259,15 +258,14 @@ class Library:
         chosen = self.forms.get(form)
         if chosen is None or not entries.size:
             return 0
-        values, recipes = self._join()
         with np.errstate(all="ignore"):
-            made = chosen.evaluate(values[entries])
+            made = chosen.evaluate(self._values[entries])
         recipe = np.stack(
             [
                 np.full(entries.size, _CODE[form]),
                 entries,
                 np.zeros_like(entries),
-                recipes[entries, 3] + chosen.cost,
+                self._recipes[entries, 3] + chosen.cost,
             ],
             axis=1,
         )
@@ -339,7 +337,7 @@ class Library:
                 first, second = first[keep], second[keep]
             if not first.size:
                 continue
-            values, _ = self._join()
+            values = self._values
             with np.errstate(all="ignore"):
                 made = form.evaluate(values[first], values[second])
             if form.name == "sub":

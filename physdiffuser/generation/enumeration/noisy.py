@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.generation.enumeration.factors import Frame
 from physdiffuser.generation.enumeration.library import Library
-from physdiffuser.generation.enumeration.matches import Match
+from physdiffuser.generation.enumeration.matches import Kind, Match
 from physdiffuser.generation.enumeration.outer import Chain
-from physdiffuser.generation.enumeration.screening import Standardised, affine_residuals, pair_residuals
+from physdiffuser.generation.enumeration.screening import Affine, Standardised, pair_residuals
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Targets per matrix product: entries x targets residuals must stay some tens of megabytes.
-BLOCK = 256
-# Entries of a block of the Gram matrix.
-GRAM_BLOCK = 512
+# Tiles of residuals must stay in the second-level cache: 128 x 2048 single floats are a megabyte.
+TARGETS = 128
+ENTRIES = 2048
+# Finds looked at in one tile.
+BEST_OF_TILE = 6
 
 
 class Leaderboard:
@@ -59,15 +59,6 @@ class Leaderboard:
         return found
 
 
-@dataclass(frozen=True)
-class Targets:
-    """What entries are fitted to: undone targets, possibly divided by a library entry."""
-
-    values: FloatArray
-    weights: FloatArray
-    costs: IntArray
-
-
 def undone_targets(
     target: FloatArray, weights: FloatArray, available: tuple[Chain, ...]
 ) -> list[tuple[Chain, FloatArray, FloatArray]]:
@@ -77,6 +68,18 @@ def undone_targets(
         result = chain.undo(target)
         if result is not None:
             found.append((chain, result[0], result[1] * weights))
+    return found
+
+
+def tiles(costs: IntArray, width: int) -> list[tuple[int, slice]]:
+    """Slices of entries of one cost each, at most `width` long; `costs` is sorted."""
+    found: list[tuple[int, slice]] = []
+    levels, starts = np.unique(costs, return_index=True)
+    stops = np.append(starts[1:], len(costs))
+    for level, start, stop in zip(levels, starts, stops, strict=True):
+        found.extend(
+            (int(level), slice(at, min(at + width, int(stop)))) for at in range(int(start), int(stop), width)
+        )
     return found
 
 
@@ -99,45 +102,36 @@ def screen_products(
     """
     values, costs = library.values[order], library.costs[order]
     prepared = Standardised.of(values)
-    levels, starts = np.unique(costs, return_index=True)
+    columns = tiles(costs, ENTRIES)
     for chain, target, weights in undone:
         total = float((weights * np.square(target - np.average(target, weights=weights))).sum())
-        for start in range(-1, min(divisors, len(order)), BLOCK):
-            block = np.arange(max(start, 0), min(start + BLOCK, divisors, len(order)))
+        for start in range(-1, min(divisors, len(order)), TARGETS):
+            block = np.arange(max(start, 0), min(start + TARGETS, divisors, len(order)))
             with np.errstate(all="ignore"):
                 quotients = target / values[block]
                 scaled = weights * np.square(values[block])
+            divisor: list[int | None] = [int(entry) for entry in block]
             if start < 0:
                 quotients = np.concatenate([target[None], quotients])
                 scaled = np.concatenate([weights[None], scaled])
+                divisor.insert(0, None)
             good = np.isfinite(quotients).all(axis=1) & (np.ptp(quotients, axis=1) > 0)
+            good &= np.isfinite(scaled).all(axis=1)
             rows = np.flatnonzero(good)
             if not rows.size:
                 continue
-            residual = affine_residuals(prepared, quotients[rows], scaled[rows]) / np.float32(total)
-            best = np.minimum.reduceat(residual, starts, axis=0)
-            for level, column in zip(*np.nonzero(best < 0.9), strict=True):
-                query = int(rows[column]) - (1 if start < 0 else 0)
-                divisor = int(block[query]) if query >= 0 else None
-                cost = int(levels[level]) + chain.cost + (0 if divisor is None else int(costs[divisor]) + 1)
-                if not board.admits(cost, float(best[level, column])):
-                    continue
-                stop = starts[level + 1] if level + 1 < len(starts) else len(order)
-                entry = int(starts[level] + np.argmin(residual[starts[level] : stop, column]))
-                board.add(
-                    cost,
-                    float(best[level, column]),
-                    _maker(
-                        library,
-                        order,
-                        frame,
-                        chain,
-                        "single" if divisor is None else "product",
-                        divisor,
-                        entry,
-                        cost,
-                    ),
-                )
+            prepared_targets = Affine.of(quotients[rows], scaled[rows])
+            for level, some in columns:
+                residual = prepared_targets.residuals(prepared, some)
+                least = residual.min(axis=1) / total
+                for row in np.flatnonzero(least < 0.9):
+                    left = divisor[rows[row]]
+                    cost = level + chain.cost + (0 if left is None else int(costs[left]) + 1)
+                    if board.admits(cost, float(least[row])):
+                        entry = some.start + int(residual[row].argmin())
+                        kind: Kind = "single" if left is None else "product"
+                        make = _maker(library, order, frame, chain, kind, left, entry, cost)
+                        board.add(cost, float(least[row]), make)
             yield
 
 
@@ -150,7 +144,7 @@ def screen_sums(
 ) -> Iterator[None]:
     """Rank `T⁻¹(y) ~ a + b*A + c*B` over all pairs of entries."""
     values, costs = library.values[order], library.costs[order]
-    levels, starts = np.unique(costs, return_index=True)
+    columns = tiles(costs, ENTRIES)
     for chain, target, weights in undone:
         root = np.sqrt(weights)
         mean = (values @ weights)[:, None] / weights.sum()
@@ -162,24 +156,23 @@ def screen_sums(
         wanted = root * (target - np.average(target, weights=weights))
         wanted /= np.linalg.norm(wanted)
         correlation = unit32 @ wanted.astype(np.float32)
-        for start in range(0, len(order), GRAM_BLOCK):
-            block = slice(start, min(start + GRAM_BLOCK, len(order)))
-            residual = pair_residuals(unit32, block, correlation)
-            best = np.minimum.reduceat(residual, starts, axis=1)
-            for row, level in zip(*np.nonzero(best < 0.9), strict=True):
-                left = start + int(row)
-                cost = int(levels[level]) + int(costs[left]) + chain.cost + 1
-                if not board.admits(cost, float(best[row, level])):
+        for level, block in tiles(costs, TARGETS):
+            for other, some in columns:
+                if some.stop <= block.start:
                     continue
-                stop = starts[level + 1] if level + 1 < len(starts) else len(order)
-                entry = int(starts[level] + np.argmin(residual[row, starts[level] : stop]))
-                if entry <= left:
+                cost = level + other + chain.cost + 1
+                residual = pair_residuals(unit32, block, some, correlation)
+                least = float(residual.min())
+                if least >= 0.9 or not board.admits(cost, least):
                     continue
-                board.add(
-                    cost,
-                    float(best[row, level]),
-                    _maker(library, order, frame, chain, "sum", left, entry, cost),
-                )
+                flat = residual.ravel()
+                best = np.argpartition(flat, min(BEST_OF_TILE, flat.size - 1))[:BEST_OF_TILE]
+                for place in best:
+                    row, column = divmod(int(place), residual.shape[1])
+                    left, entry = block.start + row, some.start + column
+                    if entry > left and board.admits(cost, float(flat[place])):
+                        make = _maker(library, order, frame, chain, "sum", left, entry, cost)
+                        board.add(cost, float(flat[place]), make)
             yield
 
 
@@ -188,7 +181,7 @@ def _maker(
     order: IntArray,
     frame: Frame,
     chain: Chain,
-    kind: str,
+    kind: Kind,
     left: int | None,
     right: int,
     cost: int,
@@ -197,7 +190,7 @@ def _maker(
         return Match(
             frame,
             chain,
-            kind,  # type: ignore[arg-type]
+            kind,
             None if left is None else library.expression(int(order[left])),
             library.expression(int(order[right])),
             cost,

@@ -15,14 +15,15 @@ from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run, Stage
-from physdiffuser.generation.enumeration.screening import Standardised, affine_residuals
+from physdiffuser.generation.enumeration.screening import Affine, Standardised
 from physdiffuser.search.candidate import Candidate
 
 FloatArray = npt.NDArray[np.float64]
 
 # Entries screened in one go, finds followed up with Levenberg-Marquardt, and finds kept for each
 # function, power product and target.
-PIECE = 20_000
+PIECE = 4_000
+BEST_OF_PIECE = 6
 FOLLOWED = 60
 KEEP_EACH = 2
 
@@ -54,14 +55,15 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Iterator[Candidate
         targets.extend(names)
         if not names:
             continue
+        wanted = Affine.of(quotients, scaled)
         for start in range(0, len(made.values), PIECE):
             prepared = Standardised.of(made.values[start : start + PIECE])
-            residual = affine_residuals(prepared, quotients, scaled) / np.float32(total)
-            best = np.argpartition(residual, min(8, len(residual) - 1), axis=0)[:8]
-            for column in range(residual.shape[1]):
+            residual = wanted.residuals(prepared, slice(None)) / np.float32(total)
+            best = np.argpartition(residual, min(BEST_OF_PIECE, residual.shape[1] - 1), axis=1)
+            for row in range(len(residual)):
                 found.extend(
-                    (float(residual[row, column]), start + int(row), first + column)
-                    for row in best[:, column]
+                    (float(residual[row, column]), start + int(column), first + row)
+                    for column in best[row, :BEST_OF_PIECE]
                 )
             yield None
     random = problem.generator(2)

@@ -37,66 +37,85 @@ class Standardised:
         return cls(unit, unit * unit)
 
 
-def affine_residuals(library: Standardised, targets: FloatArray, weights: FloatArray) -> FloatArray32:
-    """Weighted residual sum of squares of the best `a + b*f`.
+@dataclass(frozen=True)
+class Affine:
+    """Targets prepared for the question `t ~ a + b*f`.
 
-    Parameters
+    Attributes
     ----------
-    library
-        Entries f, shape (entries, probes).
-    targets, weights
-        Shape (targets, probes).
-
-    Returns
-    -------
-    Shape (entries, targets).
+    cross, mean
+        Shape (targets, probes): what the sums over `w f t` and `w f` (and `w f**2`) are taken with.
+    variance
+        Shape (targets,): weighted sum of squares about the mean.
     """
-    total = weights.sum(axis=1)
-    centred = targets - (weights * targets).sum(axis=1, keepdims=True) / total[:, None]
-    variance = (weights * centred * centred).sum(axis=1)
-    # Scaled so that single precision neither overflows nor vanishes.
-    unit = centred / np.sqrt(variance / total)[:, None]
-    relative = weights / total[:, None]
-    cross = library.values @ (relative * unit).T.astype(np.float32)
-    mean = library.values @ relative.T.astype(np.float32)
-    square = library.squares @ relative.T.astype(np.float32)
-    square -= mean * mean
-    np.maximum(square, 1e-6, out=square)
-    np.multiply(cross, cross, out=cross)
-    cross /= square
-    np.subtract(1.0, cross, out=cross)
-    np.maximum(cross, 0.0, out=cross)
-    cross *= variance.astype(np.float32)
-    return cross
+
+    cross: FloatArray32
+    mean: FloatArray32
+    variance: FloatArray32
+
+    @classmethod
+    def of(cls, targets: FloatArray, weights: FloatArray) -> Affine:
+        """Prepare targets of shape (targets, probes) with row weights of the same shape."""
+        total = weights.sum(axis=1, keepdims=True)
+        centred = targets - (weights * targets).sum(axis=1, keepdims=True) / total
+        variance = (weights * centred * centred).sum(axis=1, keepdims=True)
+        # Scaled so that single precision neither overflows nor vanishes.
+        unit = centred / np.sqrt(variance / total)
+        relative = weights / total
+        return cls(
+            (relative * unit).astype(np.float32),
+            relative.astype(np.float32),
+            variance[:, 0].astype(np.float32),
+        )
+
+    def residuals(self, library: Standardised, entries: slice) -> FloatArray32:
+        """Weighted residual sum of squares of the best fit, shape (targets, entries)."""
+        values, squares = library.values[entries], library.squares[entries]
+        cross = self.cross @ values.T
+        mean = self.mean @ values.T
+        square = self.mean @ squares.T
+        np.multiply(mean, mean, out=mean)
+        square -= mean
+        np.maximum(square, 1e-6, out=square)
+        np.multiply(cross, cross, out=cross)
+        cross /= square
+        np.subtract(1.0, cross, out=cross)
+        np.maximum(cross, 0.0, out=cross)
+        cross *= self.variance[:, None]
+        return cross
 
 
-def pair_residuals(library: FloatArray32, first: slice, target_correlation: FloatArray32) -> FloatArray32:
-    """Unexplained share of variance of the best `a + b*A + c*B` for all pairs of entries.
+def pair_residuals(
+    library: FloatArray32, first: slice, second: slice, target_correlation: FloatArray32
+) -> FloatArray32:
+    """Unexplained share of variance of the best `a + b*A + c*B` for a tile of pairs.
 
     Parameters
     ----------
     library
         Shape (entries, probes): weighted, centred, of unit norm.
-    first
-        The block of entries taken as A.
+    first, second
+        The entries taken as A and as B.
     target_correlation
         Shape (entries,): correlation of each entry with the target.
 
     Returns
     -------
-    Shape (block, entries).
+    Shape (first, second).
     """
-    correlation = library[first] @ library.T
+    free = library[first] @ library[second].T
     left = target_correlation[first][:, None]
-    right = target_correlation[None, :]
+    right = target_correlation[second][None, :]
     # R**2 = (r1**2 + r2**2 - 2 r1 r2 r12) / (1 - r12**2)
-    explained = left * left + right * right - 2.0 * left * right * correlation
-    np.multiply(correlation, correlation, out=correlation)
-    np.subtract(1.0, correlation, out=correlation)
+    explained = free * (-2.0 * left)
+    explained *= right
+    explained += left * left
+    explained += right * right
+    np.multiply(free, free, out=free)
+    np.subtract(1.0, free, out=free)
     # Nearly equal entries: their difference is rounding noise, not a law.
-    close = correlation < 1e-4
-    np.maximum(correlation, 1e-4, out=correlation)
-    explained /= correlation
+    close = free < 1e-4
+    explained /= free
     np.subtract(1.0, explained, out=explained)
     explained[close] = 1.0
     return explained

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
@@ -93,21 +93,37 @@ def with_functions(frame: Frame, operators: frozenset[str], factors: int) -> lis
     return plain + functions + [mul(factor, function) for function in functions for factor in plain]
 
 
-Maker = Callable[[Frame, frozenset[str], int], list[Expression]]
+def extended(frame: Frame, operators: frozenset[str]) -> Iterator[tuple[str, list[Expression]]]:
+    """Polynomials in the features and one function of one of them (or of a difference or ratio)."""
+    arguments: list[Expression] = list(frame.features)
+    if len(frame.features) <= 5:
+        for left, right in combinations(frame.features, 2):
+            arguments += [sub(left, right), div(left, right)]
+            if len(frame.features) <= 3:
+                arguments.append(mul(left, right))
+    degree = 3 if len(frame.features) <= 5 else 2
+    names = [name for name in ("cos", "sin", "exp", "log", "sqrt") if name in operators]
+    for argument in arguments:
+        for name in names:
+            function = call(name, argument)
+            longer = Frame(frame.factors, (*frame.features, function))
+            yield f"polynomials in the columns and {name} of one", polynomial(longer, degree)
 
 
 def ladder(frame: Frame, operators: frozenset[str], rows: int) -> Iterator[tuple[str, list[Expression]]]:
     """Dictionaries of growing size, with their names."""
+    count = len(frame.features)
     yield "polynomial of degree 2", polynomial(frame, 2)
     yield "power products", products(frame, 120)
-    if len(frame.features) <= 6:
+    if count <= 6:
         yield "polynomial of degree 3", polynomial(frame, 3)
+    yield from extended(frame, operators)
     yield "products with functions", with_functions(frame, operators, 12)
-    if len(frame.features) <= 4:
+    if count <= 4:
         yield "polynomial of degree 4", polynomial(frame, 4)
-    if len(frame.features) <= 2:
-        degree = 14 if len(frame.features) == 1 else 8
-        if (degree + 1) ** len(frame.features) < rows:
+    if count <= 2:
+        degree = 14 if count == 1 else 8
+        if (degree + 1) ** count < rows:
             yield f"polynomial of degree {degree}", polynomial(frame, degree)
     yield "many power products", products(frame, 1200)
     yield "many products with functions", with_functions(frame, operators, 40)

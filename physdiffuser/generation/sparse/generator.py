@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ CHAINS = frozenset(
 )
 # Exact spans need clearly more rows than columns, and time that grows with the square of the columns.
 SPAN_SHARE = 0.5
+# Long dictionaries are searched on so many rows; coefficients are then fitted on all.
+SCREEN_ROWS = 300
 MOST_SPAN = 450
 EXACT_LOSS = 1e-18
 
@@ -76,18 +78,22 @@ class SparseGenerator:
     ) -> Iterator[Candidate | None]:
         for chain, target, weights in undone(problem, frame):
             design, wanted = scaled(dictionary.values, target, weights)
-            supports: list[tuple[int, ...]] = []
+            span = None
             if len(dictionary) <= min(MOST_SPAN, SPAN_SHARE * problem.rows):
                 span = exact_span(design, wanted, tolerance)
-                if span is not None:
-                    supports.append(span)
-            if not supports:
-                supports = [support.columns for size in forward(design, wanted) for support in size]
-            for columns in supports:
-                candidate = _sum(problem, frame, chain, name, dictionary, columns, target, weights)
-                if candidate is not None:
-                    yield candidate
-            yield None
+            sizes: Iterable[list[tuple[int, ...]]] = [[span]]
+            if span is None:
+                some = slice(None, SCREEN_ROWS if len(dictionary) > 500 else None)
+                sizes = (
+                    [support.columns for support in supports]
+                    for supports in forward(design[some], wanted[some])
+                )
+            for supports in sizes:
+                for columns in supports:
+                    candidate = _sum(problem, frame, chain, name, dictionary, columns, target, weights)
+                    if candidate is not None:
+                        yield candidate
+                yield None
 
     def _ratios(
         self, problem: Problem, frame: Frame, degree: int, tolerance: float

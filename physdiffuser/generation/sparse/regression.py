@@ -8,6 +8,7 @@ misled, so a beam of supports is kept, seeded with the best pairs, and terms are
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -164,12 +165,11 @@ def best_pairs(design: FloatArray, target: FloatArray, count: int) -> list[Suppo
     ]
 
 
-def forward(design: FloatArray, target: FloatArray, most: int = MOST_TERMS) -> list[list[Support]]:
-    """The best supports of each size, from one column to `most`.
+def forward(design: FloatArray, target: FloatArray, most: int = MOST_TERMS) -> Iterator[list[Support]]:
+    """The best supports of each size, from one column to `most`, size by size.
 
-    The constant is a column like any other here.
+    The constant is a column like any other here. Stops early when nothing is left to explain.
     """
-    sizes: list[list[Support]] = []
     beam = [Support((), 1.0)]
     pairs = best_pairs(design, target, 3 * BEAM) if design.shape[1] > 2 else []
     for size in range(1, min(most, design.shape[1], len(design) // 4) + 1):
@@ -187,18 +187,17 @@ def forward(design: FloatArray, target: FloatArray, most: int = MOST_TERMS) -> l
         exact.sort(key=lambda support: (support.residual, support.columns))
         beam = exact[:BEAM]
         if not beam or not np.isfinite(beam[0].residual):
-            break
+            return
         beam[0] = _swapped(design, target, beam[0])
-        sizes.append(beam[:3])
+        yield beam[:3]
         if beam[0].residual < 1e-22:
-            break
-    return sizes
+            return
 
 
 def _swapped(design: FloatArray, target: FloatArray, support: Support) -> Support:
     """Replace terms one at a time as long as that helps."""
     best = support
-    for _ in range(3):
+    for _ in range(3 if design.shape[1] < 500 else 1):
         before = best
         for column in before.columns:
             rest = tuple(other for other in before.columns if other != column)
