@@ -408,6 +408,7 @@ def _verify(fitted: Expression, best: Equation, dataset: Dataset, split: Split, 
         dataset.target,
         split.fit,
         split.held_out,
+        names=dataset.names,
         seconds=max(0.2, min(3.0, deadline - clock_module.monotonic())),
     )
     return replace(best, verdict=checked.verdict, verification=checked.sentences)
