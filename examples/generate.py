@@ -90,8 +90,8 @@ TABLES = (
     Table(
         name="gravity.csv",
         about=(
-            "The attraction F (N) of two bodies of mass m1 and m2 (kg) at distance r (m). The temperature T (K)",
-            "has nothing to do with it. Units are in gravity_units.yaml.",
+            "The attraction F (N) of two bodies of mass m1 and m2 (kg) at distance r (m). The temperature",
+            "T (K) has nothing to do with it. Units are in gravity_units.yaml.",
             "Law: F = 6.6743e-11*m1*m2/r**2",
         ),
         target="F",
