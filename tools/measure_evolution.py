@@ -3,8 +3,9 @@
     python tools/measure_evolution.py [--every 6] [--steps 40] [--noise 0.01] [--option demands=0]
 
 A law counts as recovered when a candidate is right on 1,000 fresh rows of the clean law to 1e-9 of their
-spread (without noise), or to a tenth of the noise. Times are processor seconds of one thread (set
-OMP_NUM_THREADS=1), from the first step.
+spread (without noise), or to 0.3 of the noise. Times are processor seconds of one thread (set
+OMP_NUM_THREADS=1), from the first step. With noise this tells that the values are close, not that
+the form is the law's.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def run(
     problem = Problem(table.inputs, table.target, table.names, loss=loss, seed=seed)  # type: ignore[arg-type]
     archive = ParetoArchive(problem)
     generator = EvolutionGenerator(**options)
-    limit = max(EXACT, 0.1 * noise)
+    limit = max(EXACT, 0.3 * noise)
     start = time.process_time()
     for candidate in generator.propose(problem, archive, Budget(steps)):
         if not archive.offer(candidate):
