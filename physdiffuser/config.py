@@ -47,13 +47,12 @@ class DiffusionSampling(_Strict):
     """How masked diffusion writes; see `physdiffuser.generation.diffusion.sampler`."""
 
     steps: Positive = 20
-    temperature: Annotated[float, Field(ge=0.0)] = 0.7
+    temperature: Annotated[float, Field(ge=0.0)] = 1.0
     schedule: Literal["cosine", "linear"] = "cosine"
     reveal: Literal["confidence", "margin", "random"] = "confidence"
     remask: Share = 0.0
     guidance: Annotated[float, Field(ge=0.0)] = 0.0
     windows: tuple[Positive, ...] = (10, 16, 24, 32)
-    votes: bool = True
 
     @model_validator(mode="before")
     @classmethod
@@ -67,8 +66,7 @@ class AutoregressiveSampling(_Strict):
     """How the decoder writes; see `physdiffuser.generation.autoregressive.sampler`."""
 
     temperature: Annotated[float, Field(ge=0.0)] = 1.0
-    beams: Annotated[int, Field(ge=0)] = 16
-    votes: bool = True
+    beams: Annotated[int, Field(ge=0)] = 48
 
 
 class ModelConfig(_Strict):

@@ -84,7 +84,7 @@ class LearnedGenerator(ABC):
     def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
         """Yield fitted formulas, the best of each round first; see `Generator.propose`."""
         if self._work is None:
-            self._work = self._run(problem)
+            self._work = self._run(problem, archive)
         for item in self._work:
             if item is not None:
                 yield item
@@ -119,9 +119,19 @@ class LearnedGenerator(ABC):
         """
 
     def skeletons(
-        self, problem: Problem, reader: Reader, number: int
+        self, problem: Problem, reader: Reader, archive: ParetoArchive, number: int
     ) -> Iterator[tuple[Expression, int] | None]:
-        """Distinct skeletons of one round with their votes, most votes first; None marks work done."""
+        """Distinct skeletons of one round with their votes, most votes first; None marks work done.
+
+        Parameters
+        ----------
+        problem, archive
+            The rows, and the best formulas so far.
+        reader
+            Shows the rows to the encoder.
+        number
+            Of the round, from 0.
+        """
         from physdiffuser.models.grammar import Grammar
         from physdiffuser.models.writing import permitted_tokens, read_formula
 
@@ -143,7 +153,7 @@ class LearnedGenerator(ABC):
         yield None
         yield from votes.most_common()
 
-    def _run(self, problem: Problem) -> Iterator[Candidate | None]:
+    def _run(self, problem: Problem, archive: ParetoArchive) -> Iterator[Candidate | None]:
         from physdiffuser.models.reading import Reader
         from physdiffuser.models.writing import Fitter
 
@@ -154,7 +164,7 @@ class LearnedGenerator(ABC):
         seen: set[Expression] = set()
         for number in range(self.rounds):
             fresh: list[Expression] = []
-            for item in self.skeletons(problem, reader, number):
+            for item in self.skeletons(problem, reader, archive, number):
                 if item is None:
                     yield None
                 elif item[0] not in seen:

@@ -14,7 +14,13 @@ import numpy as np
 import pytest
 import torch
 
-from physdiffuser.config import DecoderConfig, DiffusionSampling, EncoderConfig, ModelConfig
+from physdiffuser.config import (
+    AutoregressiveSampling,
+    DecoderConfig,
+    DiffusionSampling,
+    EncoderConfig,
+    ModelConfig,
+)
 from physdiffuser.errors import FileError, UsageError
 from physdiffuser.expressions import Apply, evaluate, parse, to_text
 from physdiffuser.expressions.tree import Variable, parameter_count, variables, walk
@@ -32,6 +38,7 @@ from physdiffuser.models.reading import Reader, telling_columns
 from physdiffuser.models.shipped import find_weights, shipped
 from physdiffuser.models.vocabulary import BOS, MASK, Vocabulary, complete
 from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
 
 BUILDERS = {"diffusion": build_diffusion, "autoregressive": build_autoregressive}
@@ -49,6 +56,7 @@ def _weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
         diffusion=DecoderConfig(layers=1),
         autoregressive=DecoderConfig(layers=1),
         diffusion_sampling=DiffusionSampling(steps=6, windows=(6, 12), temperature=2.0),
+        autoregressive_sampling=AutoregressiveSampling(beams=4),
     )
     model = LawModel(config, Vocabulary())
     with torch.no_grad():
@@ -282,6 +290,22 @@ def test_infilling_changes_the_hole_only(weights: Path) -> None:
         sines = [node for node in nodes if isinstance(node, Apply) and node.operator == "sin"]
         changed += bool(sines) and Variable(0) in nodes and "v1 + v2" not in text
     assert changed >= len(found) // 2
+
+
+def test_later_rounds_rewrite_parts_of_the_best_formulas(weights: Path) -> None:
+    given = problem()
+    archive = ParetoArchive(given)
+    best = parse("0.5*v0*sqrt(v1) + v2", given.names)
+    assert archive.offer(Candidate(best, "elsewhere"))
+    generator = build_diffusion(weights=str(weights), candidates=32)
+    reader = Reader(given)
+    found = [item[0] for item in generator.skeletons(given, reader, archive, 1) if item is not None]
+    kept = [node for skeleton in found for node in walk(skeleton)]
+    assert len(found) > 2 and len(set(found)) == len(found)
+    # Whatever hole was drawn, a part of the formula stands outside it in most of what is written.
+    assert (
+        sum(node == Apply("sqrt", (Variable(1),)) or node == Variable(2) for node in kept) > len(found) // 3
+    )
 
 
 def test_infilling_refuses_what_it_cannot_read(weights: Path) -> None:

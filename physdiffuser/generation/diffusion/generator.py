@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,17 @@ from physdiffuser.models.proposing import LearnedGenerator
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from physdiffuser.expressions import Expression
     from physdiffuser.generation.diffusion.sampler import DiffusionSampler
     from physdiffuser.models.grammar import Grammar
     from physdiffuser.models.network import LawModel
+    from physdiffuser.models.reading import Reader
+    from physdiffuser.search.archive import ParetoArchive
+    from physdiffuser.search.problem import Problem
+
+# Formulas of the front that are rewritten in a round, and subtrees masked in each.
+_REWRITTEN = 4
+_HOLES = 4
 
 
 class DiffusionGenerator(LearnedGenerator):
@@ -36,6 +45,34 @@ class DiffusionGenerator(LearnedGenerator):
     def __init__(self, *, sampling: Mapping[str, Any] | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.changes = dict(sampling or {})
+
+    def skeletons(
+        self, problem: Problem, reader: Reader, archive: ParetoArchive, number: int
+    ) -> Iterator[tuple[Expression, int] | None]:
+        """See `LearnedGenerator.skeletons`: after the first round, every other round rewrites parts.
+
+        It takes the best formulas so far, from whichever generator, masks a random subtree of each
+        and lets the network write it anew, given the rest and the rows.
+        """
+        best = archive.front()[-_REWRITTEN:] if number % 2 else []
+        if not best:
+            yield from super().skeletons(problem, reader, archive, number)
+            return
+        from physdiffuser.expressions.tree import size
+        from physdiffuser.generation.diffusion.infilling import Infiller
+
+        rng = problem.generator(23, number)
+        infiller = Infiller(self, problem, reader, rng)
+        yield None
+        votes: Counter[Expression] = Counter()
+        for entry in best:
+            formula = entry.candidate.expression
+            for _ in range(_HOLES):
+                position = int(rng.integers(size(formula)))
+                count = max(1, self.candidates // (len(best) * _HOLES))
+                votes.update(infiller.bare_infill(formula, position, count, rng))
+                yield None
+        yield from votes.most_common()
 
     def options(self, model: LawModel) -> DiffusionSampling:
         """How to sample: the weights' configuration with the changes asked for.

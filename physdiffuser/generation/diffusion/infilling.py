@@ -34,16 +34,22 @@ class Infiller:
     The table is encoded once; a call costs one pass of the sampler.
     """
 
-    def __init__(self, generator: DiffusionGenerator, problem: Problem) -> None:
+    def __init__(
+        self,
+        generator: DiffusionGenerator,
+        problem: Problem,
+        reader: Reader | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> None:
         from physdiffuser.models.grammar import Grammar
         from physdiffuser.models.proposing import encode_readings
         from physdiffuser.models.reading import Reader
         from physdiffuser.models.writing import permitted_tokens
 
         self.generator, self.problem = generator, problem
-        self.reader: Reader = Reader(problem)
+        self.reader = Reader(problem) if reader is None else reader
         self.model = generator.model()
-        self.reading = self.reader.read(problem.generator(11))
+        self.reading = self.reader.read(problem.generator(11) if rng is None else rng)
         self.memory, self.mask = encode_readings(self.model, [self.reading])
         names = self.model.vocabulary
         permitted = permitted_tokens(self.reading, problem.operators, names.tokens)
@@ -75,6 +81,18 @@ class Infiller:
         wherever a constant is to be fitted. Empty when the formula uses columns or numbers that the
         network cannot read, or is too long.
         """
+        chosen = self.reader.chosen
+
+        def replace(node: Expression) -> Expression | None:
+            return Variable(chosen[node.index]) if isinstance(node, Variable) else None
+
+        written = self.bare_infill(formula, position, count, rng, room)
+        return [dressed(substitute(skeleton, replace)) for skeleton in written]
+
+    def bare_infill(
+        self, formula: Expression, position: int, count: int, rng: np.random.Generator, room: int = 4
+    ) -> list[Expression]:
+        """As `infill`, but over the reader's columns and without linear coefficients."""
         import torch
 
         from physdiffuser.models.shipped import inference_precision
@@ -84,29 +102,17 @@ class Infiller:
         if not 0 <= position < len(nodes):
             raise ValueError(f"position {position} is not in the formula of {len(nodes)} nodes")
         length = size(nodes[position])
-        # The hole is marked by a variable that no table has, so that it survives the rewriting below.
-        skeleton, _ = free_constants(_with_hole(formula, position))
-        placed = self._placed(bare(skeleton))
-        if placed is None:
+        sides = self._sides(formula, position)
+        if sides is None:
             return []
-        tokens = to_prefix(placed)
-        hole_token = f"x{_HOLE + 1}"
-        if tokens.count(hole_token) != 1:
-            return []
-        position = tokens.index(hole_token)
-        names = self.model.vocabulary
-        first, second = tokens[:position], tokens[position + 1 :]
-        if not all(token in names.ids for token in (*first, *second)):
-            return []
-        before, after = names.encode(first), names.encode(second)
+        before, after = sides
         longest = min(length + room, self.model.config.length - 1 - len(before) - len(after))
         votes: Counter[Expression] = Counter()
         for hole in range(1, longest + 1):
             share = count // longest + (hole <= count % longest)
             if share == 0:
                 continue
-            masks = [self.sampler.denoiser.mask_token] * hole
-            row = [*before, *masks, *after, self.sampler.grammar.end]
+            row = [*before, *[self.sampler.denoiser.mask_token] * hole, *after, self.sampler.grammar.end]
             start = torch.tensor([row] * share, device=self.memory.device)
             memory, mask = self.memory.expand(share, -1, -1), self.mask.expand(share, -1)
             with inference_precision(memory.device):
@@ -114,10 +120,27 @@ class Infiller:
             for written in filled:
                 if written is None:
                     continue
-                found = read_formula([names.tokens[token] for token in written], self.reading)
+                names = self.model.vocabulary.tokens
+                found = read_formula([names[token] for token in written], self.reading)
                 if found is not None:
-                    votes[self._restored(found)] += 1
+                    votes[found] += 1
         return [expression for expression, _ in votes.most_common()]
+
+    def _sides(self, formula: Expression, position: int) -> tuple[list[int], list[int]] | None:
+        """Token ids before and after the hole, or None if the network cannot read them."""
+        # The hole is marked by a variable that no table has, so that it survives the rewriting below.
+        skeleton, _ = free_constants(_with_hole(formula, position))
+        placed = self._placed(bare(skeleton))
+        tokens = [] if placed is None else to_prefix(placed)
+        marker = f"x{_HOLE + 1}"
+        if tokens.count(marker) != 1:
+            return None
+        place = tokens.index(marker)
+        ids = self.model.vocabulary.ids
+        if not all(token in ids for token in tokens if token != marker):
+            return None
+        encode = self.model.vocabulary.encode
+        return encode(tokens[:place]), encode(tokens[place + 1 :])
 
     def _placed(self, skeleton: Expression) -> Expression | None:
         """The skeleton with the places of its columns as variables; None if a column was not read."""
@@ -131,12 +154,6 @@ class Infiller:
             return Variable(self._place[position[node.index]])
 
         return substitute(skeleton, replace)
-
-    def _restored(self, skeleton: Expression) -> Expression:
-        def replace(node: Expression) -> Expression | None:
-            return Variable(self.reader.chosen[node.index]) if isinstance(node, Variable) else None
-
-        return dressed(substitute(skeleton, replace))
 
 
 def _with_hole(formula: Expression, position: int) -> Expression:
