@@ -98,7 +98,6 @@ class DataConfig(_Strict):
     encoder_rows: Positive = 64
     noisy: Share = 0.25
     dummies: Share = 0.1
-    derivations: bool = False
     workers: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="before")

@@ -43,6 +43,23 @@ def learning_rate(config: TrainingConfig, step: int) -> float:
     return rate.rate * (rate.final + (1.0 - rate.final) * 0.5 * (1.0 + math.cos(math.pi * done)))
 
 
+def _board(folder: Path) -> Any:
+    """A TensorBoard writer.
+
+    Raises
+    ------
+    UsageError
+        If tensorboard is not installed.
+    """
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise UsageError(
+            "tensorboard: true needs the package tensorboard; install 'physdiffuser[tensorboard]'"
+        ) from error
+    return SummaryWriter(str(folder))
+
+
 @dataclass
 class Trainer:
     """A run of training.
@@ -86,6 +103,8 @@ class Trainer:
         self.stream = LawStream(config.data, self.vocabulary, config.model.length, config.seed, self.excluded)
         self.seconds = 0.0
         self._restore()
+        leads = config.tensorboard and self.processes.rank == 0
+        self.board: Any = _board(self.folder / "tensorboard") if leads else None
 
     def _restore(self) -> None:
         checkpoints = self.folder / "checkpoints"
@@ -228,7 +247,7 @@ class Trainer:
         sums: dict[str, float] = {}
         for share, found in self.losses(batch, self._generator(0), self.config.drop_condition):
             objective = torch.stack([found[k] for k in ("autoregressive", "diffusion") if k in found]).sum()
-            (objective * share).backward()  # type: ignore[no-untyped-call]
+            (objective * share).backward()
             for name, loss in found.items():
                 sums[name] = sums.get(name, 0.0) + share * float(loss.detach())
         self.processes.average(self.parameters)
@@ -296,3 +315,7 @@ class Trainer:
         line = json.dumps({**record, **{name: float(f"{value:.6g}") for name, value in metrics.items()}})
         with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as stream:
             stream.write(line + "\n")
+        if self.board is not None:
+            for name, value in metrics.items():
+                self.board.add_scalar(f"{kind}/{name}", value, self.step)
+            self.board.flush()

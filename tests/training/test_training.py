@@ -66,7 +66,7 @@ def metrics(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def test_losses_fall(tmp_path: Path) -> None:
-    Trainer(config(tmp_path, steps=40, checkpoint_every=40, validate_every=20, batch=16)).run()
+    Trainer(config(tmp_path, steps=30, checkpoint_every=30, validate_every=15, batch=16)).run()
     records = metrics(tmp_path, "train")
     for name in ("autoregressive", "diffusion"):
         early = sum(record[name] for record in records[:5])
@@ -167,6 +167,17 @@ def test_no_gpu_is_said(tmp_path: Path) -> None:
         pytest.skip("there is a GPU")
     with pytest.raises(UsageError, match="torch sees no GPU"):
         Trainer(config(tmp_path, device="cuda"))
+
+
+def test_tensorboard_is_an_extra(tmp_path: Path) -> None:
+    try:
+        import tensorboard  # noqa: F401
+    except ImportError:
+        with pytest.raises(UsageError, match=r"physdiffuser\[tensorboard\]"):
+            Trainer(config(tmp_path, tensorboard=True))
+    else:
+        Trainer(config(tmp_path, tensorboard=True, steps=2)).run()
+        assert list((tmp_path / "tensorboard").iterdir())
 
 
 def test_excluded_laws_are_noted(tmp_path: Path) -> None:
