@@ -247,7 +247,7 @@ class Trainer:
         sums: dict[str, float] = {}
         for share, found in self.losses(batch, self._generator(0), self.config.drop_condition):
             objective = torch.stack([found[k] for k in ("autoregressive", "diffusion") if k in found]).sum()
-            (objective * share).backward()
+            (objective * share).backward()  # type: ignore[no-untyped-call]
             for name, loss in found.items():
                 sums[name] = sums.get(name, 0.0) + share * float(loss.detach())
         self.processes.average(self.parameters)
