@@ -99,8 +99,8 @@ class LearnedGenerator(ABC):
         mask: Tensor,
         grammar: Grammar,
         rng: np.random.Generator,
-    ) -> list[tuple[int, tuple[int, ...]]]:
-        """Write formulas for all readings.
+    ) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
+        """Write formulas for all readings, in parts of bounded work.
 
         Parameters
         ----------
@@ -113,9 +113,9 @@ class LearnedGenerator(ABC):
         rng
             Source of all noise.
 
-        Returns
-        -------
-        For each formula the number of its reading and its token ids, without specials.
+        Yields
+        ------
+        For each formula of the part the number of its reading and its token ids, without specials.
         """
 
     def skeletons(
@@ -144,13 +144,17 @@ class LearnedGenerator(ABC):
         tokens = model.vocabulary.tokens
         permitted = [permitted_tokens(reading, problem.operators, tokens) for reading in readings]
         votes: Counter[Expression] = Counter()
-        with inference_precision(memory.device):
-            written = self.write(model, memory, mask, Grammar(model.vocabulary, permitted), rng)
-        for way, ids in written:
-            skeleton = read_formula([tokens[index] for index in ids], readings[way])
-            if skeleton is not None:
-                votes[skeleton] += 1
-        yield None
+        parts = self.write(model, memory, mask, Grammar(model.vocabulary, permitted), rng)
+        while True:
+            with inference_precision(memory.device):
+                written = next(parts, None)
+            if written is None:
+                break
+            for way, ids in written:
+                skeleton = read_formula([tokens[index] for index in ids], readings[way])
+                if skeleton is not None:
+                    votes[skeleton] += 1
+            yield None
         yield from votes.most_common()
 
     def _run(self, problem: Problem, archive: ParetoArchive) -> Iterator[Candidate | None]:

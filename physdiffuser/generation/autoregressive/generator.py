@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class AutoregressiveGenerator(LearnedGenerator):
 
     def write(
         self, model: LawModel, memory: Tensor, mask: Tensor, grammar: Grammar, rng: np.random.Generator
-    ) -> list[tuple[int, tuple[int, ...]]]:
+    ) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
         """See `LearnedGenerator.write`: a part by beam search, the rest sampled."""
         import torch
 
@@ -48,7 +49,7 @@ class AutoregressiveGenerator(LearnedGenerator):
         temperature = options.temperature if self.temperature is None else self.temperature
         beams = options.beams if self.beams is None else self.beams
         places = model.config.length - 1
-        written: list[tuple[int, tuple[int, ...]]] = []
+        count = 0
         if beams:
             # One reading is enough: the beams of the others would mostly be the same formulas.
             found = beam_search(
@@ -59,8 +60,9 @@ class AutoregressiveGenerator(LearnedGenerator):
                 places=places,
                 beams=min(beams, self.candidates),
             )
-            written += [(0, item.tokens) for item in found]
-        rows = np.arange(self.candidates - len(written)) % len(memory)
+            count = len(found)
+            yield [(0, item.tokens) for item in found]
+        rows = np.arange(self.candidates - count) % len(memory)
         if len(rows):
             chosen = torch.from_numpy(rows).to(memory.device)
             found = sample(
@@ -72,5 +74,4 @@ class AutoregressiveGenerator(LearnedGenerator):
                 temperature=temperature,
                 rng=rng,
             )
-            written += [(int(row), item.tokens) for row, item in zip(rows, found, strict=True)]
-        return written
+            yield [(int(row), item.tokens) for row, item in zip(rows, found, strict=True)]

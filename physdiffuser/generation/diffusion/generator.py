@@ -108,12 +108,11 @@ class DiffusionGenerator(LearnedGenerator):
 
     def write(
         self, model: LawModel, memory: Tensor, mask: Tensor, grammar: Grammar, rng: np.random.Generator
-    ) -> list[tuple[int, tuple[int, ...]]]:
+    ) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
         """See `LearnedGenerator.write`: windows of several lengths, an equal share of each."""
         import torch
 
         options = self.options(model)
-        written: list[tuple[int, tuple[int, ...]]] = []
         for position, length in enumerate(options.windows):
             window = min(length, model.config.length)
             share = self.candidates // len(options.windows)
@@ -125,5 +124,4 @@ class DiffusionGenerator(LearnedGenerator):
             sampler = self.sampler(model, grammar.repeated(rows))
             start = torch.full((share, window), sampler.denoiser.mask_token, device=memory.device)
             filled = sampler.fill(start, memory[chosen], mask[chosen], rng)
-            written += [(int(row), ids) for row, ids in zip(rows, filled, strict=True) if ids is not None]
-        return written
+            yield [(int(row), ids) for row, ids in zip(rows, filled, strict=True) if ids is not None]
