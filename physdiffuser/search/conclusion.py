@@ -112,7 +112,8 @@ def _work_out_one(entry: Entry, problem: Problem, floor: float, positive: frozen
             fitted = refitted
     if quick:
         return Law(entry, fitted, fitted, loss_of(fitted), ())
-    final, changes = fitted, ()
+    final = fitted
+    changes: tuple[str, ...] = ()
     if fitted_constants(fitted):
         # The arranged form has fewer constants (2*(a + 3*x) has one too many), so more can be exact.
         arranged = arrange(fitted, positive=positive) if worth_arranging(fitted) else fitted
@@ -163,7 +164,7 @@ def constants_of(
         name = f"c{len(estimates) + 1}"
         if isinstance(node, Number) and not node.exact:
             low, high = (None, None) if intervals is None else (float(x) for x in intervals[free])
-            if low is not None and not (np.isfinite(low) and np.isfinite(high)):
+            if low is not None and high is not None and not np.isfinite(high - low):
                 low = high = None
             free += 1
             estimates.append(

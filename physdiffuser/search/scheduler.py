@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 # Steps of one turn; the first turn of each generator is `OPENING` long where it is listed.
-TURN = 20
-OPENING = {"enumeration": 60, "sparse": 60}
+TURN = 8
+OPENING = {"enumeration": 15, "sparse": 10}
 # How fast old finds are forgotten, per turn.
 MEMORY = 0.7
 

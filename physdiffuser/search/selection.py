@@ -121,7 +121,7 @@ def _neighbours_independent(unit: FloatArray, residual: FloatArray) -> bool:
     products = residual * residual[nearest]
     error = float(products.std()) / np.sqrt(len(products)) or 1.0
     # Mutual neighbours enter twice, which widens the true error by up to sqrt(2).
-    return float(products.mean()) < 3.1 * np.sqrt(2) * error
+    return bool(float(products.mean()) < 3.1 * np.sqrt(2) * error)
 
 
 def _no_quadratic(unit: FloatArray, residual: FloatArray) -> bool:
@@ -138,4 +138,5 @@ def _no_quadratic(unit: FloatArray, residual: FloatArray) -> bool:
         return True
     ratio = (explained / terms) / (left / free)
     # Wilson-Hilferty: the cube root of a chi-square over its degrees of freedom is nearly normal.
-    return ratio < (1 + 3.1 * np.sqrt(2 / (9 * terms)) - 2 / (9 * terms)) ** 3 * (1 + 3 / np.sqrt(free))
+    limit = (1 + 3.1 * np.sqrt(2 / (9 * terms)) - 2 / (9 * terms)) ** 3 * (1 + 3 / np.sqrt(free))
+    return bool(ratio < limit)

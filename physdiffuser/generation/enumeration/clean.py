@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.factors import Frame, monomial
+from physdiffuser.generation.enumeration.families import power_products
 from physdiffuser.generation.enumeration.hashing import AffineIndex
 from physdiffuser.generation.enumeration.library import Library
-from physdiffuser.generation.enumeration.matches import Match
+from physdiffuser.generation.enumeration.matches import Kind, Match
 from physdiffuser.generation.enumeration.outer import Chain
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,7 +28,7 @@ def lookups(
     chains: tuple[Chain, ...],
     divisors: int,
     tolerance: float,
-) -> Iterator[list[Match]]:
+) -> Iterator[tuple[list[Match], float]]:
     """Exact matches `T⁻¹(y) = a + b*B`, `A*(a + b*B)` and `A + a + b*B`.
 
     Parameters
@@ -52,94 +54,168 @@ def lookups(
     queries = np.stack([value for _, value in undone])
     rows, entries = index.match(queries)
     costs = library.costs
-    yield [
-        Match(
-            frame,
-            undone[row][0],
-            "single",
-            None,
-            library.expression(int(entry)),
-            undone[row][0].cost + int(costs[entry]),
-        )
-        for row, entry in _verified(queries, values, rows, entries, tolerance)
-    ]
-    if divisors == 0:
-        return
+    yield (
+        [
+            Match(
+                frame,
+                undone[row][0],
+                "single",
+                None,
+                library.expression(entry),
+                undone[row][0].cost + int(costs[entry]),
+            )
+            for row, entry in _verified(queries, values, rows, entries, tolerance)
+        ],
+        _seconds(len(queries), library) + 2e-7 * library.size,
+    )
     cheapest = np.argsort(costs, kind="stable")[:divisors]
     for chain, value in undone:
         for start in range(0, cheapest.size, QUERIES):
             block = cheapest[start : start + QUERIES]
             left = values[block]
-            found: list[Match] = []
             with np.errstate(all="ignore"):
-                quotients = value / left
-                differences = value - left
-            for kind, queries in (("product", quotients), ("difference", differences)):
+                combined: list[tuple[Kind, FloatArray]] = [
+                    ("product", value / left),
+                    ("difference", value - left),
+                    ("negative difference", value + left),
+                ]
+            found: list[Match] = []
+            for kind, queries in combined:
                 rows, entries = index.match(queries)
                 found.extend(
                     Match(
                         frame,
                         chain,
-                        "product" if kind == "product" else "difference",
+                        kind,
                         library.expression(int(block[row])),
-                        library.expression(int(entry)),
+                        library.expression(entry),
                         chain.cost + int(costs[block[row]]) + int(costs[entry]) + 1,
                     )
                     for row, entry in _verified(queries, values, rows, entries, tolerance)
                 )
-            yield found
+            yield found, _seconds(3 * block.size, library)
 
 
-def triples(
+def prefactors(
     library: Library,
     frame: Frame,
     target: FloatArray,
     chains: tuple[Chain, ...],
-    shifts: int,
+    factors: int,
     divisors: int,
     tolerance: float,
-) -> Iterator[list[Match]]:
-    """Exact matches `T⁻¹(y) = D + A*(a + b*B)` and `D*(A + a + b*B)` with small D and A.
+) -> Iterator[tuple[list[Match], float]]:
+    """Exact matches `T⁻¹(y/P) = a + b*B` and `A*(a + b*B)` with a power product P outside T.
 
     Parameters
     ----------
-    shifts, divisors
-        How many of the cheapest entries are tried as D and as A.
+    factors
+        How many of the cheapest power products are tried as P.
+    divisors
+        How many of the cheapest entries are tried as A.
     """
     values, costs = library.values, library.costs
     if not len(values):
         return
     index = AffineIndex(values, tolerance)
-    cheapest = np.argsort(costs, kind="stable")
-    outer, inner = cheapest[:shifts], cheapest[:divisors]
-    left = values[inner]
+    cheapest = np.argsort(costs, kind="stable")[:divisors]
+    left = np.concatenate([np.ones((1, values.shape[1])), values[cheapest]])
+    products, prices = power_products(len(frame.features), factors)
+    # Without an outer function the prefactor is just another divisor.
+    outer = [chain for chain in chains if chain.steps]
+    for product, price in zip(products, prices, strict=True):
+        tree = monomial(product, frame.features)
+        with np.errstate(all="ignore"):
+            value = np.prod([library.inputs[:, i] ** float(e) for i, e in product], axis=0)
+            divided = target / value
+        if not np.isfinite(divided).all():
+            continue
+        undone = [(chain, result[0]) for chain in outer if (result := chain.undo(divided)) is not None]
+        if not undone:
+            continue
+        with np.errstate(all="ignore"):
+            queries = (np.stack([u for _, u in undone])[:, None, :] / left).reshape(-1, left.shape[1])
+        rows, entries = index.match(queries)
+        found: list[Match] = []
+        for row, entry in _verified(queries, values, rows, entries, tolerance):
+            chain = undone[row // len(left)][0]
+            second = row % len(left) - 1
+            cost = chain.cost + price + int(costs[entry])
+            found.append(
+                Match(
+                    frame,
+                    chain,
+                    "single" if second < 0 else "product",
+                    None if second < 0 else library.expression(int(cheapest[second])),
+                    library.expression(entry),
+                    cost if second < 0 else cost + int(costs[cheapest[second]]) + 1,
+                    prefactor=tree,
+                )
+            )
+        yield found, _seconds(len(queries), library)
+
+
+def triples(
+    library: Library,
+    outer: Library,
+    inner: Library,
+    frame: Frame,
+    target: FloatArray,
+    chains: tuple[Chain, ...],
+    tolerance: float,
+) -> Iterator[tuple[list[Match], float]]:
+    """Exact matches `T⁻¹(y) = ±D + A*(a + b*B)` and `D*(±A + a + b*B)`.
+
+    Parameters
+    ----------
+    library
+        Where B is looked up.
+    outer, inner
+        Small libraries on the same probe rows: what is tried as D and as A.
+    """
+    values, costs = library.values, library.costs
+    if not len(values) or not inner.size:
+        return
+    index = AffineIndex(values, tolerance)
+    left = inner.values
+    rows_at_once = max(1, QUERIES // (4 * inner.size))
     for chain in chains:
         undone = chain.undo(target)
         if undone is None:
             continue
-        for start in range(0, outer.size, max(1, QUERIES // inner.size)):
-            block = outer[start : start + max(1, QUERIES // inner.size)]
+        for start in range(0, outer.size, rows_at_once):
+            block = np.arange(start, min(start + rows_at_once, outer.size))
+            third = outer.values[block][:, None, :]
             with np.errstate(all="ignore"):
-                shifted = (undone[0] - values[block])[:, None, :] / left
-                scaled = (undone[0] / values[block])[:, None, :] - left
+                combined: list[tuple[Kind, FloatArray]] = [
+                    ("shifted product", (undone[0] - third) / left),
+                    ("negatively shifted product", (undone[0] + third) / left),
+                    ("scaled difference", undone[0] / third - left),
+                    ("negative scaled difference", undone[0] / third + left),
+                ]
             found: list[Match] = []
-            for kind, queries in (("shifted product", shifted), ("scaled difference", scaled)):
+            for kind, queries in combined:
                 flat = queries.reshape(-1, queries.shape[-1])
                 rows, entries = index.match(flat)
                 for row, entry in _verified(flat, values, rows, entries, tolerance):
-                    third, second = int(block[row // inner.size]), int(inner[row % inner.size])
+                    other, second = int(block[row // inner.size]), row % inner.size
                     found.append(
                         Match(
                             frame,
                             chain,
-                            "shifted product" if kind == "shifted product" else "scaled difference",
-                            library.expression(second),
+                            kind,
+                            inner.expression(second),
                             library.expression(entry),
-                            chain.cost + int(costs[third] + costs[second] + costs[entry]) + 2,
-                            library.expression(third),
+                            chain.cost + int(outer.costs[other] + inner.costs[second] + costs[entry]) + 2,
+                            outer.expression(other),
                         )
                     )
-            yield found
+            yield found, _seconds(4 * block.size * inner.size, library)
+
+
+def _seconds(queries: int, library: Library) -> float:
+    """Nominal seconds of so many lookups: ratios, sorting, and a binary search each."""
+    return 1e-4 + 5e-7 * float(queries) * max(1.0, math.log10(max(library.size, 1)) - 3)
 
 
 def _verified(

@@ -30,6 +30,9 @@ MAX_EXPONENT = 6
 # Symmetries are looked for among at most so many columns, and the telling columns are at most so many.
 MOST_COLUMNS = 14
 MOST_TELLING = 6
+# Rows, and exponents tried, when columns are separated from a target that changes sign.
+SEPARABLE_ROWS = 500
+_SEPARABLE_EXPONENTS = tuple(Fraction(n, 2) for n in (-4, -2, -1, 0, 1, 2, 3, 4, 6))
 # Ratios of exponents that a group of columns may have.
 _RATIOS = np.array([-3, -2, -1.5, -1, -2 / 3, -0.5, -1 / 3, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3])
 
@@ -97,6 +100,14 @@ def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
     if columns > MOST_COLUMNS:
         telling = telling_columns(inputs, target)
         return [*_some_columns(inputs, target, telling), bare]
+    if (target > 0).any() and (target < 0).any():
+        plain = _separable(inputs, target)
+        left = [column for column in range(columns) if column not in dict(plain)]
+        signed_frames = [Frame(plain, tuple(Variable(column) for column in left))] if plain else []
+        for frame in [*signed_frames, bare]:
+            merged = _differences(inputs, target, frame, left if frame is not bare else list(range(columns)))
+            signed_frames = [*signed_frames, *([merged] if merged is not None else [])]
+        return [*signed_frames, bare]
     usable = (inputs != 0).all(axis=1)
     size = np.abs(target)
     usable &= size > 1e-3 * np.median(size)
@@ -107,7 +118,7 @@ def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
         return [bare]
     # Trimmed: near zeros of the target and at the corners the polynomial is at its worst.
     low, middle, high = np.quantile(slopes, [0.1, 0.5, 0.9], axis=0)
-    signed = (inputs < 0).any(axis=0)
+    signed: npt.NDArray[np.bool_] = np.asarray((inputs < 0).any(axis=0))
     nearest = np.where(signed, np.round(middle), np.round(2 * middle) / 2)
     doubt = np.abs(middle - nearest) + 0.5 * (high - low)
     doubt[(np.abs(nearest) > MAX_EXPONENT) | (inputs == 0).any(axis=0)] = np.inf
@@ -131,6 +142,39 @@ def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
     if bare not in found:
         found.append(bare)
     return found
+
+
+def _separable(inputs: FloatArray, target: FloatArray) -> Exponents:
+    """Power-law factors of a target that changes sign, where logarithms say little.
+
+    A column is a factor `x**e` if the target divided by it needs the column no more: a polynomial in the
+    other columns then fits as well as one in all columns fits the target.
+    """
+    rows = np.arange(min(len(target), SEPARABLE_ROWS))
+    some, wanted = inputs[rows], target[rows]
+    columns = inputs.shape[1]
+    if columns < 2 or len(rows) < 20:
+        return ()
+    with_all = fit_slopes(some, wanted, with_error=True)[1]
+    found: list[tuple[int, Fraction]] = []
+    for column in range(columns):
+        values = some[:, column]
+        if (values == 0).any():
+            continue
+        others = np.delete(some, column, axis=1)
+        positive = (values > 0).all()
+        errors: dict[Fraction, float] = {}
+        for exponent in _SEPARABLE_EXPONENTS:
+            if not positive and exponent.denominator != 1:
+                continue
+            divided = wanted / values ** (int(exponent) if exponent.denominator == 1 else float(exponent))
+            errors[exponent] = fit_slopes(others, divided, with_error=True)[1]
+        best = min(errors, key=lambda exponent: errors[exponent])
+        rest = min(error for exponent, error in errors.items() if exponent != best)
+        # As good as with the column, and clearly better than with any other exponent.
+        if errors[best] < 1.15 * with_all + 1e-9 and errors[best] < 0.6 * rest + 1e-9 and best != 0:
+            found.append((column, best))
+    return tuple(found)
 
 
 def _some_columns(inputs: FloatArray, target: FloatArray, chosen: list[int]) -> list[Frame]:

@@ -38,7 +38,8 @@ def power_products(features: int, limit: int) -> tuple[list[Exponents], list[int
     """
     # products[c] holds the products of cost c over the features taken in so far.
     top = 12
-    products: list[list[Exponents]] = [[()]] + [[] for _ in range(top)]
+    products: list[list[Exponents]] = [[] for _ in range(top + 1)]
+    products[0].append(())
     for feature in range(features):
         longer: list[list[Exponents]] = [list(level) for level in products]
         for cost, level in enumerate(products):

@@ -17,6 +17,7 @@ from physdiffuser.generation.enumeration.factors import Frame, frames
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.run import Run, Stage
+from physdiffuser.generation.work import Meter, Work
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
@@ -27,18 +28,21 @@ EXACT_LOSS = 1e-18
 LADDER = (
     Stage("clean", 1_500, depth=2),
     Stage("clean", 1_500, divisors=1_500, depth=2),
+    Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120),
     Stage("noisy", 1_500, divisors=300),
     Stage("clean", 15_000, divisors=3_000, depth=2),
-    Stage("triples", 15_000, divisors=400, shifts=60),
+    Stage("triples", 15_000, divisors=150, shifts=400),
     Stage("parametric", 40, divisors=30),
     Stage("sums", 3_000),
     Stage("noisy", 10_000, divisors=1_000),
+    Stage("prefactors", 60_000, divisors=200, depth=2, shifts=300),
+    Stage("triples", 40_000, divisors=250, shifts=2_000),
     Stage("clean", 120_000, divisors=20_000, depth=1),
     Stage("parametric", 150, divisors=200),
-    Stage("triples", 60_000, divisors=2_000, shifts=200),
     Stage("sums", 12_000),
     Stage("clean", 400_000, divisors=20_000, depth=2),
     Stage("noisy", 40_000, divisors=5_000),
+    Stage("triples", 200_000, divisors=400, shifts=6_000),
     Stage("clean", 600_000, divisors=60_000, depth=1),
     Stage("sums", 40_000),
 )
@@ -50,25 +54,20 @@ class EnumerationGenerator:
     name = "enumeration"
 
     def __init__(self) -> None:
-        self._work: Iterator[Candidate | None] | None = None
+        self._meter: Meter | None = None
 
     def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
         """Yield candidates stage by stage; see `Generator.propose`."""
-        if self._work is None:
-            self._work = self._run(problem, archive)
-        for item in self._work:
-            if item is not None:
-                yield item
-            elif not budget.spend():
-                return
+        if self._meter is None:
+            self._meter = Meter(self._run(problem, archive))
+        yield from self._meter.until(budget)
 
-    def _run(self, problem: Problem, archive: ParetoArchive) -> Iterator[Candidate | None]:
-        """Candidates, with None after each piece of work."""
+    def _run(self, problem: Problem, archive: ParetoArchive) -> Work:
         if problem.columns == 0:
             return
         hypotheses = frames(problem.inputs, problem.target)
         yield from _power_laws(hypotheses, problem)
-        yield None
+        yield 0.02
         run = Run(problem)
         for stage in LADDER:
             for frame in hypotheses:
@@ -76,7 +75,7 @@ class EnumerationGenerator:
                     continue
                 if stage.kind == "parametric":
                     yield from parametric_stage(run, stage, frame)
-                elif stage.kind in ("clean", "triples"):
+                elif stage.kind in ("clean", "prefactors", "triples"):
                     yield from run.exact(stage, frame)
                 else:
                     yield from run.screened(stage, frame)

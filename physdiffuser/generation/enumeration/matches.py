@@ -17,14 +17,32 @@ from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
-# How the parts are joined: t = a + b*B, t = A*(a + b*B), t = A + a + b*B, t = a + b*A + c*B,
-# t = D + A*(a + b*B), t = D*(A + a + b*B).
-Kind = Literal["single", "product", "difference", "sum", "shifted product", "scaled difference"]
+# How the parts are joined: t = a + b*B, t = A*(a + b*B), t = ±A + a + b*B, t = a + b*A + c*B,
+# t = ±D + A*(a + b*B), t = D*(±A + a + b*B).
+Kind = Literal[
+    "single",
+    "product",
+    "difference",
+    "negative difference",
+    "sum",
+    "shifted product",
+    "negatively shifted product",
+    "scaled difference",
+    "negative scaled difference",
+]
 
 
 @dataclass(frozen=True)
 class Match:
-    """Library entries that together explain the undone target."""
+    """Library entries that together explain the undone target.
+
+    Attributes
+    ----------
+    left, right, third
+        A, B and D.
+    prefactor
+        A further factor of the target, divided out before the chain was undone.
+    """
 
     frame: Frame
     chain: Chain
@@ -33,6 +51,7 @@ class Match:
     right: Expression
     cost: int
     third: Expression | None = None
+    prefactor: Expression | None = None
 
 
 def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candidate]:
@@ -44,12 +63,14 @@ def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candida
         A term whose share of the undone target is below this is dropped. Both the full formula and,
         where it makes sense, the one without the constant term are returned.
     """
-    divided = problem.target / match.frame.product(problem.inputs)
-    undone = match.chain.undo(divided)
+    factor = match.frame.product(problem.inputs)
+    if match.prefactor is not None:
+        factor = factor * evaluate(match.prefactor, problem.inputs)
+    undone = match.chain.undo(problem.target / factor)
     if undone is None:
         return []
     target, weights = undone
-    weights = weights * np.square(match.frame.product(problem.inputs))
+    weights = weights * np.square(factor / np.abs(factor).max())
     if problem.weights is not None:
         weights = weights * problem.weights
     right = evaluate(match.right, problem.inputs)
@@ -60,18 +81,22 @@ def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candida
         case "product" if match.left is not None:
             left = evaluate(match.left, problem.inputs)
             terms, trees = [left, left * right], [match.left, mul(match.left, match.right)]
-        case "difference" if match.left is not None:
+        case "difference" | "negative difference" if match.left is not None:
+            # The coefficient of A was 1 or -1 in the lookup; here it is fitted like the others.
             left = evaluate(match.left, problem.inputs)
-            target = target - left
-            terms, trees = [ones, right], [Number(1), match.right]
+            terms, trees = [ones, right, left], [Number(1), match.right, match.left]
         case "sum" if match.left is not None:
             left = evaluate(match.left, problem.inputs)
             terms, trees = [ones, left, right], [Number(1), match.left, match.right]
-        case "shifted product" if match.left is not None and match.third is not None:
+        case "shifted product" | "negatively shifted product" if (
+            match.left is not None and match.third is not None
+        ):
             left, third = evaluate(match.left, problem.inputs), evaluate(match.third, problem.inputs)
             terms = [left, left * right, third]
             trees = [match.left, mul(match.left, match.right), match.third]
-        case "scaled difference" if match.left is not None and match.third is not None:
+        case "scaled difference" | "negative scaled difference" if (
+            match.left is not None and match.third is not None
+        ):
             left, third = evaluate(match.left, problem.inputs), evaluate(match.third, problem.inputs)
             terms = [third, third * right, third * left]
             trees = [match.third, mul(match.third, match.right), mul(match.third, match.left)]
@@ -85,12 +110,12 @@ def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candida
         inner = _combination(coefficients, [trees[i] for i in chosen], [terms[i] for i in chosen], tolerance)
         if inner is None:
             continue
-        if match.kind == "difference" and match.left is not None:
-            inner = add(match.left, inner)
         expression = match.chain.redo(inner)
-        factor = match.frame.factor()
-        if factor is not None:
-            expression = mul(factor, expression)
+        if match.prefactor is not None:
+            expression = mul(match.prefactor, expression)
+        outside = match.frame.factor()
+        if outside is not None:
+            expression = mul(outside, expression)
         found.append(Candidate(expression, "enumeration", _derivation(match, inner, problem)))
     return found
 
@@ -154,6 +179,8 @@ def _derivation(match: Match, inner: Expression, problem: Problem) -> tuple[str,
     if match.frame.features != tuple(Variable(column) for column in range(problem.columns)):
         left = [to_text(feature, names) for feature in match.frame.features]
         steps.append(f"what is left depends on {', '.join(left)}" if left else "nothing else is left")
+    if match.prefactor is not None:
+        steps.append(f"divided by {to_text(match.prefactor, names)}")
     steps.extend(match.chain.sentences())
     found = to_text(inner, names, digits=6)
     match match.kind:

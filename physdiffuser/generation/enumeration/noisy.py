@@ -90,7 +90,7 @@ def screen_products(
     undone: list[tuple[Chain, FloatArray, FloatArray]],
     divisors: int,
     board: Leaderboard,
-) -> Iterator[None]:
+) -> Iterator[float]:
     """Rank `T⁻¹(y) ~ A*(a + b*B)` over pairs of entries; A = 1 included.
 
     Parameters
@@ -132,7 +132,7 @@ def screen_products(
                         kind: Kind = "single" if left is None else "product"
                         make = _maker(library, order, frame, chain, kind, left, entry, cost)
                         board.add(cost, float(least[row]), make)
-            yield
+            yield 2e-11 * len(rows) * values.size
 
 
 def screen_sums(
@@ -141,7 +141,7 @@ def screen_sums(
     frame: Frame,
     undone: list[tuple[Chain, FloatArray, FloatArray]],
     board: Leaderboard,
-) -> Iterator[None]:
+) -> Iterator[float]:
     """Rank `T⁻¹(y) ~ a + b*A + c*B` over all pairs of entries."""
     values, costs = library.values[order], library.costs[order]
     columns = tiles(costs, ENTRIES)
@@ -173,7 +173,7 @@ def screen_sums(
                     if entry > left and board.admits(cost, float(flat[place])):
                         make = _maker(library, order, frame, chain, "sum", left, entry, cost)
                         board.add(cost, float(flat[place]), make)
-            yield
+            yield 1.2e-11 * (block.stop - block.start) * values[block.start :].size
 
 
 def _maker(

@@ -8,7 +8,7 @@ with about which constants; Levenberg-Marquardt finishes the constants.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ class Family:
 
     Attributes
     ----------
+    products
+        With two constants: on how many power products it is tried; 0 for the single columns only.
     grid
         From the values of u (shape (rows,)) to the constants to try, shape (tries, constants).
     evaluate
@@ -39,6 +41,7 @@ class Family:
     grid: Callable[[FloatArray], FloatArray]
     evaluate: Callable[..., FloatArray]
     build: Callable[..., Expression]
+    products: int = 0
 
 
 def _rates(u: FloatArray) -> FloatArray:
@@ -71,7 +74,7 @@ def _exponents(u: FloatArray) -> FloatArray:
 def _frequencies(u: FloatArray) -> FloatArray:
     span = np.ptp(u)
     # Half a cycle more over the span is still close enough for the next one to take over.
-    cycles = np.arange(0.25, 30, 0.25)
+    cycles = np.arange(0.25, 40, 0.25)
     omega = 2 * np.pi * cycles / span
     phase = np.array([0.0, 0.25, 0.5, 0.75]) * np.pi
     return np.stack([np.repeat(omega, phase.size), np.tile(phase, omega.size)], axis=1)
@@ -228,7 +231,7 @@ FAMILIES = (
     _family("Bose", 1, "exp div sub", _positive_rates, _e_bose, _b_bose),
     _family("tanh", 1, "tanh", _positive_rates, _e_tanh, _b_tanh),
     _family("arctangent", 1, "atan", _positive_rates, _e_atan, _b_atan),
-    _family("wave", 2, "sin add", _frequencies, _e_wave, _b_wave),
+    replace(_family("wave", 2, "sin add", _frequencies, _e_wave, _b_wave), products=30),
     _family("logistic", 2, "exp div add", _bumps, _e_logistic, _b_logistic),
     _family("Gaussian", 2, "exp pow neg", _bumps, _e_gauss, _b_gauss),
     _family("Lorentzian", 2, "div pow add", _bumps, _e_lorentz, _b_lorentz),
@@ -260,7 +263,7 @@ def entries(products: FloatArray, plain: int, operators: frozenset[str]) -> Para
     products
         Shape (products, probes).
     plain
-        The first so many are single columns; families with two constants are tried on these only.
+        The first so many are single columns; most families with two constants are tried on these only.
     """
     values: list[FloatArray] = []
     families: list[int] = []
@@ -269,7 +272,8 @@ def entries(products: FloatArray, plain: int, operators: frozenset[str]) -> Para
     for code, family in enumerate(FAMILIES):
         if not family.needs <= operators:
             continue
-        for row, u in enumerate(products if family.constants == 1 else products[:plain]):
+        most = len(products) if family.constants == 1 else family.products or plain
+        for row, u in enumerate(products[:most]):
             if not np.ptp(u) > 0:
                 continue
             with np.errstate(all="ignore"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +14,7 @@ from physdiffuser.generation.enumeration.families import power_products
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.screening import Affine, Standardised
+from physdiffuser.generation.work import Work
 from physdiffuser.search.candidate import Candidate
 
 FloatArray = npt.NDArray[np.float64]
@@ -28,20 +27,20 @@ FOLLOWED = 60
 KEEP_EACH = 2
 
 
-def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Iterator[Candidate | None]:
+def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
     """`T⁻¹(y) = A*(a + b*phi(c; u))` with power products A and u, and c unknown."""
     problem, rows = run.problem, run.noisy_rows
     products, _ = power_products(len(frame.features), stage.entries)
     trees: list[Expression] = list(frame.features)
     trees += [tree for product in products if (tree := monomial(product, frame.features)) not in trees]
     values = np.stack([evaluate(tree, problem.inputs[rows]) for tree in trees])
-    finite = np.isfinite(values).all(axis=1)
+    finite = np.asarray(np.isfinite(values).all(axis=1))
     plain = int(finite[: len(frame.features)].sum())
     trees = [tree for tree, good in zip(trees, finite, strict=True) if good]
     if not trees:
         return
     made = parametric.entries(values[finite], plain, problem.operators)
-    yield None
+    yield 0.01 + 2e-6 * len(made.values)
     if not len(made.values):
         return
     divisors, _ = power_products(len(frame.features), stage.divisors)
@@ -65,7 +64,7 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Iterator[Candidate
                     (float(residual[row, column]), start + int(column), first + row)
                     for column in best[row, :BEST_OF_PIECE]
                 )
-            yield None
+            yield 2e-11 * residual.size * len(rows) + 1e-4 * len(residual)
     random = problem.generator(2)
     for entry, which in parametric.finds(found, KEEP_EACH, FOLLOWED, made):
         chain, divisor = targets[which]
@@ -91,7 +90,7 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Iterator[Candidate
                 of = to_text(trees[int(made.product[entry])], problem.names)
                 sentence = f"found the {family} function of {of}, with its constants fitted"
                 yield Candidate(fit.expression, "enumeration", (*chain.sentences(), sentence))
-        yield None
+        yield 0.006
 
 
 def _quotients(

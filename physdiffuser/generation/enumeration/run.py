@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from physdiffuser.generation.enumeration.families import fill
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.matches import Match, candidates
 from physdiffuser.generation.enumeration.outer import SINGLE, Chain, chains
+from physdiffuser.generation.work import Work
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.precision import decimal_precision
 from physdiffuser.search.problem import Problem
@@ -38,7 +39,8 @@ class Stage(NamedTuple):
     Attributes
     ----------
     kind
-        "clean" and "triples" (exact lookups), "noisy" and "sums" (screenings), or "parametric".
+        "clean", "prefactors" and "triples" (exact lookups), "noisy" and "sums" (screenings), or
+        "parametric".
     entries
         Size of the library.
     divisors
@@ -46,7 +48,7 @@ class Stage(NamedTuple):
     depth
         Depth of the outer chains.
     shifts
-        For triples: how many entries are tried as the third part.
+        How many entries are tried as the third part of triples, or as prefactors.
     """
 
     kind: str
@@ -68,8 +70,8 @@ class Run:
         self._libraries: dict[tuple[bool, Frame], tuple[int, Library]] = {}
         self._tried: set[Expression] = set()
 
-    def library(self, exact: bool, frame: Frame, entries: int) -> Iterator[Library | None]:
-        """Build a library of the given size, yielding None after each piece, the library last."""
+    def library(self, exact: bool, frame: Frame, entries: int) -> Iterator[Library | float]:
+        """Build a library of the given size, yielding the seconds of each piece, the library last."""
         key = (exact, frame)
         known = self._libraries.get(key)
         if known is None or known[0] != entries:
@@ -79,22 +81,31 @@ class Run:
             size = library.size
             for now in library.grow(entries):
                 if now - size > 10_000:
+                    yield 1e-6 * (now - size)
                     size = now
-                    yield None
             known = (entries, library)
             # Large libraries of earlier frames are not needed again at this size.
             self._libraries = {k: v for k, v in self._libraries.items() if v[0] < 20_000}
             self._libraries[key] = known
         yield known[1]
 
-    def exact(self, stage: Stage, frame: Frame) -> Iterator[Candidate | None]:
+    def _built(self, exact: bool, frame: Frame, entries: int) -> Generator[float, None, Library]:
+        for item in self.library(exact, frame, entries):
+            if isinstance(item, Library):
+                return item
+            yield item
+        raise AssertionError("library() ends with the library")
+
+    def _small(self, frame: Frame, limit: int) -> Library:
+        """Power products and simple functions of them, on the exact probe rows."""
+        features = frame.values(self.problem.inputs[self.clean_rows])
+        library = Library(features, frame.features, self.problem.operators)
+        fill(library, limit)
+        return library
+
+    def exact(self, stage: Stage, frame: Frame) -> Work:
         """Hash lookups of pairs or triples."""
-        library: Library | None = None
-        for library in self.library(True, frame, stage.entries):
-            if library is None:
-                yield None
-        if library is None:
-            return
+        library = yield from self._built(True, frame, stage.entries)
         rows = self.clean_rows
         target = self.problem.target[rows] / frame.product(self.problem.inputs[rows])
         if not np.isfinite(target).all():
@@ -102,26 +113,31 @@ class Run:
         available = chains(stage.depth, self.problem.operators)
         if stage.kind == "triples":
             pieces = clean.triples(
-                library, frame, target, self.tolerant_chains(), stage.shifts, stage.divisors, self.tolerance
+                library,
+                self._small(frame, stage.shifts),
+                self._small(frame, stage.divisors),
+                frame,
+                target,
+                self.tolerant_chains(),
+                self.tolerance,
+            )
+        elif stage.kind == "prefactors":
+            pieces = clean.prefactors(
+                library, frame, target, available, stage.shifts, stage.divisors, self.tolerance
             )
         else:
             pieces = clean.lookups(library, frame, target, available, stage.divisors, self.tolerance)
         found: list[Match] = []
-        for matches in pieces:
+        for matches, seconds in pieces:
             found.extend(matches)
-            yield None
+            yield seconds
         found.sort(key=lambda match: match.cost)
         for match in found[:MOST_MATCHES]:
             yield from self.fresh(candidates(match, self.problem, 1e3 * self.tolerance))
 
-    def screened(self, stage: Stage, frame: Frame) -> Iterator[Candidate | None]:
+    def screened(self, stage: Stage, frame: Frame) -> Work:
         """Matrix screenings of products or sums."""
-        library: Library | None = None
-        for library in self.library(False, frame, stage.entries):
-            if library is None:
-                yield None
-        if library is None:
-            return
+        library = yield from self._built(False, frame, stage.entries)
         board = noisy.Leaderboard()
         undone = self.undone(frame)
         order = np.argsort(library.costs, kind="stable")[: stage.entries]
@@ -129,8 +145,7 @@ class Run:
             pieces = noisy.screen_products(library, order, frame, undone, stage.divisors, board)
         else:
             pieces = noisy.screen_sums(library, order, frame, undone, board)
-        for _ in pieces:
-            yield None
+        yield from pieces
         for match in board.take():
             yield from self.fresh(candidates(match, self.problem, 1e-6))
 

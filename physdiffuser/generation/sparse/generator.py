@@ -14,6 +14,7 @@ from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.outer import SINGLE, Chain
 from physdiffuser.generation.sparse.dictionary import Dictionary, ladder, make, polynomial
 from physdiffuser.generation.sparse.regression import exact_span, forward, scaled
+from physdiffuser.generation.work import Meter, Work
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.precision import decimal_precision
@@ -38,19 +39,15 @@ class SparseGenerator:
     name = "sparse"
 
     def __init__(self) -> None:
-        self._work: Iterator[Candidate | None] | None = None
+        self._meter: Meter | None = None
 
     def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
         """Yield candidates dictionary by dictionary; see `Generator.propose`."""
-        if self._work is None:
-            self._work = self._run(problem, archive)
-        for item in self._work:
-            if item is not None:
-                yield item
-            elif not budget.spend():
-                return
+        if self._meter is None:
+            self._meter = Meter(self._run(problem, archive))
+        yield from self._meter.until(budget)
 
-    def _run(self, problem: Problem, archive: ParetoArchive) -> Iterator[Candidate | None]:
+    def _run(self, problem: Problem, archive: ParetoArchive) -> Work:
         if problem.columns == 0:
             return
         tolerance = 30 * decimal_precision(problem.target)
@@ -64,7 +61,7 @@ class SparseGenerator:
                     continue
                 remaining.append((frame, rungs))
                 dictionary = make(rung[1], problem.inputs)
-                yield None
+                yield 2e-5 * len(rung[1])
                 yield from self._sums(problem, frame, rung[0], dictionary, tolerance)
                 if rung[0] in ("polynomial of degree 2", "polynomial of degree 3"):
                     degree = int(rung[0][-1]) - 1
@@ -75,14 +72,16 @@ class SparseGenerator:
 
     def _sums(
         self, problem: Problem, frame: Frame, name: str, dictionary: Dictionary, tolerance: float
-    ) -> Iterator[Candidate | None]:
+    ) -> Work:
         for chain, target, weights in undone(problem, frame):
             design, wanted = scaled(dictionary.values, target, weights)
             span = None
             if len(dictionary) <= min(MOST_SPAN, SPAN_SHARE * problem.rows):
                 span = exact_span(design, wanted, tolerance)
-            sizes: Iterable[list[tuple[int, ...]]] = [[span]]
-            if span is None:
+            sizes: Iterable[list[tuple[int, ...]]]
+            if span is not None:
+                sizes = [[span]]
+            else:
                 some = slice(None, SCREEN_ROWS if len(dictionary) > 500 else None)
                 sizes = (
                     [support.columns for support in supports]
@@ -93,11 +92,9 @@ class SparseGenerator:
                     candidate = _sum(problem, frame, chain, name, dictionary, columns, target, weights)
                     if candidate is not None:
                         yield candidate
-                yield None
+                yield 0.002 + 1e-8 * dictionary.values.size
 
-    def _ratios(
-        self, problem: Problem, frame: Frame, degree: int, tolerance: float
-    ) -> Iterator[Candidate | None]:
+    def _ratios(self, problem: Problem, frame: Frame, degree: int, tolerance: float) -> Work:
         """`y = P/Q` with polynomials P and Q: `y = P - y*(Q - 1)` is linear in the coefficients."""
         if degree < 1 or len(frame.features) > 5:
             return
@@ -122,7 +119,7 @@ class SparseGenerator:
                     )
                     if candidate is not None:
                         yield candidate
-                yield None
+                yield 0.003
 
 
 def undone(

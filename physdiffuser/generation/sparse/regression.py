@@ -111,10 +111,10 @@ def _solve(design: FloatArray, target: FloatArray) -> FloatArray | None:
     if diagonal.min() < 1e-13 * diagonal.max():
         solution: FloatArray = np.linalg.lstsq(design, target, rcond=1e-13)[0]
         return solution if np.isfinite(solution).all() else None
-    solution = np.linalg.solve(r, q.T @ target)
+    first = np.linalg.solve(r, q.T @ target)
     # One step of refinement: the columns are nearly collinear.
-    solution = solution + np.linalg.solve(r, q.T @ (target - design @ solution))
-    return solution if np.isfinite(solution).all() else None
+    refined: FloatArray = first + np.linalg.solve(r, q.T @ (target - design @ first))
+    return refined if np.isfinite(refined).all() else None
 
 
 def _extensions(

@@ -1,0 +1,79 @@
+"""Sparse regression: the selection against known supports, and laws it must find by itself."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from physdiffuser.expressions import evaluate, parse
+from physdiffuser.generation.sparse import build
+from physdiffuser.generation.sparse.regression import exact_span, forward, residual_of, scaled
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.problem import Budget, Problem
+
+
+def search(
+    formula: str, ranges: dict[str, tuple[float, float]], steps: int, noise: float = 0.0
+) -> tuple[ParetoArchive, float]:
+    """The archive after so many steps of sparse regression alone, and the loss of the truth."""
+    random = np.random.default_rng(0)
+    inputs = np.stack([random.uniform(*ranges[name], 800) for name in ranges], axis=1)
+    clean = evaluate(parse(formula, list(ranges)), inputs)
+    target = clean + noise * np.sqrt(np.mean(clean**2)) * random.normal(size=800)
+    problem = Problem(inputs, target, tuple(ranges))
+    archive = ParetoArchive(problem)
+    with np.errstate(all="ignore"):
+        for candidate in build().propose(problem, archive, Budget(steps)):
+            archive.offer(candidate)
+    return archive, float(np.mean((target - clean) ** 2) / target.var())
+
+
+@pytest.mark.parametrize(
+    ("formula", "ranges"),
+    [
+        ("a*b + c*d + e*f", dict.fromkeys("abcdef", (1, 5))),
+        ("sqrt(a**2 + b**2 + 2*a*b*cos(t))", {"a": (1, 5), "b": (1, 5), "t": (0.2, 3)}),
+        ("k/((a - b)**2 + (c - d)**2)", {"k": (1, 2), "a": (3, 4), "b": (1, 2), "c": (3, 4), "d": (1, 2)}),
+        ("3.1 - 2.7*x + 0.4*x**2 - 0.05*x**5", {"x": (-2, 3)}),
+        ("(a + b)/(1 + a*b)", {"a": (0.1, 3), "b": (0.1, 3)}),
+    ],
+)
+def test_clean_laws_are_found_exactly(formula: str, ranges: dict[str, tuple[float, float]]) -> None:
+    archive, _ = search(formula, ranges, 60)
+    assert archive.best_loss < 1e-18
+
+
+def test_noisy_sums_reach_the_noise() -> None:
+    archive, floor = search("2*a**2 + 3*b - a*b*c", {"a": (1, 3), "b": (1, 3), "c": (1, 3)}, 6, 0.02)
+    assert archive.best_loss < 1.02 * floor
+
+
+class TestRegression:
+    def design(self, columns: int = 60) -> tuple[np.ndarray, np.ndarray]:
+        random = np.random.default_rng(7)
+        values = random.uniform(1, 3, (400, columns))
+        target = 2.0 * values[:, 3] - 0.5 * values[:, 17] + 7.0 * values[:, 44]
+        return scaled(values, target, np.ones(400))
+
+    def test_the_exact_span_is_the_support(self) -> None:
+        assert exact_span(*self.design(), 1e-9) == (3, 17, 44)
+
+    def test_a_target_outside_the_span_has_none(self) -> None:
+        design, target = self.design()
+        assert exact_span(design, target + 1e-3 * np.sin(np.arange(400)), 1e-9) is None
+
+    def test_forward_selection_finds_the_support(self) -> None:
+        sizes = list(forward(*self.design()))
+        assert sizes[2][0].columns == (3, 17, 44)
+        assert sizes[2][0].residual < 1e-20
+
+    def test_residuals_fall_with_size_and_equal_least_squares(self) -> None:
+        design, target = self.design()
+        target = target + 0.01 * np.random.default_rng(8).normal(size=400)
+        best = [size[0] for size in forward(design, target, 5)]
+        assert all(a.residual >= b.residual - 1e-12 for a, b in pairwise(best))
+        for support in best:
+            left = np.linalg.lstsq(design[:, support.columns], target, rcond=None)[1][0]
+            assert residual_of(design, target, support.columns) == pytest.approx(left, rel=1e-6)
