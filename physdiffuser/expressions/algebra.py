@@ -1,7 +1,7 @@
 """Sums, products and powers of normal forms; the rules for functions are in `functions`.
 
-The rules are those of real arithmetic and are listed in `docs/architecture.md`. None expands a
-product of two sums or a power of a sum, so the work is linear in the size of the formula.
+The rules are those of real arithmetic. None expands a product of two sums or a power of a sum, so
+the work is linear in the size of the formula.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+
+import numpy as np
 
 from physdiffuser.expressions import exact
 from physdiffuser.expressions.exact import Value
@@ -27,12 +29,14 @@ from physdiffuser.expressions.normal import (
     Sum,
     content,
     has_float,
+    is_constant,
     number,
     number_base,
     single,
     spread_out,
     sum_base,
 )
+from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.signs import Signs
 from physdiffuser.expressions.tree import Number, Symbol
 
@@ -94,10 +98,7 @@ class Algebra:
         inner = term.factors[position][0].sum
         rest = term.factors[:position] + term.factors[position + 1 :]
         if not rest:
-            return [
-                Product(exact.multiply(term.coefficient, part.coefficient), part.factors)
-                for part in inner.terms
-            ]
+            return [scaled_term(part, term.coefficient) for part in inner.terms]
         outer = Sum((Product(term.coefficient, rest),))
         return [part for piece in inner.terms for part in self.multiply((outer, Sum((piece,)))).terms]
 
@@ -149,6 +150,8 @@ class Algebra:
                     return scale, 0
             return 1, power
         terms = spread_out(power)
+        if any(type(term.coefficient) is float for term in terms):
+            terms = spread_out(self.add([Sum((scaled_term(term, 1),)) for term in terms]))
         for position, term in enumerate(terms):
             if not term.factors and isinstance(term.coefficient, float):
                 scale = _finite_exp(term.coefficient)
@@ -211,18 +214,10 @@ class Algebra:
             if len(sums) == 1 and has_float(product.factors[sums[0]][0].sum):
                 inner = product.factors[sums[0]][0].sum
                 size = exact.magnitude(product.coefficient)
-                scaled = Sum(
-                    tuple(
-                        Product(exact.multiply(term.coefficient, size), term.factors) for term in inner.terms
-                    )
-                )
-                rest = (
-                    *product.factors[: sums[0]],
-                    *product.factors[sums[0] + 1 :],
-                    (sum_base(scaled), 1),
-                )
+                scaled = self.add([Sum((scaled_term(term, size),)) for term in inner.terms])
                 sign = 1 if product.coefficient > 0 else -1
-                return self._unwrap(Product(sign, tuple(sorted(rest, key=_factor_key))))
+                rest = product.factors[: sums[0]] + product.factors[sums[0] + 1 :]
+                return self.multiply((Sum((Product(sign, rest),)), scaled))
         return Sum((product,))
 
     # ---- powers ----
@@ -339,7 +334,7 @@ class Algebra:
                 if math.isfinite(result) and result != 0.0:
                     return number(result)
                 return _unfolded_power(value, power)
-            return single(EULER_BASE, self.times_power(math.log(value), power))
+            return self.exponential(as_value(self.times_power(math.log(value), power)))
         if isinstance(power, Sum):
             return self.multiply(
                 single(number_base(prime), self.times_power(count * sign, power))
@@ -374,6 +369,15 @@ def _is_undefined(term: Product) -> bool:
     return not isinstance(power, Sum) and power < 0
 
 
+def scaled_term(term: Product, scale: Value) -> Product:
+    """A term times a number, which takes in the term's constants when it is a fitted one."""
+    coefficient, factors = exact.multiply(term.coefficient, scale), term.factors
+    if type(coefficient) is float and any(base.constant for base, _ in factors):
+        coefficient, kept = _absorb_constant_factors(coefficient, list(factors))
+        factors = tuple(kept)
+    return Product(coefficient, factors)
+
+
 def gcd_of(powers: Sequence[int]) -> int:
     """Greatest common divisor of odd exponents, at least 1."""
     return math.gcd(*powers) or 1
@@ -390,14 +394,47 @@ def as_power(value: Sum) -> Power:
     return value if plain is None else exact.tidy_exponent(plain)
 
 
-def base_value(base: Base) -> float | None:
-    """The number that a prime or a constant with a fixed value stands for."""
+def constant_value(value: Sum) -> float | None:
+    """The number that a constant value is, or None when it has none."""
+    total = 0.0
+    for term in value.terms:
+        part = float(term.coefficient)
+        for base, power in term.factors:
+            factor = _power_value(base, power)
+            if factor is None:
+                return None
+            part *= factor
+        total += part
+    return total if math.isfinite(total) else None
+
+
+def _power_value(base: Base, power: Power) -> float | None:
+    """A constant base to a constant power as a finite number, if it is one."""
+    number_ = _base_value(base)
+    exponent = constant_value(power) if isinstance(power, Sum) else float(power)
+    if number_ is None or exponent is None:
+        return None
+    try:
+        result = math.pow(number_, exponent)
+    except (OverflowError, ValueError):
+        return None
+    return result if math.isfinite(result) and result != 0.0 else None
+
+
+def _base_value(base: Base) -> float | None:
     if base.kind == EULER:
         return math.e
-    if isinstance(base.leaf, Number):
+    if base.kind == SUM:
+        return constant_value(base.sum)
+    if base.kind == CALL:
+        arguments = [constant_value(argument) for argument in base.arguments]
+        if any(argument is None for argument in arguments):
+            return None
+        with np.errstate(all="ignore"):
+            result = float(OPERATORS[base.name].evaluate(*[np.float64(value) for value in arguments]))
+        return result if math.isfinite(result) else None
+    if isinstance(base.leaf, Number | Symbol):
         return float(base.leaf.value)
-    if isinstance(base.leaf, Symbol):
-        return base.leaf.value
     return None
 
 
@@ -413,7 +450,8 @@ def _opens(base: Base, power: int) -> bool:
     """Whether a whole power undoes the base: `abs(x)**2`, `sqrt(a*b)**2`."""
     if base.kind == CALL:
         return base.name == "abs" and power % 2 == 0
-    return base.kind == SUM and len(base.sum.terms) == 1
+    # A lone number is a power too large to be worked out.
+    return base.kind == SUM and len(base.sum.terms) == 1 and bool(base.sum.terms[0].factors)
 
 
 def _number_power(base: Base, power: Value) -> tuple[Value, list[Factor]]:
@@ -424,6 +462,11 @@ def _number_power(base: Base, power: Value) -> tuple[Value, list[Factor]]:
     if isinstance(power, int):
         worked_out = exact.whole_power(value, power)
         return (1, [(base, power)]) if worked_out is None else (worked_out, [])
+    if isinstance(power, float) and value > 1:
+        try:
+            return float(value) ** power, []
+        except OverflowError:
+            return 1, [(base, power)]
     if isinstance(power, Fraction) and value > 1:
         scale, roots = exact.rational_power(value, power)
         return scale, [(number_base(prime), root) for prime, root in roots.items()]
@@ -448,16 +491,14 @@ def _unfolded_power(value: Value, power: Value) -> Sum:
 
 
 def _absorb_constant_factors(coefficient: float, factors: list[Factor]) -> tuple[Value, list[Factor]]:
-    """A fitted number takes in pi and the roots of numbers beside it."""
+    """A fitted number takes in the constants beside it: pi, roots of numbers, exp(2)."""
     kept: list[Factor] = []
     total = coefficient
     for base, power in factors:
-        value = base_value(base) if base.constant and not isinstance(power, Sum) else None
-        if value is not None and value > 0.0:
-            try:
-                scaled = total * value ** float(power)  # type: ignore[arg-type]
-            except OverflowError:
-                scaled = math.inf
+        constant = base.constant and (not isinstance(power, Sum) or is_constant(power))
+        value = _power_value(base, power) if constant else None
+        if value is not None:
+            scaled = total * value
             if math.isfinite(scaled) and scaled != 0.0:
                 total = scaled
                 continue

@@ -58,7 +58,8 @@ def _fold_floats(name: str, arguments: tuple[Sum, ...]) -> Sum | None:
         return None
     with np.errstate(all="ignore"):
         result = float(OPERATORS[name].evaluate(*[np.float64(value) for value in values]))
-    return number(result) if math.isfinite(result) else None
+    # exp(-1000) is not zero, only too small.
+    return number(result) if math.isfinite(result) and (result != 0.0 or name != "exp") else None
 
 
 def negated(algebra: Algebra, value: Sum) -> Sum:

@@ -249,6 +249,8 @@ def _as_fraction(value: Real) -> Fraction | None:
 
 
 def _root_of(sign: int, fraction: Fraction, turns: int, degree: int) -> Expression:
+    if degree == 1:
+        fraction, sign = sign * fraction, 1
     tree: Expression = _number(fraction)
     if turns:
         tree = Apply("mul", (tree, Apply("pow", (PI, Number(turns)))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -43,6 +44,11 @@ def _zero(job: Job) -> dict[str, Any]:
             for point in points
         ]
         if points and is_zero(difference, samples):
+            return {"zero": True}
+        # Known to be equal at the samples, so of one sign there: equal squares are enough, and
+        # squaring takes off an outer root.
+        squares = to_sympy(left, positive=positive) ** 2 - to_sympy(right, positive=positive) ** 2
+        if points and is_zero(squares, samples):
             return {"zero": True}
     for attempt in (sympy.simplify, lambda value: sympy.simplify(sympy.expand_log(value, force=True))):
         if attempt(difference) == 0:
@@ -87,7 +93,7 @@ def _hang(job: Job) -> dict[str, Any]:
 
 
 def _ping(job: Job) -> dict[str, Any]:
-    return {"sympy": sympy.__version__}
+    return {"sympy": sympy.__version__, "pid": os.getpid()}
 
 
 def _read(job: Job, key: str) -> Expression:

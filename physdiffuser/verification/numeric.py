@@ -114,6 +114,9 @@ _FUNCTIONS: Mapping[str, Callable[..., Real]] = {
 }
 
 
+_CANCELLING = frozenset({"sin", "cos", "tan"})
+
+
 def value_at(
     expression: Expression, point: Sequence[Real], parameters: Sequence[Real] = ()
 ) -> tuple[Real, Real]:
@@ -126,6 +129,7 @@ def value_at(
         plugins, which have no form of many digits.
     """
     largest = mpmath.mpf(0)
+    rounding = mpmath.mpf(10) ** (8 - mpmath.mp.dps)
     seen: dict[Expression, Real] = {}
 
     def visit(node: Expression) -> Real:
@@ -150,7 +154,11 @@ def value_at(
                 function = _FUNCTIONS.get(operator)
                 if function is None:
                     raise TooLarge
-                result = function(*[visit(argument) for argument in arguments])
+                values = [visit(argument) for argument in arguments]
+                result = function(*values)
+                if operator in _CANCELLING and abs(result) < rounding * max(1, *map(abs, values)):
+                    # sin(pi), or x - x by another way: zero to all digits is zero.
+                    result = mpmath.mpf(0)
         if not mpmath.isfinite(result):
             raise Undefined
         if abs(result) > largest:

@@ -31,26 +31,39 @@ from typing import IO, Any
 _HEADER = struct.Struct(">I")
 _MEMORY_LIMIT = 4 << 30
 _ALARM_GRACE = 0.5
+_DYING = 0.2
 Job = dict[str, Any]
+
+
+# Streams are unbuffered: a buffer's lock, held by a reading thread, would stay locked after a fork.
 
 
 def _send(stream: IO[bytes], message: Job) -> None:
     body = json.dumps(message).encode()
-    stream.write(_HEADER.pack(len(body)) + body)
-    stream.flush()
+    data = memoryview(_HEADER.pack(len(body)) + body)
+    while data:
+        data = data[stream.write(data) :]
 
 
 def _receive(stream: IO[bytes]) -> Job | None:
     """The next message, or None at the end of the stream."""
-    header = stream.read(_HEADER.size)
-    if header is None or len(header) < _HEADER.size:
+    header = _read_exactly(stream, _HEADER.size)
+    if header is None:
         return None
     (length,) = _HEADER.unpack(header)
-    body = stream.read(length)
-    if body is None or len(body) < length:
-        return None
-    message = json.loads(body)
+    body = _read_exactly(stream, length)
+    message = None if body is None else json.loads(body)
     return message if isinstance(message, dict) else None
+
+
+def _read_exactly(stream: IO[bytes], count: int) -> bytes | None:
+    parts = bytearray()
+    while len(parts) < count:
+        part = stream.read(count - len(parts))
+        if not part:
+            return None
+        parts += part
+    return bytes(parts)
 
 
 class SymbolicWorker:
@@ -108,12 +121,16 @@ class SymbolicWorker:
                 if attempt == 2:
                     return None
                 continue
+            sent = time.monotonic()
             try:
-                answer = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
+                answer = self._answers.get(timeout=max(0.0, deadline - sent))
             except queue.Empty:
                 answer = None
             if answer is None:
                 self._kill()
+                if attempt == 1 and time.monotonic() - sent < min(_DYING, deadline - sent):
+                    # It was dying when the job was sent.
+                    continue
             return answer
         return None
 
@@ -131,6 +148,7 @@ class SymbolicWorker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,
             env=environment,
             start_new_session=True,
         )
@@ -153,8 +171,7 @@ class SymbolicWorker:
             process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                # A write buffer may hold half a job for a process that is gone.
-                with contextlib.suppress(OSError, ValueError):
+                with contextlib.suppress(OSError):
                     stream.close()
 
 
@@ -176,8 +193,8 @@ def shared_worker() -> SymbolicWorker:
 
 def serve() -> None:
     """Answer jobs from standard input until it ends; the program of the worker process."""
-    source = os.fdopen(os.dup(0), "rb")
-    sink = os.fdopen(os.dup(1), "wb")
+    source = os.fdopen(os.dup(0), "rb", buffering=0)
+    sink = os.fdopen(os.dup(1), "wb", buffering=0)
     # Whatever a library prints must not mix with the answers.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     _limit_memory()

@@ -9,6 +9,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from expression_strategies import COLUMNS, exact_trees, fitted_trees
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from physdiffuser.expressions import PI, Apply, Expression, Number, Variable, ev
 from physdiffuser.expressions.canonical import canonical
 from physdiffuser.expressions.tree import size
 from physdiffuser.verification.numeric import agree, random_point
-from expression_strategies import COLUMNS, exact_trees, fitted_trees
 
 NAMES = ["a", "b", "c", "v", "x", "y"]
 ALL = frozenset(range(len(NAMES)))
@@ -64,7 +64,7 @@ def test_value_is_kept_with_fitted_constants(tree: Expression) -> None:
     shifted = evaluate(tree, inputs * (1.0 + 1e-13))
     # Only where the formula itself is not so steep or cancelling that rounding decides.
     with np.errstate(all="ignore"):
-        tame = np.isfinite(old) & (np.abs(old) < 1e100) & (np.abs(shifted - old) <= 1e-9 * np.abs(old))
+        tame = np.isfinite(old) & (np.abs(old) < 1e30) & (np.abs(shifted - old) <= 1e-9 * np.abs(old))
         tame &= _free_of_cancellation(tree, inputs)
     np.testing.assert_allclose(new[tame], old[tame], rtol=1e-6)
 
@@ -76,7 +76,7 @@ def _free_of_cancellation(tree: Expression, inputs: np.ndarray) -> np.ndarray:
         for part in tree.arguments:
             good &= _free_of_cancellation(part, inputs)
         value = np.abs(evaluate(tree, inputs))
-        good &= np.isfinite(value) & (value < 1e100) & ((value > 1e-100) | (value == 0.0))
+        good &= np.isfinite(value) & (value < 1e30) & ((value > 1e-30) | (value == 0.0))
         for part in tree.arguments:
             good &= np.abs(evaluate(part, inputs)) < 1e3 * np.maximum(value, 1e-3)
     return good

@@ -1,0 +1,153 @@
+"""What is said of a formula after a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from physdiffuser.expressions import Expression, Number, evaluate, parse
+from physdiffuser.expressions.tree import substitute
+from physdiffuser.verification import Verification, verify
+
+NAMES = ["x", "y"]
+ROWS = 1000
+TRAIN = np.arange(750)
+HELD_OUT = np.arange(750, ROWS)
+INPUTS = np.random.default_rng(0).uniform(1.0, 5.0, (ROWS, 2))
+
+
+def fitted_form(text: str) -> Expression:
+    def replace(node: Expression) -> Expression | None:
+        if isinstance(node, Number) and not isinstance(node.value, int):
+            return Number(float(node.value))
+        return None
+
+    return substitute(parse(text, NAMES), replace)
+
+
+def check(fitted: str, final: str, truth: str, noise: float = 0.0, **options: object) -> Verification:
+    target = evaluate(parse(truth, NAMES), INPUTS)
+    target = target + noise * target.std() * np.random.default_rng(1).normal(size=ROWS)
+    return verify(
+        fitted_form(fitted),
+        fitted_form(final),
+        INPUTS,
+        target,
+        TRAIN,
+        HELD_OUT,
+        names=NAMES,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def test_an_exact_law_is_verified_with_its_three_checks() -> None:
+    found = check("0.15915494309189535*x*y**2", "x*y**2/(2*pi)", "x*y**2/(2*pi)")
+    assert found.verdict == "verified"
+    symbolic, numeric, edges = found.sentences
+    assert symbolic.startswith(
+        "symbolically: the simplified formula equals the fitted formula with its constant"
+    )
+    assert numeric.startswith("numerically: max relative error") and numeric.endswith("on 250 held-out rows")
+    assert edges.startswith("at the edges: max relative error")
+
+
+def test_a_noisy_law_is_verified_when_the_snapped_form_is_the_fitted_one() -> None:
+    found = check("0.15925*x*y**2.0003", "x*y**2/(2*pi)", "x*y**2/(2*pi)", noise=0.01)
+    assert found.verdict == "verified"
+    assert "its 2 constants set to the values shown (largest change 0.0006 relative)" in found.sentences[0]
+    assert "times that on the rows fitted" in found.sentences[1]
+
+
+def test_the_noise_given_is_what_errors_are_measured_by() -> None:
+    scale = 0.01 * float(evaluate(parse("x*y", NAMES), INPUTS).std())
+    found = check("1.00012*x*y", "x*y", "x*y", noise=0.01, noise_scale=scale)
+    assert found.verdict == "verified"
+    assert "times the noise given" in found.sentences[1]
+    found = check("1.00012*x*y", "x*y", "x*y", noise=0.02, noise_scale=scale)
+    assert found.verdict == "unknown"
+    assert "more than chance explains" in found.sentences[1]
+
+
+def test_a_rearranged_formula_is_the_same_one() -> None:
+    found = check("2.0*x*sin(y)*cos(y)", "x*sin(2*y)", "x*sin(2*y)")
+    assert found.verdict == "verified"
+    found = check("x*y + x*x", "x*(x + y)", "x*(x + y)")
+    assert found.verdict == "verified"
+
+
+def test_another_formula_is_different_however_well_it_fits() -> None:
+    found = check("1.00012*x*y", "x*y + 0.00001*y**3", "x*y", noise=0.05)
+    assert found.verdict == "different"
+    assert "differs" in found.sentences[0]
+
+
+def test_a_formula_that_fails_on_unseen_rows_is_not_verified() -> None:
+    # The law changes where the held-out rows are.
+    target = evaluate(parse("x*y", NAMES), INPUTS)
+    target[HELD_OUT] *= 1.3
+    found = verify(parse("x*y", NAMES), parse("x*y", NAMES), INPUTS, target, TRAIN, HELD_OUT)
+    assert found.verdict == "unknown"
+
+
+def test_a_formula_that_fails_at_the_edges_is_not_verified() -> None:
+    # A parabola through a cosine: good in the middle, off at both ends.
+    inputs = np.linspace(-1.0, 1.0, 400)[:, None]
+    target = np.cos(1.5 * inputs[:, 0])
+    rows = np.random.default_rng(0).permutation(400)
+    formula = parse("1 - 1.0*x**2", ["x"])
+    found = verify(formula, formula, inputs, target, rows[:300], rows[300:], names=["x"])
+    assert found.verdict == "unknown"
+    assert found.sentences[2].startswith("at the edges: the error in the outermost tenth of x is")
+    assert found.sentences[2].endswith("more than chance explains")
+
+
+def test_errors_that_grow_with_the_target_are_no_failure_at_the_edges() -> None:
+    target = evaluate(parse("exp(x)*y", NAMES), INPUTS)
+    target = target * (1.0 + 0.02 * np.random.default_rng(2).normal(size=ROWS))
+    tree = parse("exp(x)*y", NAMES)
+    assert verify(tree, tree, INPUTS, target, TRAIN, HELD_OUT, names=NAMES).verdict == "verified"
+
+
+def test_no_value_on_a_row_is_said() -> None:
+    inputs = INPUTS.copy()
+    inputs[800, 0] = -1.0
+    target = np.abs(evaluate(parse("sqrt(abs(x))*y", NAMES), inputs))
+    found = verify(parse("sqrt(x)*y", NAMES), parse("sqrt(x)*y", NAMES), inputs, target, TRAIN, HELD_OUT)
+    assert found.verdict == "unknown"
+    assert "no value on 1 of 250 held-out rows" in found.sentences[1]
+
+
+def test_small_tables_are_not_verified_but_say_why() -> None:
+    inputs = np.array([[1.0], [2.0], [3.0]])
+    tree = parse("x", ["x"])
+    found = verify(tree, tree, inputs, inputs[:, 0], np.arange(3), np.arange(0))
+    assert found.verdict == "unknown"
+    assert "too small" in found.sentences[1]
+    assert "too few rows" in found.sentences[2]
+
+
+def test_constants_that_stay_fitted_are_verified_as_such() -> None:
+    found = check("0.731123456*x*y", "0.731123456*x*y", "0.731123456*x*y", noise=0.01)
+    assert found.verdict == "verified"
+    found = check("0.731123456*x*y + 0.0", "0.7311*x*y", "0.731123456*x*y", noise=0.01)
+    assert found.verdict == "verified"
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_targets_of_any_size(scale: float) -> None:
+    target = scale * evaluate(parse("x*y", NAMES), INPUTS)
+    tree = Number(scale)
+    from physdiffuser.expressions import Apply
+
+    law = Apply("mul", (tree, parse("x*y", NAMES)))
+    assert verify(law, law, INPUTS, target, TRAIN, HELD_OUT).verdict == "verified"
+
+
+def test_the_symbolic_part_keeps_its_limit() -> None:
+    import time
+
+    tower = "x*y + 9**9**9**9 - 9**9**9**9"
+    started = time.monotonic()
+    found = check(tower, "x*y", "x*y", seconds=1.0)
+    assert time.monotonic() - started < 3.0
+    assert found.verdict == "unknown"
