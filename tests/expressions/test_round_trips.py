@@ -28,6 +28,7 @@ from physdiffuser.expressions import (
     to_prefix,
     to_text,
 )
+from physdiffuser.expressions.canonical import canonical
 from physdiffuser.expressions.operators import register
 from physdiffuser.expressions.sympy_bridge import from_sympy, to_sympy
 from physdiffuser.expressions.tree import (
@@ -285,3 +286,22 @@ def test_contradictory_operators_are_refused(spec: OperatorSpec, message: str) -
 def test_pi_is_one_symbol() -> None:
     assert parse("pi", []) == PI
     assert to_prefix(PI) == ["pi"]
+
+
+def test_every_name_of_sympy_may_be_a_column() -> None:
+    import keyword
+
+    import sympy
+
+    greek = "alpha beta gamma delta epsilon zeta eta theta iota kappa mu nu xi omicron rho sigma tau upsilon"
+    names = sorted({*sympy.__all__, *greek.split(), "lambda_", "phi", "chi", "psi", "omega"} - {"pi"})
+    names = [name for name in names if name.isidentifier() and not keyword.iskeyword(name)]
+    assert len(names) > 900
+    for start in range(0, len(names), 8):
+        chosen = names[start : start + 8]
+        tree = parse(" + ".join(f"{name}**{power}" for power, name in enumerate(chosen, 1)), chosen)
+        symbolic = to_sympy(tree, chosen)
+        assert {symbol.name for symbol in symbolic.free_symbols} == set(chosen)
+        again = from_sympy(symbolic, chosen)
+        assert parse(to_text(again, chosen), chosen) == again
+        assert canonical(again) == canonical(tree)
