@@ -26,6 +26,7 @@ from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting import fit_constants
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.problem import Budget, Problem
+from physdiffuser.training.decontamination import Excluded
 
 if TYPE_CHECKING:
     from benchmarks_feynman.suites import Law
@@ -44,6 +45,9 @@ class Recovery:
     ----------
     law
         Its identifier.
+    excluded
+        Whether the law is one of those kept out of training; the others are arithmetic of at most nine
+        tokens (but for a constant in front).
     recovered
         Whether a candidate agrees with it.
     expression
@@ -55,6 +59,7 @@ class Recovery:
     """
 
     law: str
+    excluded: bool
     recovered: bool
     expression: str
     seconds: float
@@ -82,6 +87,7 @@ def attempt(law: Law, generator: Any, *, rows: int, noise: float, seed: int) -> 
     """
     from benchmarks_feynman.sampling import sample
 
+    kept_out = Excluded([law.expression]).long > 0
     table = sample(law, rows=rows, seed=seed, noise=noise)
     clean = sample(law, rows=rows, seed=seed + 1, stream="test")
     problem = Problem(inputs=table.inputs, target=table.target, names=tuple(table.names), seed=seed)
@@ -105,8 +111,8 @@ def attempt(law: Law, generator: Any, *, rows: int, noise: float, seed: int) -> 
                 judged = fit_constants(skeleton, clean.inputs, clean.target, initial=values).expression
         if agrees(judged, clean.inputs, clean.target):
             text = to_text(expression, table.names, digits=4)
-            return Recovery(law.id, True, text, round(seconds, 3), len(found))
-    return Recovery(law.id, False, best, round(seconds, 3), len(found))
+            return Recovery(law.id, kept_out, True, text, round(seconds, 3), len(found))
+    return Recovery(law.id, kept_out, False, best, round(seconds, 3), len(found))
 
 
 def interval(outcomes: Sequence[bool], samples: int = 2000) -> tuple[float, float]:
@@ -158,6 +164,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "generator": chosen.generator,
         "laws": len(results),
         "recovered": sum(outcomes),
+        "excluded": sum(result.excluded for result in results),
+        "excluded_recovered": sum(result.excluded and result.recovered for result in results),
         "rate": round(sum(outcomes) / max(1, len(outcomes)), 4),
         "interval": [round(bound, 4) for bound in interval(outcomes)],
         "median_seconds": float(np.median([result.seconds for result in results])),
