@@ -10,10 +10,17 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-import numpy as np
-
 from physdiffuser.expressions import exact
 from physdiffuser.expressions.exact import Value
+from physdiffuser.expressions.folding import (
+    absorb_constant_factors,
+    absorb_constant_terms,
+    factor_key,
+    finite_exp,
+    number_power,
+    scaled_term,
+    unfolded_power,
+)
 from physdiffuser.expressions.normal import (
     CALL,
     EULER,
@@ -29,16 +36,13 @@ from physdiffuser.expressions.normal import (
     Sum,
     content,
     has_float,
-    is_constant,
     number,
     number_base,
     single,
     spread_out,
     sum_base,
 )
-from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.signs import Signs
-from physdiffuser.expressions.tree import Number, Symbol
 
 
 class Algebra:
@@ -72,7 +76,7 @@ class Algebra:
             Product(coefficient, factors) for coefficient, factors in merged.values() if coefficient != 0
         ]
         if len(terms) > 1 and any(type(term.coefficient) is float for term in terms):
-            terms = _absorb_constant_terms(terms)
+            terms = absorb_constant_terms(terms)
         if not terms:
             return ZERO
         if len(terms) == 1:
@@ -145,7 +149,7 @@ class Algebra:
         """`exp(power)` as a number times exp of a power without a fitted constant."""
         if not isinstance(power, Sum):
             if isinstance(power, float):
-                scale = _finite_exp(power)
+                scale = finite_exp(power)
                 if scale is not None:
                     return scale, 0
             return 1, power
@@ -154,7 +158,7 @@ class Algebra:
             terms = spread_out(self.add([Sum((scaled_term(term, 1),)) for term in terms]))
         for position, term in enumerate(terms):
             if not term.factors and isinstance(term.coefficient, float):
-                scale = _finite_exp(term.coefficient)
+                scale = finite_exp(term.coefficient)
                 if scale is not None:
                     rest = [*terms[:position], *terms[position + 1 :]]
                     return scale, as_power(self.add([Sum((part,)) for part in rest]))
@@ -178,7 +182,7 @@ class Algebra:
                     # Division by zero takes in all that it is multiplied with.
                     return ZERO if sign > 0 else UNDEFINED
             if base.kind == NUMBER and not isinstance(power, Sum):
-                scale, left = _number_power(base, power)
+                scale, left = number_power(base, power)
                 coefficient = exact.multiply(coefficient, scale)
                 factors.extend(left)
             elif base.kind == EULER:
@@ -194,11 +198,11 @@ class Algebra:
         if coefficient == 0:
             return ZERO
         if type(coefficient) is float:
-            coefficient, factors = _absorb_constant_factors(coefficient, factors)
+            coefficient, factors = absorb_constant_factors(coefficient, factors)
         if again:
             return self.multiply((Sum((Product(coefficient, tuple(factors)),)), *again))
         if len(factors) > 1:
-            factors.sort(key=_factor_key)
+            factors.sort(key=factor_key)
         return self._scaled(Product(coefficient, tuple(factors)))
 
     def _scaled(self, product: Product) -> Sum:
@@ -247,7 +251,7 @@ class Algebra:
         parts: list[Sum] = []
         if coefficient is None:
             coefficient = 1
-            parts.append(_unfolded_power(term.coefficient, power))
+            parts.append(unfolded_power(term.coefficient, power))
         merged: dict[str, Factor] = {}
         for base, inner in term.factors:
             merged[base.key] = (base, self.times_power(inner, power))
@@ -330,10 +334,10 @@ class Algebra:
                 try:
                     result = float(value) ** float(power)
                 except OverflowError:
-                    return _unfolded_power(value, power)
+                    return unfolded_power(value, power)
                 if math.isfinite(result) and result != 0.0:
                     return number(result)
-                return _unfolded_power(value, power)
+                return unfolded_power(value, power)
             return self.exponential(as_value(self.times_power(math.log(value), power)))
         if isinstance(power, Sum):
             return self.multiply(
@@ -369,15 +373,6 @@ def _is_undefined(term: Product) -> bool:
     return not isinstance(power, Sum) and power < 0
 
 
-def scaled_term(term: Product, scale: Value) -> Product:
-    """A term times a number, which takes in the term's constants when it is a fitted one."""
-    coefficient, factors = exact.multiply(term.coefficient, scale), term.factors
-    if type(coefficient) is float and any(base.constant for base, _ in factors):
-        coefficient, kept = _absorb_constant_factors(coefficient, list(factors))
-        factors = tuple(kept)
-    return Product(coefficient, factors)
-
-
 def gcd_of(powers: Sequence[int]) -> int:
     """Greatest common divisor of odd exponents, at least 1."""
     return math.gcd(*powers) or 1
@@ -394,54 +389,6 @@ def as_power(value: Sum) -> Power:
     return value if plain is None else exact.tidy_exponent(plain)
 
 
-def constant_value(value: Sum) -> float | None:
-    """The number that a constant value is, or None when it has none."""
-    total = 0.0
-    for term in value.terms:
-        part = float(term.coefficient)
-        for base, power in term.factors:
-            factor = _power_value(base, power)
-            if factor is None:
-                return None
-            part *= factor
-        total += part
-    return total if math.isfinite(total) else None
-
-
-def _power_value(base: Base, power: Power) -> float | None:
-    """A constant base to a constant power as a finite number, if it is one."""
-    number_ = _base_value(base)
-    exponent = constant_value(power) if isinstance(power, Sum) else float(power)
-    if number_ is None or exponent is None:
-        return None
-    try:
-        result = math.pow(number_, exponent)
-    except (OverflowError, ValueError):
-        return None
-    return result if math.isfinite(result) and result != 0.0 else None
-
-
-def _base_value(base: Base) -> float | None:
-    if base.kind == EULER:
-        return math.e
-    if base.kind == SUM:
-        return constant_value(base.sum)
-    if base.kind == CALL:
-        arguments = [constant_value(argument) for argument in base.arguments]
-        if any(argument is None for argument in arguments):
-            return None
-        with np.errstate(all="ignore"):
-            result = float(OPERATORS[base.name].evaluate(*[np.float64(value) for value in arguments]))
-        return result if math.isfinite(result) else None
-    if isinstance(base.leaf, Number | Symbol):
-        return float(base.leaf.value)
-    return None
-
-
-def _factor_key(factor: Factor) -> str:
-    return factor[0].key
-
-
 def _order(term: Product) -> str:
     return term.key
 
@@ -452,79 +399,6 @@ def _opens(base: Base, power: int) -> bool:
         return base.name == "abs" and power % 2 == 0
     # A lone number is a power too large to be worked out.
     return base.kind == SUM and len(base.sum.terms) == 1 and bool(base.sum.terms[0].factors)
-
-
-def _number_power(base: Base, power: Value) -> tuple[Value, list[Factor]]:
-    """An integer to a numeric power as a number times what cannot be worked out."""
-    assert isinstance(base.leaf, Number)
-    value = base.leaf.value
-    assert isinstance(value, int)
-    if isinstance(power, int):
-        worked_out = exact.whole_power(value, power)
-        return (1, [(base, power)]) if worked_out is None else (worked_out, [])
-    if isinstance(power, float) and value > 1:
-        try:
-            return float(value) ** power, []
-        except OverflowError:
-            return 1, [(base, power)]
-    if isinstance(power, Fraction) and value > 1:
-        scale, roots = exact.rational_power(value, power)
-        return scale, [(number_base(prime), root) for prime, root in roots.items()]
-    return 1, [(base, power)]
-
-
-def _finite_exp(value: float) -> float | None:
-    return math.exp(value) if -700.0 < value < 700.0 else None
-
-
-def _unfolded_power(value: Value, power: Value) -> Sum:
-    """A numeric power that is too large, too small or undefined, left as it is written."""
-    if isinstance(value, int):
-        return single(number_base(value), power)
-    if isinstance(value, Fraction):
-        parts = [number_base(value.numerator), number_base(value.denominator)]
-        pair: list[Factor] = [(parts[0], power), (parts[1], -power)]
-        factors = tuple(sorted((factor for factor in pair if factor[0].key != "a1"), key=_factor_key))
-        return Sum((Product(1, factors),))
-    base = Base(0, f"a{value!r}", leaf=Number(value), constant=True)
-    return single(Base(SUM, f"h({base.key})", arguments=(number(value),), constant=True), power)
-
-
-def _absorb_constant_factors(coefficient: float, factors: list[Factor]) -> tuple[Value, list[Factor]]:
-    """A fitted number takes in the constants beside it: pi, roots of numbers, exp(2)."""
-    kept: list[Factor] = []
-    total = coefficient
-    for base, power in factors:
-        constant = base.constant and (not isinstance(power, Sum) or is_constant(power))
-        value = _power_value(base, power) if constant else None
-        if value is not None:
-            scaled = total * value
-            if math.isfinite(scaled) and scaled != 0.0:
-                total = scaled
-                continue
-        kept.append((base, power))
-    return exact.tidy(total), kept
-
-
-def _absorb_constant_terms(terms: list[Product]) -> list[Product]:
-    """A fitted number takes in the constants added to it, such as pi or sqrt(2)."""
-    fitted = [term for term in terms if not term.factors and type(term.coefficient) is float]
-    if not fitted:
-        return terms
-    total = float(fitted[0].coefficient)
-    kept: list[Product] = []
-    for term in terms:
-        if term is fitted[0]:
-            continue
-        part = _absorb_constant_factors(float(term.coefficient), list(term.factors))
-        if part[1]:
-            kept.append(term)
-        else:
-            total += float(part[0])
-    value = exact.tidy(total)
-    if value != 0:
-        kept.append(Product(value, ()))
-    return kept
 
 
 def _common_factors(terms: list[Product]) -> tuple[Factor, ...]:

@@ -38,6 +38,7 @@ _ODD = frozenset({"sin", "tan", "asin", "atan", "sinh", "tanh"})
 _EVEN = frozenset({"cos", "cosh"})
 _HALF = Fraction(1, 2)
 PI_BASE = leaf_base(PI)
+_MINUS_ONE = number_base(-1)
 
 
 def apply(algebra: Algebra, name: str, arguments: tuple[Sum, ...]) -> Sum:
@@ -114,6 +115,8 @@ def _log(algebra: Algebra, name: str, argument: Sum) -> Sum:
 
 def _times_log(algebra: Algebra, base: Base, power: Power) -> Sum:
     value = base.sum if base.kind == SUM else single(base)
+    if base.key == _MINUS_ONE.key:
+        value = number(-1)
     return algebra.multiply((as_value(power), single(call_base("log", (value,)))))
 
 
