@@ -101,11 +101,13 @@ def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
         telling = telling_columns(inputs, target)
         return [*_some_columns(inputs, target, telling), bare]
     if (target > 0).any() and (target < 0).any():
-        plain = _separable(inputs, target)
-        left = [column for column in range(columns) if column not in dict(plain)]
-        signed_frames = [Frame(plain, tuple(Variable(column) for column in left))] if plain else []
-        for frame in [*signed_frames, bare]:
-            merged = _differences(inputs, target, frame, left if frame is not bare else list(range(columns)))
+        separable = _separable(inputs, target)
+        left = [column for column in range(columns) if column not in dict(separable)]
+        rest = tuple(Variable(column) for column in left)
+        signed_frames = [Frame(separable, rest)] if separable else []
+        for signed_frame in [*signed_frames, bare]:
+            kept = left if signed_frame is not bare else list(range(columns))
+            merged = _differences(inputs, target, signed_frame, kept)
             signed_frames = [*signed_frames, *([merged] if merged is not None else [])]
         return [*signed_frames, bare]
     usable = (inputs != 0).all(axis=1)

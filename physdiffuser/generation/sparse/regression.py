@@ -109,7 +109,7 @@ def _solve(design: FloatArray, target: FloatArray) -> FloatArray | None:
     q, r = np.linalg.qr(design)
     diagonal = np.abs(np.diag(r))
     if diagonal.min() < 1e-13 * diagonal.max():
-        solution: FloatArray = np.linalg.lstsq(design, target, rcond=1e-13)[0]
+        solution = np.asarray(np.linalg.lstsq(design, target, rcond=1e-13)[0], np.float64)
         return solution if np.isfinite(solution).all() else None
     first = np.linalg.solve(r, q.T @ target)
     # One step of refinement: the columns are nearly collinear.
