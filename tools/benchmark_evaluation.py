@@ -315,7 +315,7 @@ def check(name: str, result: object, expected: Array) -> None:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", default="100,1000,10000")
     parser.add_argument("--expressions", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=7)

@@ -36,7 +36,7 @@ def run(
     loss = "huber" if law.outliers else "squared"
     problem = Problem(table.inputs, table.target, table.names, loss=loss, seed=seed)  # type: ignore[arg-type]
     archive = ParetoArchive(problem)
-    generator = EvolutionGenerator(**options)
+    generator = EvolutionGenerator(**options)  # type: ignore[arg-type]
     limit = max(EXACT, 0.3 * noise)
     start = time.process_time()
     for candidate in generator.propose(problem, archive, Budget(steps)):

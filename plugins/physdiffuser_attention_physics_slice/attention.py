@@ -68,7 +68,7 @@ class PhysicsSliceAttention(nn.Module):
             if self.training:
                 uniform = torch.rand_like(logits).clamp_(1e-9, 1 - 1e-7)
                 logits = logits - torch.log(-torch.log(uniform))
-        weights = (logits / temperature).softmax(dim=-1)
+        weights: Tensor = (logits / temperature).softmax(dim=-1)
         if padding_mask is not None:
             weights = weights.masked_fill(padding_mask[:, None, :, None], 0.0)
         return weights
