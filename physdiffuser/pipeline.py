@@ -193,6 +193,11 @@ def solve_dataset(
     reserve = min(CONCLUSION_SECONDS, CONCLUSION_SHARE * time) if time is not None else 0.0
     deadline = float("inf") if time is None else started + time
     reporter = _Reporter(dataset, started, time, on_progress)
+    if time is not None:
+        # sympy takes a second to start in its own process; it may do so while the search runs.
+        from physdiffuser.verification.worker import shared_worker
+
+        shared_worker().start()
     loop = SearchLoop(
         search_problem,
         chosen,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Apply, Expression, complexity, evaluate
-from physdiffuser.expressions.tree import walk
+from physdiffuser.expressions import complexity, evaluate
 from physdiffuser.fitting import losses
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
@@ -49,7 +48,7 @@ class ParetoArchive:
         """Score a candidate; True if it is now on the Pareto front."""
         self.offered += 1
         cost = complexity(candidate.expression)
-        if cost > self.problem.max_complexity or not self._allowed(candidate.expression):
+        if cost > self.problem.max_complexity or not self.problem.allows(candidate.expression):
             return False
         loss = relative_loss(self.problem, evaluate(candidate.expression, self.problem.inputs))
         if not np.isfinite(loss):
@@ -58,18 +57,6 @@ class ParetoArchive:
             return False
         self._best[cost] = Entry(candidate, cost, loss)
         return True
-
-    def _allowed(self, expression: Expression) -> bool:
-        """Whether the formula keeps to the problem's operators and balances in its units."""
-        operators = self.problem.operators
-        if any(isinstance(node, Apply) and node.operator not in operators for node in walk(expression)):
-            return False
-        units, target_unit = self.problem.units, self.problem.target_unit
-        if units is None or target_unit is None:
-            return True
-        from physdiffuser.expressions.dimensions import balances
-
-        return balances(expression, units, target_unit)
 
     def front(self) -> list[Entry]:
         """Entries that no simpler one beats, from simple to complex."""

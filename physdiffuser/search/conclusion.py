@@ -117,7 +117,8 @@ def _work_out_one(entry: Entry, problem: Problem, floor: float, positive: frozen
     if fitted_constants(fitted):
         # The arranged form has fewer constants (2*(a + 3*x) has one too many), so more can be exact.
         arranged = arrange(fitted, positive=positive) if worth_arranging(fitted) else fitted
-        start = arranged if _as_good(loss_of(arranged), loss_of(fitted), floor) else fitted
+        usable = problem.allows(arranged)
+        start = arranged if usable and _as_good(loss_of(arranged), loss_of(fitted), floor) else fitted
         snapped = snap(
             start,
             inputs,
@@ -128,10 +129,11 @@ def _work_out_one(entry: Entry, problem: Problem, floor: float, positive: frozen
             known_constants=problem.constants,
             rng=problem.generator(5),
         )
-        if np.isfinite(snapped.loss):
+        if np.isfinite(snapped.loss) and problem.allows(snapped.expression):
             final, changes = snapped.expression, snapped.changes
     simplified = arrange(final, positive=positive) if worth_arranging(final) else final
-    if _as_good(loss_of(simplified), loss_of(final), floor) and complexity(simplified) <= complexity(final):
+    shorter = problem.allows(simplified) and complexity(simplified) <= complexity(final)
+    if shorter and _as_good(loss_of(simplified), loss_of(final), floor):
         final = simplified
     return Law(entry, fitted, final, loss_of(final), changes)
 

@@ -29,7 +29,7 @@ from physdiffuser.search.selection import (
 # After the noise floor is reached the search goes on for this share of what it took to get there, and at
 # least so many steps, in case something simpler is near.
 GRACE_SHARE = 0.5
-GRACE_STEPS = 30
+GRACE_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class SearchLoop:
                 scheduler.record(name, used, min(gain, 1e6) if np.isfinite(before) else 1e3)
                 if finished:
                     scheduler.finish(name)
-                if gain > 0 or best_at == 0:
+                if gain > 1 or best_at == 0:
                     best_at = self._spent
                 if self._settled(self._spent - best_at, best_at):
                     settled = True

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import OPERATORS, Symbol
+from physdiffuser.expressions import OPERATORS, Apply, Expression, Symbol
+from physdiffuser.expressions.tree import walk
 
 if TYPE_CHECKING:
     from physdiffuser.data.units import Unit
@@ -73,6 +74,17 @@ class Problem:
     def columns(self) -> int:
         """Number of input columns."""
         return int(self.inputs.shape[1])
+
+    def allows(self, expression: Expression) -> bool:
+        """Whether a formula keeps to the problem's operators and balances in its units."""
+        for node in walk(expression):
+            if isinstance(node, Apply) and node.operator not in self.operators:
+                return False
+        if self.units is None or self.target_unit is None:
+            return True
+        from physdiffuser.expressions.dimensions import balances
+
+        return balances(expression, self.units, self.target_unit)
 
     def generator(self, *stream: int) -> np.random.Generator:
         """A random generator for one purpose; equal streams give equal numbers."""

@@ -197,7 +197,9 @@ class TestFrames:
 def test_a_chain_undone_and_redone_is_the_identity(chain: object) -> None:
     target = np.random.default_rng(6).uniform(0.2, 0.9, 30)
     undone = chain.undo(target)  # type: ignore[attr-defined]
-    if undone is None or "squared the target" in chain.sentences()[1:]:  # type: ignore[attr-defined]
+    sentences = chain.sentences()  # type: ignore[attr-defined]
+    signed = sentences[:1] in (("subtracted 1",), ("took the logarithm",))
+    if undone is None or (signed and "squared the target" in sentences):
         # A square forgets a sign: what is squared has to be positive.
         target = target + 1.5
         undone = chain.undo(target)  # type: ignore[attr-defined]

@@ -47,9 +47,19 @@ def power_products(features: int, limit: int) -> tuple[list[Exponents], list[int
                 if cost + price <= top:
                     longer[cost + price].extend((*product, (feature, exponent)) for product in level[:limit])
         products = [level[:limit] for level in longer]
+    # The square of a cheap product is nearly as cheap: (v/c)**2 is one idea, not two.
+    prices = {product: cost for cost, level in enumerate(products) for product in level}
+    cheaper: list[list[Exponents]] = [[] for _ in range(top + 1)]
+    for cost, level in enumerate(products):
+        for product in level:
+            if len(product) > 1 and all(exponent.numerator % 2 == 0 for _, exponent in product):
+                root = tuple((feature, exponent / 2) for feature, exponent in product)
+                cheaper[min(cost, prices.get(root, cost) + 1)].append(product)
+            else:
+                cheaper[cost].append(product)
     found: list[Exponents] = []
     costs: list[int] = []
-    for cost, level in enumerate(products):
+    for cost, level in enumerate(cheaper):
         if cost == 0:
             continue
         room = limit - len(found)
@@ -73,6 +83,13 @@ def fill(library: Library, limit: int) -> None:
     before = library.size
     library.add_monomials(products, costs)
     monomials = np.concatenate([np.arange(len(library.features)), np.arange(before, library.size)])
+    # Sums and differences of columns, and of their squares.
+    features = np.arange(len(library.features))
+    before = library.size
+    library.apply("sq", features)
+    squares = np.arange(before, library.size)
+    for some in (features, squares):
+        library.apply_pairs(("add", "sub"), some)
     for name in ("one_plus", "one_minus"):
         before = library.size
         library.apply(name, monomials)

@@ -28,11 +28,12 @@ EXACT_LOSS = 1e-18
 LADDER = (
     Stage("clean", 1_500, depth=2),
     Stage("clean", 1_500, divisors=1_500, depth=2),
+    Stage("parametric", 40, divisors=30, features=2),
     Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120),
     Stage("noisy", 1_500, divisors=300),
     Stage("clean", 15_000, divisors=3_000, depth=2),
     Stage("triples", 15_000, divisors=150, shifts=400),
-    Stage("parametric", 40, divisors=30),
+    Stage("parametric", 40, divisors=30, least=3),
     Stage("sums", 3_000),
     Stage("noisy", 10_000, divisors=1_000),
     Stage("prefactors", 60_000, divisors=200, depth=2, shifts=300),
@@ -71,7 +72,7 @@ class EnumerationGenerator:
         run = Run(problem)
         for stage in LADDER:
             for frame in hypotheses:
-                if not frame.features:
+                if not stage.least <= len(frame.features) <= stage.features:
                     continue
                 if stage.kind == "parametric":
                     yield from parametric_stage(run, stage, frame)

@@ -271,6 +271,15 @@ class Library:
         )
         return self._append(made, recipe)
 
+    def apply_pairs(self, forms: tuple[str, ...], entries: IntArray) -> None:
+        """Add each two-argument form of every pair of the given entries."""
+        for name in forms:
+            form = self.forms.get(name)
+            if form is not None and entries.size > 1:
+                level = int(self.costs[entries].max()) * 2 + form.cost
+                for _ in self._combine(form, entries, entries, level, self.size + entries.size**2 + 1):
+                    continue
+
     def add_monomials(self, exponents: list[Exponents], costs: list[int]) -> int:
         """Add power products; `exponents` lists (feature, exponent) pairs."""
         with np.errstate(all="ignore"):
@@ -333,7 +342,7 @@ class Library:
             some = left[start : start + rows]
             first, second = np.repeat(some, right.size), np.tile(right, some.size)
             if form.symmetric:
-                keep = first <= second if form.name != "sub" else first < second
+                keep = first <= second if form.name == "mul" else first < second
                 first, second = first[keep], second[keep]
             if not first.size:
                 continue

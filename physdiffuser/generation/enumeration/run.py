@@ -11,7 +11,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import Expression
 from physdiffuser.generation.enumeration import clean, noisy
 from physdiffuser.generation.enumeration.factors import Frame
-from physdiffuser.generation.enumeration.families import fill
+from physdiffuser.generation.enumeration.families import fill, power_products
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.matches import Match, candidates
 from physdiffuser.generation.enumeration.outer import SINGLE, Chain, chains
@@ -49,6 +49,8 @@ class Stage(NamedTuple):
         Depth of the outer chains.
     shifts
         How many entries are tried as the third part of triples, or as prefactors.
+    least, features
+        The stage is for frames with at least and at most so many features.
     """
 
     kind: str
@@ -56,6 +58,8 @@ class Stage(NamedTuple):
     divisors: int = 0
     depth: int = 1
     shifts: int = 0
+    least: int = 1
+    features: int = 1_000
 
 
 class Run:
@@ -96,11 +100,14 @@ class Run:
             yield item
         raise AssertionError("library() ends with the library")
 
-    def _small(self, frame: Frame, limit: int) -> Library:
-        """Power products and simple functions of them, on the exact probe rows."""
+    def _small(self, frame: Frame, limit: int, functions: bool) -> Library:
+        """Power products, and with `functions` simple functions of them, on the exact probe rows."""
         features = frame.values(self.problem.inputs[self.clean_rows])
         library = Library(features, frame.features, self.problem.operators)
-        fill(library, limit)
+        if functions:
+            fill(library, limit)
+        else:
+            library.add_monomials(*power_products(len(frame.features), limit))
         return library
 
     def exact(self, stage: Stage, frame: Frame) -> Work:
@@ -114,8 +121,8 @@ class Run:
         if stage.kind == "triples":
             pieces = clean.triples(
                 library,
-                self._small(frame, stage.shifts),
-                self._small(frame, stage.divisors),
+                self._small(frame, stage.shifts, functions=True),
+                self._small(frame, stage.divisors, functions=False),
                 frame,
                 target,
                 self.tolerant_chains(),

@@ -95,19 +95,24 @@ def with_functions(frame: Frame, operators: frozenset[str], factors: int) -> lis
 
 def extended(frame: Frame, operators: frozenset[str]) -> Iterator[tuple[str, list[Expression]]]:
     """Polynomials in the features and one function of one of them (or of a difference or ratio)."""
-    arguments: list[Expression] = list(frame.features)
+    arguments: list[tuple[Expression, tuple[str, ...]]] = [
+        (feature, ("cos", "sin", "exp", "log", "sqrt")) for feature in frame.features
+    ]
     if len(frame.features) <= 5:
         for left, right in combinations(frame.features, 2):
-            arguments += [sub(left, right), div(left, right)]
+            arguments += [(sub(left, right), ("cos", "exp")), (div(left, right), ("exp", "log"))]
             if len(frame.features) <= 3:
-                arguments.append(mul(left, right))
+                arguments.append((mul(left, right), ("cos", "sin", "exp")))
     degree = 3 if len(frame.features) <= 5 else 2
-    names = [name for name in ("cos", "sin", "exp", "log", "sqrt") if name in operators]
-    for argument in arguments:
-        for name in names:
+    for argument, names in arguments:
+        for name in [one for one in names if one in operators]:
             function = call(name, argument)
             longer = Frame(frame.factors, (*frame.features, function))
             yield f"polynomials in the columns and {name} of one", polynomial(longer, degree)
+            if name in ("cos", "sin") and "sqrt" in operators and len(frame.features) <= 4:
+                roots = tuple(call("sqrt", feature) for feature in frame.features)
+                halves = Frame(frame.factors, (*roots, function))
+                yield f"half powers of the columns and {name} of one", polynomial(halves, 4)
 
 
 def ladder(frame: Frame, operators: frozenset[str], rows: int) -> Iterator[tuple[str, list[Expression]]]:

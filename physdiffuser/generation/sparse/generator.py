@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from physdiffuser.expressions import ONE, Expression, Number
 from physdiffuser.expressions.tree import add, div, mul
 from physdiffuser.generation.enumeration.factors import Frame, frames
 from physdiffuser.generation.enumeration.matches import near_simple
-from physdiffuser.generation.enumeration.outer import SINGLE, Chain
+from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
 from physdiffuser.generation.sparse.dictionary import Dictionary, ladder, make, polynomial
 from physdiffuser.generation.sparse.regression import exact_span, forward, scaled
 from physdiffuser.generation.work import Meter, Work
@@ -25,12 +25,17 @@ FloatArray = npt.NDArray[np.float64]
 CHAINS = frozenset(
     {"took the reciprocal", "squared the target", "took the logarithm", "took the square root"}
 )
+# 1/y**2 and the like are polynomials often enough: y = k/sqrt(a**2 + b**2 - 2*a*b*cos(t)).
+DOUBLE_CHAINS = (Chain((SQUARE, INVERSE)), Chain((ROOT, INVERSE)))
 # Exact spans need clearly more rows than columns, and time that grows with the square of the columns.
 SPAN_SHARE = 0.5
 # Long dictionaries are searched on so many rows; coefficients are then fitted on all.
 SCREEN_ROWS = 300
 MOST_SPAN = 450
 EXACT_LOSS = 1e-18
+# Rungs of the ladder that are cheap, and the degree of numerator and denominator tried beside a rung.
+FIRST_RUNGS = 3
+RATIO_DEGREES = {"polynomial of degree 2": 1, "polynomial of degree 3": 2}
 
 
 class SparseGenerator:
@@ -52,51 +57,69 @@ class SparseGenerator:
             return
         tolerance = 30 * decimal_precision(problem.target)
         every = [frame for frame in frames(problem.inputs, problem.target) if 0 < len(frame.features) <= 12]
-        ladders = [(frame, ladder(frame, problem.operators, problem.rows)) for frame in every]
-        while ladders:
-            remaining = []
-            for frame, rungs in ladders:
-                rung = next(rungs, None)
-                if rung is None:
-                    continue
-                remaining.append((frame, rungs))
-                dictionary = make(rung[1], problem.inputs)
-                yield 2e-5 * len(rung[1])
-                yield from self._sums(problem, frame, rung[0], dictionary, tolerance)
-                if rung[0] in ("polynomial of degree 2", "polynomial of degree 3"):
-                    degree = int(rung[0][-1]) - 1
-                    yield from self._ratios(problem, frame, degree, tolerance)
-                if archive.best_loss < EXACT_LOSS:
-                    return
-            ladders = remaining
+        rungs = [list(ladder(frame, problem.operators, problem.rows)) for frame in every]
+        # Exact spans are quick and decisive on clean data, forward selection is for noise: the short
+        # dictionaries both ways first, then the others.
+        for first, last in ((0, FIRST_RUNGS), (FIRST_RUNGS, max(map(len, rungs), default=0))):
+            for exact in (True, False):
+                for position in range(first, last):
+                    for frame, made in zip(every, rungs, strict=True):
+                        if position < len(made):
+                            yield from self._rung(problem, frame, *made[position], exact, tolerance)
+                        if archive.best_loss < EXACT_LOSS:
+                            return
 
-    def _sums(
+    def _rung(
+        self,
+        problem: Problem,
+        frame: Frame,
+        name: str,
+        terms: list[Expression],
+        exact: bool,
+        tolerance: float,
+    ) -> Work:
+        most = min(MOST_SPAN, SPAN_SHARE * problem.rows)
+        if exact and len(terms) > most:
+            return
+        dictionary = make(terms, problem.inputs)
+        yield 2e-5 * len(terms)
+        if exact:
+            yield from self._spans(problem, frame, name, dictionary, tolerance)
+        else:
+            yield from self._sums(problem, frame, name, dictionary)
+        if name in RATIO_DEGREES:
+            yield from self._ratios(problem, frame, RATIO_DEGREES[name], exact, tolerance)
+
+    def _spans(
         self, problem: Problem, frame: Frame, name: str, dictionary: Dictionary, tolerance: float
     ) -> Work:
+        """Sums that leave nothing over."""
         for chain, target, weights in undone(problem, frame):
             design, wanted = scaled(dictionary.values, target, weights)
-            span = None
-            if len(dictionary) <= min(MOST_SPAN, SPAN_SHARE * problem.rows):
-                span = exact_span(design, wanted, tolerance)
-            sizes: Iterable[list[tuple[int, ...]]]
-            if span is not None:
-                sizes = [[span]]
-            else:
-                some = slice(None, SCREEN_ROWS if len(dictionary) > 500 else None)
-                sizes = (
-                    [support.columns for support in supports]
-                    for supports in forward(design[some], wanted[some])
-                )
-            for supports in sizes:
-                for columns in supports:
-                    candidate = _sum(problem, frame, chain, name, dictionary, columns, target, weights)
+            columns = exact_span(design, wanted, tolerance)
+            if columns is not None:
+                candidate = _sum(problem, frame, chain, name, dictionary, columns, target, weights)
+                if candidate is not None:
+                    yield candidate
+            yield 0.001 + 3e-11 * design.size * design.shape[1]
+
+    def _sums(self, problem: Problem, frame: Frame, name: str, dictionary: Dictionary) -> Work:
+        """Sums of few terms that leave little over."""
+        for chain, target, weights in undone(problem, frame):
+            design, wanted = scaled(dictionary.values, target, weights)
+            some = slice(None, SCREEN_ROWS if len(dictionary) > 500 else None)
+            for supports in forward(design[some], wanted[some]):
+                for support in supports:
+                    candidate = _sum(
+                        problem, frame, chain, name, dictionary, support.columns, target, weights
+                    )
                     if candidate is not None:
                         yield candidate
                 yield 0.002 + 1e-8 * dictionary.values.size
 
-    def _ratios(self, problem: Problem, frame: Frame, degree: int, tolerance: float) -> Work:
+    def _ratios(self, problem: Problem, frame: Frame, degree: int, exact: bool, tolerance: float) -> Work:
         """`y = P/Q` with polynomials P and Q: `y = P - y*(Q - 1)` is linear in the coefficients."""
-        if degree < 1 or len(frame.features) > 5:
+        if len(frame.features) > 5:
             return
         dictionary = make(polynomial(frame, degree), problem.inputs)
         count = len(dictionary)
@@ -109,9 +132,9 @@ class SparseGenerator:
                 design, wanted = scaled(values, goal, weights)
                 if values.shape[1] * 2 > problem.rows:
                     continue
-                span = exact_span(design, wanted, tolerance)
+                span = exact_span(design, wanted, tolerance) if exact else None
                 supports = [span] if span is not None else []
-                if span is None and pivot == 0:
+                if not exact and pivot == 0:
                     supports = [one.columns for size in forward(design, wanted, 6) for one in size]
                 for columns in supports:
                     candidate = _ratio(
@@ -133,7 +156,7 @@ def undone(
     base = np.square(product / np.abs(product).max())
     if problem.weights is not None:
         base = base * problem.weights
-    for chain in SINGLE:
+    for chain in (*SINGLE, *DOUBLE_CHAINS):
         if not all(step.name in names and step.needs <= problem.operators for step in chain.steps):
             continue
         result = chain.undo(divided)

@@ -1,0 +1,71 @@
+"""The weights in the package: whole, small enough, and of use by themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from physdiffuser.expressions import evaluate, parse, to_text
+from physdiffuser.models.checkpoint import load_model
+from physdiffuser.models.shipped import shipped, weights_folder
+from physdiffuser.pipeline import solve
+
+MIB = 1024 * 1024
+
+pytestmark = pytest.mark.skipif(not shipped(), reason="no weights ship with this version")
+
+
+def test_files_are_whole_and_small() -> None:
+    total = 0
+    for name in shipped():
+        folder = weights_folder() / name
+        description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+        assert description["training"]["laws"] > 100_000
+        for file, expected in description["files"].items():
+            data = (folder / file).read_bytes()
+            assert hashlib.sha256(data).hexdigest() == expected
+            assert len(data) <= 15 * MIB
+            total += len(data)
+        assert {path.name for path in folder.glob("*.safetensors")} == set(description["files"])
+    assert total <= 40 * MIB
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_they_load(name: str) -> None:
+    model = load_model(weights_folder() / name)
+    assert model.denoiser is not None and model.decoder is not None
+
+
+def pendulum() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    length, gravity = rng.uniform(0.2, 3.0, 80), rng.uniform(1.0, 12.0, 80)
+    return pd.DataFrame({"L": length, "g": gravity, "T": 2 * np.pi * np.sqrt(length / gravity)})
+
+
+def coulomb() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    first, second, distance = rng.uniform(1.0, 5.0, (3, 80))
+    return pd.DataFrame({"q": first, "p": second, "r": distance, "F": 0.75 * first * second / distance**2})
+
+
+@pytest.mark.parametrize(
+    ("generator", "table", "target", "expected"),
+    [
+        ("autoregressive", pendulum, "T", "2*pi*sqrt(L/g)"),
+        ("diffusion", coulomb, "F", "0.75*q*p/r**2"),
+    ],
+)
+def test_a_learned_generator_recovers_a_law_by_itself(
+    generator: str, table: object, target: str, expected: str
+) -> None:
+    rows = table()  # type: ignore[operator]
+    solution = solve(rows, target=target, generators=[generator], steps=60, seed=0)
+    assert solution.status == "exact"
+    names = [name for name in rows.columns if name != target]
+    found = to_text(solution.best.expression, names)
+    assert evaluate(parse(found, names), rows[names].to_numpy()) == pytest.approx(rows[target].to_numpy())
+    assert len(found) <= len(expected)

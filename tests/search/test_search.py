@@ -1,0 +1,242 @@
+"""The archive, the scheduler, model selection, row splits, and the loop over generators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from physdiffuser.data import dataset_from_arrays
+from physdiffuser.data.units import parse_unit
+from physdiffuser.errors import PluginError
+from physdiffuser.expressions import parse
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.loop import SearchLoop
+from physdiffuser.search.precision import DOUBLE, decimal_precision
+from physdiffuser.search.problem import Budget, Problem
+from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
+from physdiffuser.search.scheduler import Scheduler
+from physdiffuser.search.selection import description_length, residual_is_noise
+
+NAMES = ("a", "b")
+
+
+def problem(noise: float = 0.0, rows: int = 200) -> Problem:
+    random = np.random.default_rng(0)
+    inputs = random.uniform(1, 3, (rows, 2))
+    target = inputs[:, 0] ** 2 * inputs[:, 1] + noise * random.normal(size=rows)
+    return Problem(inputs, target, NAMES)
+
+
+def candidate(text: str) -> Candidate:
+    return Candidate(parse(text, NAMES), "test")
+
+
+class TestArchive:
+    @settings(max_examples=40, deadline=None)
+    @given(st.permutations(["a", "a*b", "a**2*b", "a + b", "2*a*b", "a*b + a", "exp(a)", "a**2"]))
+    def test_the_front_does_not_depend_on_the_order_and_improves(self, texts: list[str]) -> None:
+        archive = ParetoArchive(problem(0.1))
+        for text in texts:
+            archive.offer(candidate(text))
+        front = archive.front()
+        assert [e.complexity for e in front] == sorted({e.complexity for e in front})
+        losses = [e.loss for e in front]
+        assert losses == sorted(losses, reverse=True)
+        reference = ParetoArchive(problem(0.1))
+        for text in sorted(texts):
+            reference.offer(candidate(text))
+        assert [(e.complexity, e.loss) for e in reference.front()] == [(e.complexity, e.loss) for e in front]
+
+    @pytest.mark.parametrize("text", ["log(a - 2)", "1/(a - a)", "exp(exp(exp(a*b*b)))"])
+    def test_formulas_that_are_not_finite_are_refused(self, text: str) -> None:
+        assert not ParetoArchive(problem()).offer(candidate(text))
+
+    def test_complexity_operators_and_units_are_rules(self) -> None:
+        base = problem()
+        assert not ParetoArchive(replace(base, max_complexity=4)).offer(candidate("a**2*b"))
+        assert not ParetoArchive(replace(base, operators=frozenset({"mul"}))).offer(candidate("a**2*b"))
+        metre, second = parse_unit("m").unit, parse_unit("s").unit
+        area = parse_unit("m**2*s").unit
+        with_units = replace(base, units=(metre, second), target_unit=area)
+        assert ParetoArchive(with_units).offer(candidate("a**2*b"))
+        assert not ParetoArchive(with_units).offer(candidate("a*b"))
+
+    def test_weights_count(self) -> None:
+        base = problem()
+        target = base.target.copy()
+        target[0] += 50
+        weights = np.ones(200)
+        weights[0] = 1e-9
+        archive = ParetoArchive(replace(base, target=target, weights=weights))
+        archive.offer(candidate("a**2*b"))
+        assert archive.best_loss < 1e-6
+
+    def test_huber_bears_outliers(self) -> None:
+        base = problem(0.05)
+        target = base.target.copy()
+        target[:4] += 200
+        right, wrong = candidate("a**2*b"), candidate("4*a*b - 3")
+        squared, huber = (
+            ParetoArchive(replace(base, target=target, loss=loss)) for loss in ("squared", "huber")
+        )
+        for archive in (squared, huber):
+            archive.offer(right)
+            archive.offer(wrong)
+        assert huber.best_loss < 0.3 * squared.best_loss
+
+
+class TestSelection:
+    def test_a_longer_formula_must_earn_its_length(self) -> None:
+        short = description_length(1e-2, 5, 0, 200)
+        assert description_length(1e-2, 7, 0, 200) > short
+        assert description_length(0.99e-2, 7, 1, 200) > short
+        assert description_length(0.5e-2, 7, 1, 200) < short
+
+    def test_below_rounding_the_shorter_formula_wins(self) -> None:
+        assert description_length(1e-30, 7, 0, 200) < description_length(1e-32, 9, 0, 200)
+
+    def test_few_rows_do_not_pay_for_long_formulas(self) -> None:
+        # Eight planets: a**1.5 to a part in a thousand, and a formula of 13 units ten times as good.
+        assert description_length(1e-7, 3, 0, 8) < description_length(1e-9, 13, 2, 8)
+
+    def test_white_residuals_are_noise_and_others_are_not(self) -> None:
+        random = np.random.default_rng(1)
+        inputs = random.uniform(0, 1, (400, 3))
+        white = random.normal(size=400)
+        assert residual_is_noise(inputs, white)
+        assert not residual_is_noise(inputs, white + 1.5 * inputs[:, 1] ** 2)
+        assert not residual_is_noise(inputs[:, :1], 0.3 * white + np.sin(30 * inputs[:, 0]))
+
+    def test_noise_is_rarely_taken_for_a_pattern(self) -> None:
+        random = np.random.default_rng(2)
+        inputs = random.uniform(0, 1, (150, 4))
+        wrong = sum(not residual_is_noise(inputs, random.standard_t(4, 150)) for _ in range(300))
+        assert wrong <= 6
+
+
+class TestPrecision:
+    @pytest.mark.parametrize("digits", [2, 3, 5, 8])
+    def test_written_digits_are_found(self, digits: int) -> None:
+        values = np.random.default_rng(3).uniform(0.01, 1000, 100)
+        rounded = np.array([float(f"{value:.{digits - 1}e}") for value in values])
+        assert decimal_precision(rounded) == pytest.approx(0.5 * 10.0 ** (1 - digits))
+
+    def test_doubles_are_doubles(self) -> None:
+        assert decimal_precision(np.random.default_rng(4).normal(size=100)) == DOUBLE
+
+
+class TestSplit:
+    def test_parts_are_disjoint_and_repeatable(self) -> None:
+        inputs = np.random.default_rng(5).normal(size=(5000, 2))
+        dataset = dataset_from_arrays(inputs, inputs[:, 0])
+        split = split_rows(dataset, 1)
+        assert set(split.search) <= set(split.fit)
+        assert not set(split.fit) & set(split.held_out)
+        assert len(split.search) == SEARCH_ROWS and len(split.held_out) == 1000
+        again = split_rows(dataset, 1)
+        assert all(
+            np.array_equal(x, y)
+            for x, y in zip(
+                (split.search, split.fit, split.held_out),
+                (again.search, again.fit, again.held_out),
+                strict=True,
+            )
+        )
+
+    def test_extremes_are_searched(self) -> None:
+        inputs = np.random.default_rng(6).normal(size=(8000, 2))
+        dataset = dataset_from_arrays(inputs, inputs[:, 0] * inputs[:, 1])
+        split = split_rows(dataset, 0)
+        seen, available = inputs[split.search], inputs[split.fit]
+        assert np.array_equal(seen.max(axis=0), available.max(axis=0))
+        assert np.array_equal(seen.min(axis=0), available.min(axis=0))
+
+    def test_small_tables_hold_nothing_out(self) -> None:
+        inputs = np.random.default_rng(7).normal(size=(12, 1))
+        assert split_rows(dataset_from_arrays(inputs, inputs[:, 0] + 1), 0).held_out.size == 0
+
+
+class Scripted:
+    """A generator that proposes given formulas, one a step."""
+
+    def __init__(self, name: str, texts: list[str]) -> None:
+        self.name = name
+        self.texts = list(texts)
+        self.calls = 0
+
+    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+        self.calls += 1
+        while self.texts:
+            yield candidate(self.texts.pop(0))
+            if not budget.spend():
+                return
+
+
+class Broken(Scripted):
+    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+        raise self.error
+        yield
+
+    error: Exception = ZeroDivisionError("a bug in it")
+
+
+class TestLoop:
+    def test_the_law_ends_the_search(self) -> None:
+        generator = Scripted("one", ["a", "a*b", "a**2*b", *["a + b"] * 500])
+        result = SearchLoop(problem(), {"one": generator}).run(None, float("inf"))
+        assert result.settled and result.archive.best_loss < 1e-20
+        assert result.steps["one"] < 40
+
+    def test_a_broken_generator_is_switched_off_and_named(self) -> None:
+        generators = {"bad": Broken("bad", []), "good": Scripted("good", ["a**2*b"])}
+        result = SearchLoop(problem(), generators).run(None, float("inf"))
+        assert result.archive.best_loss < 1e-20
+        assert len(result.warnings) == 1 and "bad" in result.warnings[0]
+
+    def test_a_plugin_error_is_passed_on_as_a_warning(self) -> None:
+        bad = Broken("bad", [])
+        bad.error = PluginError("plugin package x: generator 'bad' hangs")
+        result = SearchLoop(problem(), {"bad": bad, "good": Scripted("good", ["a*b"])}).run(5, float("inf"))
+        assert result.warnings == ("plugin package x: generator 'bad' hangs",)
+
+    def test_steps_are_kept_to(self) -> None:
+        generator = Scripted("one", ["a"] * 1000)
+        result = SearchLoop(problem(0.1), {"one": generator}).run(25, float("inf"))
+        assert sum(result.steps.values()) == 25
+
+    def test_cancelling_and_deadlines_stop_it(self) -> None:
+        generator = Scripted("one", ["a"] * 1000)
+        assert (
+            SearchLoop(problem(), {"one": generator}, cancelled=lambda: True).run(None, 1e9).steps["one"] == 0
+        )
+        now = iter(np.arange(0, 1000, 0.1))
+        loop = SearchLoop(problem(0.1), {"one": generator}, clock=lambda: float(next(now)))
+        assert loop.run(None, 2.0).steps["one"] <= 20
+
+    def test_noise_settles_a_search_after_a_grace(self) -> None:
+        generator = Scripted("one", ["a**2*b", *["a + b"] * 5000])
+        result = SearchLoop(problem(0.05), {"one": generator}).run(None, float("inf"))
+        assert result.settled and 10 < result.steps["one"] < 1000
+
+
+def test_the_scheduler_tries_all_and_prefers_what_pays() -> None:
+    scheduler = Scheduler(["good", "poor"])
+    turns = {"good": 0, "poor": 0}
+    for _ in range(60):
+        chosen = scheduler.next()
+        assert chosen is not None
+        name, steps = chosen
+        turns[name] += 1
+        scheduler.record(name, steps, 50.0 if name == "good" else 0.0)
+    assert turns["good"] > turns["poor"] > 0
+    scheduler.finish("good")
+    following = scheduler.next()
+    assert following is not None and following[0] == "poor"
+    scheduler.finish("poor")
+    assert scheduler.next() is None

@@ -1,0 +1,155 @@
+"""The whole way from a table to a law."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from physdiffuser import solve
+from physdiffuser.data import dataset_from_arrays
+from physdiffuser.errors import UsageError
+from physdiffuser.expressions import evaluate
+from physdiffuser.pipeline import Progress, solve_dataset
+from physdiffuser.report.json_document import document
+
+
+def table(rows: int = 300, noise: float = 0.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    inputs = random.uniform(1, 5, (rows, 3))
+    target = inputs[:, 0] * inputs[:, 1] ** 2 / 2
+    return inputs, target * (1 + noise * random.normal(size=rows))
+
+
+def test_a_law_is_exact_and_verified() -> None:
+    inputs, target = table()
+    solution = solve_dataset(dataset_from_arrays(inputs, target, names=["m", "v", "z"]), time=20)
+    assert solution.status == "exact" and solution.best is not None
+    assert solution.best.text == "m*v**2/2" and solution.best.verdict == "verified"
+    assert solution.best.max_relative_error < 1e-12
+    assert any("z" in warning for warning in solution.warnings)
+    assert solution.held_out_rows == 60 and solution.derivation
+
+
+def test_noise_gives_an_approximate_law_of_the_right_form() -> None:
+    inputs, target = table(noise=0.02)
+    solution = solve_dataset(dataset_from_arrays(inputs, target, names=["m", "v", "z"]), time=20)
+    assert solution.status == "approximate" and solution.best is not None
+    assert solution.best.text == "m*v**2/2"
+
+
+def test_the_pareto_front_is_ordered_and_holds_the_best() -> None:
+    inputs, target = table(noise=0.02)
+    solution = solve_dataset(dataset_from_arrays(inputs, target), steps=20, time=None)
+    complexities = [equation.complexity for equation in solution.pareto]
+    assert complexities == sorted(set(complexities))
+    assert solution.best in solution.pareto
+
+
+def test_equal_steps_give_equal_documents() -> None:
+    random = np.random.default_rng(1)
+    inputs = random.uniform(1, 5, (200, 2))
+    target = inputs[:, 0] * np.exp(-0.3 * inputs[:, 1]) + 0.05 * random.normal(size=200)
+    texts = set()
+    for _ in range(3):
+        solution = solve_dataset(dataset_from_arrays(inputs, target), steps=40, time=None, seed=5)
+        content = document(solution)
+        content.pop("timing")
+        texts.add(json.dumps(content, sort_keys=True))
+    assert len(texts) == 1
+
+
+def test_free_constants_come_with_intervals_that_hold_them() -> None:
+    random = np.random.default_rng(2)
+    x = random.uniform(0, 6, 400)
+    target = 2.71 * np.exp(-0.437 * x) + 0.02 * random.normal(size=400)
+    solution = solve_dataset(dataset_from_arrays(x[:, None], target, names=["t"]), time=20)
+    assert solution.best is not None
+    free = [constant for constant in solution.best.constants if not constant.exact]
+    assert len(free) == 2
+    for truth in (2.71, 0.437):
+        assert any(c.low <= truth <= c.high or c.low <= -truth <= c.high for c in free)  # type: ignore[operator]
+
+
+def test_known_constants_appear_by_name() -> None:
+    random = np.random.default_rng(3)
+    inputs = random.uniform(1, 5, (200, 2)) * np.array([1e24, 1e7])
+    target = 6.6743e-11 * inputs[:, 0] / inputs[:, 1] ** 2
+    dataset = dataset_from_arrays(inputs, target, names=["M", "r"])
+    solution = solve_dataset(dataset, time=20, constants={"G": 6.6743e-11})
+    assert solution.best is not None and solution.best.text == "G*M/r**2"
+    assert solution.known_constants == {"G": 6.6743e-11}
+
+
+def test_weights_hide_a_bad_row() -> None:
+    inputs, target = table(noise=0.01)
+    target[3] *= 40
+    weights = np.ones(300)
+    weights[3] = 1e-8
+    solution = solve_dataset(
+        dataset_from_arrays(inputs, target, names=["m", "v", "z"], weights=weights), time=20
+    )
+    assert solution.best is not None and solution.best.text == "m*v**2/2"
+
+
+def test_huber_bears_outliers() -> None:
+    inputs, target = table(noise=0.01)
+    target[::50] *= 5
+    dataset = dataset_from_arrays(inputs, target, names=["m", "v", "z"])
+    solution = solve_dataset(dataset, time=20, loss="huber")
+    assert solution.best is not None and solution.best.text == "m*v**2/2"
+
+
+def test_a_constant_target_is_its_value() -> None:
+    inputs, _ = table()
+    solution = solve_dataset(dataset_from_arrays(inputs, np.full(300, 2.5)), time=5)
+    assert solution.best is not None and solution.best.text == "2.5" and solution.status == "exact"
+
+
+def test_si_magnitudes() -> None:
+    random = np.random.default_rng(4)
+    inputs = random.uniform(1, 5, (200, 3)) * np.array([1e-34, 1e14, 1e-23])
+    target = 1 / (np.exp(inputs[:, 0] * inputs[:, 1] / (inputs[:, 2] * 400)) - 1)
+    solution = solve_dataset(dataset_from_arrays(inputs, target, names=["h", "f", "k"]), time=30)
+    assert solution.best is not None
+    prediction = evaluate(solution.best.expression, inputs)
+    np.testing.assert_allclose(prediction, target, rtol=1e-9)
+
+
+def test_operators_are_kept_to() -> None:
+    inputs, target = table(noise=0.02)
+    solution = solve_dataset(
+        dataset_from_arrays(inputs, target), steps=30, time=None, operators=["add", "mul"]
+    )
+    for equation in solution.pareto:
+        assert not set("/-") & set(equation.text.replace("e-", "e")) and "**" not in equation.text
+
+
+def test_progress_improves_and_cancelling_returns_the_best(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    inputs = random.uniform(0, 1, (100, 4))
+    path = tmp_path / "noise.csv"
+    rows = np.column_stack([inputs, random.normal(size=100)])
+    np.savetxt(path, rows, delimiter=",", header="a,b,c,d,y", comments="")
+    seen: list[Progress] = []
+    solution = solve(path, time=30, on_progress=seen.append, cancelled=lambda: len(seen) > 1)
+    assert solution.best is not None and solution.timing["elapsed_seconds"] < 10
+    assert all(progress.front for progress in seen)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"operators": ["plus"]},
+        {"time": -1.0},
+        {"steps": 0},
+        {"loss": "absolute"},
+        {"constants": {"lambda": 1.0}},
+    ],
+)
+def test_bad_options_are_usage_errors(options: dict[str, object]) -> None:
+    inputs, target = table(20)
+    with pytest.raises(UsageError):
+        solve_dataset(dataset_from_arrays(inputs, target), **options)  # type: ignore[arg-type]
