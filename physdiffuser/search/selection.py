@@ -61,15 +61,18 @@ def rounding_loss(target: FloatArray, tolerance: float) -> float:
     Parameters
     ----------
     tolerance
-        Relative rounding of each number, as of `decimal_precision`.
+        Relative rounding of a number that begins with a 1, as of `decimal_precision`.
     """
     if tolerance <= 1e-10:
         return ROUNDING_LOSS
     scale = float(np.abs(target).max()) or 1.0
     unit = target / scale
     spread = float(unit.var())
-    # Uniform within half a unit of the last digit.
-    return max(ROUNDING_LOSS, float(np.square(tolerance * unit).mean()) / 3 / max(spread, 1e-300))
+    # Uniform within half a unit of the last digit, which is the same for 100 and for 999.
+    leading = np.zeros_like(target)
+    leading[target != 0] = 10.0 ** np.floor(np.log10(np.abs(target[target != 0])))
+    half = tolerance * leading / scale
+    return max(ROUNDING_LOSS, float(np.square(half).mean()) / 3 / max(spread, 1e-300))
 
 
 def shortest(lengths: Iterable[float]) -> int:
