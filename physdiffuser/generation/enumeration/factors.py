@@ -22,6 +22,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import ONE, Expression, Number, Variable, evaluate
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub, substitute
 from physdiffuser.generation.enumeration.surrogate import fit_slopes
+from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 Exponents = tuple[tuple[int, Fraction], ...]
@@ -91,6 +92,26 @@ def _product(factors: list[Expression]) -> Expression:
     for factor in factors[1:]:
         result = mul(result, factor)
     return result
+
+
+def hypotheses(problem: Problem) -> list[Frame]:
+    """Frames for a problem: what its units demand first, then what its rows suggest."""
+    suggested = frames(problem.inputs, problem.target)
+    if problem.units is None or problem.target_unit is None:
+        return suggested
+    from physdiffuser.expressions.dimensionless import dimensionless_groups
+
+    groups = dimensionless_groups(problem.units, problem.target_unit)
+    if groups.prefactor is None:
+        return suggested
+    demanded = Frame(
+        tuple((column, exponent) for column, exponent in enumerate(groups.prefactor) if exponent),
+        tuple(
+            monomial(tuple((c, Fraction(e)) for c, e in enumerate(group) if e), None)
+            for group in groups.groups
+        ),
+    )
+    return [demanded, *(frame for frame in suggested if frame != demanded)]
 
 
 def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from physdiffuser.expressions import Number
 from physdiffuser.expressions.tree import mul
-from physdiffuser.generation.enumeration.factors import Frame, frames
+from physdiffuser.generation.enumeration.factors import Frame, hypotheses
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.run import Run, Stage
@@ -66,12 +66,12 @@ class EnumerationGenerator:
     def _run(self, problem: Problem, archive: ParetoArchive) -> Work:
         if problem.columns == 0:
             return
-        hypotheses = frames(problem.inputs, problem.target)
-        yield from _power_laws(hypotheses, problem)
+        every = hypotheses(problem)
+        yield from _power_laws(every, problem)
         yield 0.02
         run = Run(problem)
         for stage in LADDER:
-            for frame in hypotheses:
+            for frame in every:
                 if not stage.least <= len(frame.features) <= stage.features:
                     continue
                 if stage.kind == "parametric":
@@ -85,9 +85,9 @@ class EnumerationGenerator:
                     return
 
 
-def _power_laws(hypotheses: list[Frame], problem: Problem) -> Iterator[Candidate]:
+def _power_laws(every: list[Frame], problem: Problem) -> Iterator[Candidate]:
     """Pure power laws: each hypothesis with nothing but a constant left."""
-    for frame in hypotheses:
+    for frame in every:
         tree = frame.factor()
         if tree is None:
             continue

@@ -7,7 +7,7 @@ with about which constants; Levenberg-Marquardt finishes the constants.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,12 +46,12 @@ class Family:
 
 def _rates(u: FloatArray) -> FloatArray:
     span = np.ptp(u)
-    sizes = np.geomspace(0.1, 40, 14) / span
+    sizes = np.geomspace(0.1, 40, 20) / span
     return np.concatenate([-sizes, sizes])[:, None]
 
 
 def _positive_rates(u: FloatArray) -> FloatArray:
-    return (np.geomspace(0.1, 40, 14) / np.ptp(u))[:, None]
+    return (np.geomspace(0.1, 40, 20) / np.ptp(u))[:, None]
 
 
 def _saturations(u: FloatArray) -> FloatArray:
@@ -295,18 +295,40 @@ def entries(products: FloatArray, plain: int, operators: frozenset[str]) -> Para
     )
 
 
+# Finds followed up with Levenberg-Marquardt: of all, of each family, and of each complexity.
+BEST, BEST_OF_FAMILY, BEST_OF_COMPLEXITY = 40, 5, 6
+
+
 def finds(
-    found: list[tuple[float, int, int]], keep_each: int, limit: int, entries_: ParametricEntries
-) -> Iterator[tuple[int, int]]:
-    """The best (entry, target) pairs, at most `keep_each` for each family, product and target."""
-    seen: dict[tuple[int, int, int], int] = {}
-    given = 0
-    for _, entry, target in sorted(found):
-        key = (int(entries_.family[entry]), int(entries_.product[entry]), target)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] > keep_each:
+    found: list[tuple[float, int, int]],
+    entries_: ParametricEntries,
+    product_sizes: list[int],
+    target_sizes: list[int],
+) -> list[tuple[int, int]]:
+    """The (entry, target) pairs that are worth a fit, the best first.
+
+    The grid of constants is coarse, so the true law may rank behind wrong ones that happen to be near a
+    grid point: the best of each family, and of each complexity, are taken as well.
+
+    Parameters
+    ----------
+    found
+        (residual, entry, target).
+    product_sizes, target_sizes
+        Complexity of each power product, and of what stands around each target.
+    """
+    seen: set[tuple[int, int, int]] = set()
+    families: dict[int, int] = {}
+    complexities: dict[int, int] = {}
+    chosen: list[tuple[int, int]] = []
+    for rank, (_, entry, target) in enumerate(sorted(found)):
+        family, product = int(entries_.family[entry]), int(entries_.product[entry])
+        if (family, product, target) in seen:
             continue
-        yield entry, target
-        given += 1
-        if given >= limit:
-            return
+        seen.add((family, product, target))
+        size = product_sizes[product] + target_sizes[target]
+        families[family] = families.get(family, 0) + 1
+        complexities[size] = complexities.get(size, 0) + 1
+        if rank < BEST or families[family] <= BEST_OF_FAMILY or complexities[size] <= BEST_OF_COMPLEXITY:
+            chosen.append((entry, target))
+    return chosen

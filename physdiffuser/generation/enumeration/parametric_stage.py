@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Expression, Parameter, evaluate, to_text
+from physdiffuser.expressions import Expression, Parameter, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.fitting import fit_constants
 from physdiffuser.generation.enumeration import parametric
@@ -19,12 +19,9 @@ from physdiffuser.search.candidate import Candidate
 
 FloatArray = npt.NDArray[np.float64]
 
-# Entries screened in one go, finds followed up with Levenberg-Marquardt, and finds kept for each
-# function, power product and target.
+# Entries screened in one go, and the best of them that are kept for each target.
 PIECE = 4_000
 BEST_OF_PIECE = 6
-FOLLOWED = 60
-KEEP_EACH = 2
 
 
 def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
@@ -66,7 +63,9 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
                 )
             yield 2e-11 * residual.size * len(rows) + 1e-4 * len(residual)
     random = problem.generator(2)
-    for entry, which in parametric.finds(found, KEEP_EACH, FOLLOWED, made):
+    product_sizes = [complexity(tree) for tree in trees]
+    target_sizes = [chain.cost + (0 if tree is None else complexity(tree)) for chain, tree in targets]
+    for entry, which in parametric.finds(found, made, product_sizes, target_sizes):
         chain, divisor = targets[which]
         for constant in (True, False):
             inner, starts = made.skeleton(entry, trees, 2 if constant else 1)

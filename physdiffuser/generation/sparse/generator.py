@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Expression, Number
 from physdiffuser.expressions.tree import add, div, mul
-from physdiffuser.generation.enumeration.factors import Frame, frames
+from physdiffuser.generation.enumeration.factors import Frame, hypotheses
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
 from physdiffuser.generation.sparse.dictionary import Dictionary, ladder, make, polynomial
@@ -56,7 +56,7 @@ class SparseGenerator:
         if problem.columns == 0:
             return
         tolerance = 30 * decimal_precision(problem.target)
-        every = [frame for frame in frames(problem.inputs, problem.target) if 0 < len(frame.features) <= 12]
+        every = [frame for frame in hypotheses(problem) if 0 < len(frame.features) <= 12]
         rungs = [list(ladder(frame, problem.operators, problem.rows)) for frame in every]
         # Exact spans are quick and decisive on clean data, forward selection is for noise: the short
         # dictionaries both ways first, then the others.
