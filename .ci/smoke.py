@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -21,21 +22,23 @@ def run(*words: str) -> str:
     return done.stdout
 
 
-def seconds_of_help() -> float:
-    """The best of five, since the machine may be busy."""
-    best = float("inf")
+def seconds_of_help() -> tuple[float, float]:
+    """Processor and wall seconds, the best of five: the machine may be busy."""
+    taken = []
     for _ in range(5):
-        start = time.perf_counter()
+        before, start = os.times(), time.perf_counter()
         run("--help")
-        best = min(best, time.perf_counter() - start)
-    return best
+        after, wall = os.times(), time.perf_counter() - start
+        user = after.children_user - before.children_user
+        taken.append((user + after.children_system - before.children_system, wall))
+    return min(processor for processor, _ in taken), min(wall for _, wall in taken)
 
 
 def main() -> None:
     """Every check, loudly."""
-    taken = seconds_of_help()
-    print(f"--help takes {taken:.2f} s")
-    assert taken < HELP_SECONDS, f"--help takes {taken:.2f} s, more than {HELP_SECONDS} s"
+    processor, wall = seconds_of_help()
+    print(f"--help takes {wall:.2f} s, {processor:.2f} s of them on a processor")
+    assert processor < HELP_SECONDS, f"more than {HELP_SECONDS} s"
 
     document = json.loads(run("solve", "kepler.csv", "--json", "--out", "run", "--time", "60"))
     law = document["best"]["expression"]
