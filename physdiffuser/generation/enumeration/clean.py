@@ -19,6 +19,9 @@ FloatArray = npt.NDArray[np.float64]
 
 # Queries answered in one go.
 QUERIES = 60_000
+# Matches of one go that are kept, cheapest first: as many as a whole stage offers. Numbers of three
+# digits match hundreds of thousands of pairs by chance, and a `Match` for each costs seconds and gigabytes.
+MOST_MATCHES = 40
 
 
 def lookups(
@@ -54,6 +57,7 @@ def lookups(
     queries = np.stack([value for _, value in undone])
     rows, entries = index.match(queries)
     costs = library.costs
+    steps = np.array([chain.cost for chain, _ in undone])
     yield (
         [
             Match(
@@ -64,7 +68,9 @@ def lookups(
                 library.expression(entry),
                 undone[row][0].cost + int(costs[entry]),
             )
-            for row, entry in _verified(queries, values, rows, entries, tolerance)
+            for row, entry in _verified(
+                queries, values, rows, entries, tolerance, steps[rows] + costs[entries]
+            )
         ],
         _seconds(len(queries), library) + 2e-7 * library.size,
     )
@@ -82,6 +88,7 @@ def lookups(
             found: list[Match] = []
             for kind, queries in combined:
                 rows, entries = index.match(queries)
+                prices = costs[block[rows]] + costs[entries]
                 found.extend(
                     Match(
                         frame,
@@ -91,7 +98,7 @@ def lookups(
                         library.expression(entry),
                         chain.cost + int(costs[block[row]]) + int(costs[entry]) + 1,
                     )
-                    for row, entry in _verified(queries, values, rows, entries, tolerance)
+                    for row, entry in _verified(queries, values, rows, entries, tolerance, prices)
                 )
             yield found, _seconds(3 * block.size, library)
 
@@ -120,6 +127,7 @@ def prefactors(
     index = AffineIndex(values, tolerance)
     cheapest = np.argsort(costs, kind="stable")[:divisors]
     left = np.concatenate([np.ones((1, values.shape[1])), values[cheapest]])
+    extra = np.concatenate([[0], costs[cheapest] + 1])
     products, prices = power_products(len(frame.features), factors)
     # Without an outer function the prefactor is just another divisor.
     outer = [chain for chain in chains if chain.steps]
@@ -136,8 +144,10 @@ def prefactors(
         with np.errstate(all="ignore"):
             queries = (np.stack([u for _, u in undone])[:, None, :] / left).reshape(-1, left.shape[1])
         rows, entries = index.match(queries)
+        steps = np.array([chain.cost for chain, _ in undone])
+        prices = steps[rows // len(left)] + extra[rows % len(left)] + costs[entries]
         found: list[Match] = []
-        for row, entry in _verified(queries, values, rows, entries, tolerance):
+        for row, entry in _verified(queries, values, rows, entries, tolerance, prices):
             chain = undone[row // len(left)][0]
             second = row % len(left) - 1
             cost = chain.cost + price + int(costs[entry])
@@ -197,7 +207,10 @@ def triples(
             for kind, queries in combined:
                 flat = queries.reshape(-1, queries.shape[-1])
                 rows, entries = index.match(flat)
-                for row, entry in _verified(flat, values, rows, entries, tolerance):
+                prices = (
+                    outer.costs[block[rows // inner.size]] + inner.costs[rows % inner.size] + costs[entries]
+                )
+                for row, entry in _verified(flat, values, rows, entries, tolerance, prices):
                     other, second = int(block[row // inner.size]), row % inner.size
                     found.append(
                         Match(
@@ -224,10 +237,17 @@ def _verified(
     rows: npt.NDArray[np.int64],
     entries: npt.NDArray[np.int64],
     tolerance: float,
+    prices: npt.NDArray[np.int64],
 ) -> list[tuple[int, int]]:
-    """Matches that hold on all probe rows, not just on those of the index."""
+    """The cheapest matches that hold on all probe rows, not just on those of the index.
+
+    Parameters
+    ----------
+    prices
+        Shape (matches,): by which they are ordered; of equals those found first come first.
+    """
     if rows.size > 20_000:
-        rows, entries = rows[:20_000], entries[:20_000]
+        rows, entries, prices = rows[:20_000], entries[:20_000], prices[:20_000]
     target, entry = queries[rows], values[entries]
     with np.errstate(all="ignore"):
         centred = entry - entry.mean(axis=1, keepdims=True)
@@ -238,4 +258,6 @@ def _verified(
         span = np.ptp(target, axis=1)
         # Within rounding, and rounding small against what is explained.
         good = (error <= 100 * tolerance * blur) & (error <= 1e-3 * span) & (span > 0)
-    return [(int(row), int(entry)) for row, entry in zip(rows[good], entries[good], strict=True)]
+    kept = np.flatnonzero(good)
+    kept = kept[np.argsort(prices[kept], kind="stable")[:MOST_MATCHES]]
+    return [(int(row), int(entry)) for row, entry in zip(rows[kept], entries[kept], strict=True)]

@@ -44,9 +44,11 @@ def power_products(features: int, limit: int) -> tuple[list[Exponents], list[int
         longer: list[list[Exponents]] = [list(level) for level in products]
         for cost, level in enumerate(products):
             for exponent, price in EXPONENT_COSTS.items():
-                if cost + price <= top:
-                    longer[cost + price].extend((*product, (feature, exponent)) for product in level[:limit])
-        products = [level[:limit] for level in longer]
+                # A full level stays as it is, which keeps tables of hundreds of columns quick.
+                room = limit - len(longer[cost + price]) if cost + price <= top else 0
+                if room > 0:
+                    longer[cost + price].extend((*product, (feature, exponent)) for product in level[:room])
+        products = longer
     # The square of a cheap product is nearly as cheap: (v/c)**2 is one idea, not two.
     prices = {product: cost for cost, level in enumerate(products) for product in level}
     cheaper: list[list[Exponents]] = [[] for _ in range(top + 1)]
