@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
-from physdiffuser.expressions import Expression
-from physdiffuser.expressions.tree import size
+from physdiffuser.expressions import Apply, Expression
+from physdiffuser.expressions.tree import add, div, mul, size, sub
 from physdiffuser.search.selection import fitted_constants
 
-# A long sum with many fitted numbers has a great many arrangements and is no law.
-MOST_NODES = 40
-MOST_CONSTANTS = 4
+# Arranging takes some milliseconds for a law, and up to half a second for a sum of many unlike terms.
+MOST_NODES, MOST_CONSTANTS = 40, 6
+MOST_NODES_AT_THE_END = 70
 
 
-def worth_arranging(expression: Expression) -> bool:
-    """Whether a formula may be a law, and is worth the milliseconds that arranging takes."""
+def worth_arranging(expression: Expression, *, at_the_end: bool = False) -> bool:
+    """Whether a formula may be a law, and is worth the time that arranging takes.
+
+    Parameters
+    ----------
+    at_the_end
+        Whether this is one of the few that the user will see, rather than one of the many on the way.
+    """
+    if at_the_end:
+        return size(expression) <= MOST_NODES_AT_THE_END
     return size(expression) <= MOST_NODES and fitted_constants(expression) <= MOST_CONSTANTS
+
+
+def one_fraction(expression: Expression) -> Expression:
+    """Sums with a quotient in them over one denominator: `a + b/c` as `(a*c + b)/c`, from the inside out."""
+    if not isinstance(expression, Apply):
+        return expression
+    arguments = tuple(one_fraction(argument) for argument in expression.arguments)
+    if expression.operator in ("add", "sub"):
+        combine = add if expression.operator == "add" else sub
+        (left, below_left), (right, below_right) = map(_parts, arguments)
+        if below_left is not None and below_right is not None:
+            return div(combine(mul(left, below_right), mul(right, below_left)), mul(below_left, below_right))
+        if below_right is not None:
+            return div(combine(mul(left, below_right), right), below_right)
+        if below_left is not None:
+            return div(combine(left, mul(right, below_left)), below_left)
+    return Apply(expression.operator, arguments)
+
+
+def _parts(expression: Expression) -> tuple[Expression, Expression | None]:
+    if isinstance(expression, Apply) and expression.operator == "div":
+        return expression.arguments[0], expression.arguments[1]
+    return expression, None

@@ -16,6 +16,7 @@ from physdiffuser.expressions.tree import mul
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
+from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.work import Meter, Work
 from physdiffuser.search.archive import ParetoArchive
@@ -29,6 +30,7 @@ LADDER = (
     Stage("clean", 1_500, depth=2),
     Stage("clean", 1_500, divisors=1_500, depth=2),
     Stage("parametric", 40, divisors=30, features=2),
+    Stage("parametric sums", 6, divisors=4, shifts=20, features=2),
     Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120),
     Stage("noisy", 1_500, divisors=300),
     Stage("clean", 15_000, divisors=3_000, depth=2),
@@ -40,6 +42,7 @@ LADDER = (
     Stage("triples", 40_000, divisors=250, shifts=2_000),
     Stage("clean", 120_000, divisors=20_000, depth=1),
     Stage("parametric", 150, divisors=200),
+    Stage("parametric sums", 12, divisors=6, shifts=60),
     Stage("sums", 12_000),
     Stage("clean", 400_000, divisors=20_000, depth=2),
     Stage("noisy", 40_000, divisors=5_000),
@@ -76,6 +79,8 @@ class EnumerationGenerator:
                     continue
                 if stage.kind == "parametric":
                     yield from parametric_stage(run, stage, frame)
+                elif stage.kind == "parametric sums":
+                    yield from parametric_sums(run, stage, frame)
                 elif stage.kind in ("clean", "prefactors", "triples"):
                     yield from run.exact(stage, frame)
                 else:

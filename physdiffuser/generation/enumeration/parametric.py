@@ -60,6 +60,9 @@ def _saturations(u: FloatArray) -> FloatArray:
     if (u < 0).any():
         sizes = sizes[sizes < 1 / -u.min()]
     poles = -np.array([0.2, 0.4, 0.6, 0.75, 0.87, 0.95]) / u.max() if u.max() > 0 else np.empty(0)
+    if u.min() > 0:
+        # The pole may also lie below the range: 1/(1 - 3*u) for u > 0.6.
+        poles = np.concatenate([poles, -np.array([1.03, 1.15, 1.4, 2.0, 3.5]) / u.min()])
     return np.concatenate([sizes, poles])[:, None]
 
 

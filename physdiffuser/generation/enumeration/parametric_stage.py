@@ -87,7 +87,7 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
             if np.isfinite(fit.loss):
                 family = parametric.FAMILIES[int(made.family[entry])].name
                 of = to_text(trees[int(made.product[entry])], problem.names)
-                sentence = f"found the {family} function of {of}, with its constants fitted"
+                sentence = f"fitted a function of the kind '{family}' of {of}"
                 yield Candidate(fit.expression, "enumeration", (*chain.sentences(), sentence))
         yield 0.006
 

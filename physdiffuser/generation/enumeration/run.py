@@ -39,8 +39,8 @@ class Stage(NamedTuple):
     Attributes
     ----------
     kind
-        "clean", "prefactors" and "triples" (exact lookups), "noisy" and "sums" (screenings), or
-        "parametric".
+        "clean", "prefactors" and "triples" (exact lookups), "noisy" and "sums" (screenings),
+        "parametric" and "parametric sums" (screenings with constants inside).
     entries
         Size of the library.
     divisors

@@ -109,6 +109,8 @@ def extended(frame: Frame, operators: frozenset[str]) -> Iterator[tuple[str, lis
             function = call(name, argument)
             longer = Frame(frame.factors, (*frame.features, function))
             yield f"polynomials in the columns and {name} of one", polynomial(longer, degree)
+            if argument in frame.features:
+                yield f"power products of the columns and {name} of one", products(longer, 150)
             if name in ("cos", "sin") and "sqrt" in operators and len(frame.features) <= 4:
                 roots = tuple(call("sqrt", feature) for feature in frame.features)
                 halves = Frame(frame.factors, (*roots, function))

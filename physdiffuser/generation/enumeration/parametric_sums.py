@@ -1,0 +1,183 @@
+"""Sums of two parts with an unknown constant inside at least one of them.
+
+A peak on a background, a saturation less a power, two exponentials: `T⁻¹(y) = a + b*D + c*A*phi(k; u)`,
+where D is a power product or such a function itself. All pairs are ranked by their best linear fit, as
+in `screening`, and the constants of the best are finished by Levenberg-Marquardt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression, Parameter, complexity, evaluate, to_text
+from physdiffuser.expressions.tree import add, mul
+from physdiffuser.fitting import fit_constants
+from physdiffuser.generation.enumeration import parametric
+from physdiffuser.generation.enumeration.factors import Frame, monomial
+from physdiffuser.generation.enumeration.families import power_products
+from physdiffuser.generation.enumeration.noisy import ENTRIES, TARGETS
+from physdiffuser.generation.enumeration.outer import Chain
+from physdiffuser.generation.enumeration.run import Run, Stage
+from physdiffuser.generation.enumeration.screening import pair_residuals
+from physdiffuser.generation.work import Work
+from physdiffuser.search.candidate import Candidate
+
+FloatArray = npt.NDArray[np.float64]
+
+# Finds of one tile, and finds fitted for each target, and of each pair of families.
+BEST_OF_TILE = 4
+FOLLOWED = 90
+BEST_OF_FAMILY = 8
+# A sum is rarely under anything but a reciprocal.
+OUTER = frozenset({"took the reciprocal"})
+
+
+_Form = tuple[Expression | None, int, int]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A summand: a power product, times a function with constants unless `entry` is None."""
+
+    factor: Expression | None
+    entry: int | None
+
+    def form(self, made: parametric.ParametricEntries) -> _Form:
+        """Factor, family and power product inside, whatever the constants; -1 where there is none."""
+        if self.entry is None:
+            return self.factor, -1, -1
+        return self.factor, int(made.family[self.entry]), int(made.product[self.entry])
+
+    def skeleton(
+        self, made: parametric.ParametricEntries, products: list[Expression], first: int
+    ) -> tuple[Expression, list[float]]:
+        """The summand with parameters from `first` on, and their starts."""
+        if self.entry is None:
+            assert self.factor is not None
+            return self.factor, []
+        inner, starts = made.skeleton(self.entry, products, first)
+        return (inner if self.factor is None else mul(self.factor, inner)), starts
+
+
+def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
+    """Rank and fit the sums; `stage.entries` power products inside functions, `stage.divisors` outside."""
+    problem, rows = run.problem, run.noisy_rows
+    inputs = problem.inputs[rows]
+
+    def products(limit: int) -> tuple[list[Expression], FloatArray]:
+        found, _ = power_products(len(frame.features), limit)
+        trees = [monomial(product, frame.features) for product in found]
+        values = np.stack([evaluate(tree, inputs) for tree in trees])
+        good = np.asarray((np.isfinite(values) & (np.abs(values) < 1e140)).all(axis=1))
+        return [tree for tree, kept in zip(trees, good, strict=True) if kept], values[good]
+
+    inside, inside_values = products(stage.entries)
+    outside, outside_values = products(stage.divisors)
+    summands, summand_values = products(stage.shifts)
+    made = parametric.entries(inside_values, min(len(frame.features), len(inside)), problem.operators)
+    if not len(made.values):
+        return
+    parts = [_Part(tree, None) for tree in summands]
+    blocks = [summand_values, made.values]
+    parts += [_Part(None, entry) for entry in range(len(made.values))]
+    # D is a power product or a function by itself; the other part may have a factor as well.
+    first_parts = len(parts)
+    with np.errstate(all="ignore"):
+        for tree, value in zip(outside, outside_values, strict=True):
+            blocks.append(made.values * value)
+            parts += [_Part(tree, entry) for entry in range(len(made.values))]
+    values = np.concatenate(blocks)
+    good = np.isfinite(values).all(axis=1) & (np.ptp(values, axis=1) > 1e-9 * np.abs(values).max(axis=1))
+    first_count = int(good[:first_parts].sum())
+    values, parts = values[good], [part for part, kept in zip(parts, good, strict=True) if kept]
+    yield 1e-8 * values.size
+    for chain, target, weights in run.undone(frame):
+        if not OUTER.issuperset(chain.sentences()):
+            continue
+        root = np.sqrt(weights)
+        unit = root * (values - (values @ weights)[:, None] / weights.sum())
+        unit32 = (unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-300)).astype(np.float32)
+        wanted = root * (target - np.average(target, weights=weights))
+        wanted /= np.linalg.norm(wanted)
+        correlation = unit32 @ wanted.astype(np.float32)
+        yield 1e-8 * values.size
+        found: list[tuple[float, int, int]] = []
+        # Power products apart: among finds with more constants inside, theirs would rank low.
+        plain = sum(part.entry is None for part in parts)
+        for start in (0, *range(plain, first_count, TARGETS)):
+            block = slice(start, min(start + TARGETS, first_count) if start else plain)
+            for at in range(plain, len(values), ENTRIES):
+                some = slice(at, min(at + ENTRIES, len(values)))
+                residual = pair_residuals(unit32, block, some, correlation)
+                most = BEST_OF_TILE * (len(residual) if not start else 1)
+                flat = residual.ravel()
+                best = np.argpartition(flat, min(most, flat.size - 1))[:most]
+                for place in best:
+                    row, column = divmod(int(place), residual.shape[1])
+                    found.append((float(flat[place]), start + row, at + column))
+            yield 1.2e-11 * (block.stop - block.start) * values.size
+        yield from _follow(run, frame, chain, found, parts, made, inside)
+
+
+def _follow(
+    run: Run,
+    frame: Frame,
+    chain: Chain,
+    found: list[tuple[float, int, int]],
+    parts: list[_Part],
+    made: parametric.ParametricEntries,
+    inside: list[Expression],
+) -> Work:
+    """Fit the constants of the best pairs."""
+    problem = run.problem
+    random = problem.generator(3)
+    counts: dict[tuple[int, int], int] = {}
+    seen: set[tuple[_Form, _Form]] = set()
+    followed = 0
+    for _, left, right in sorted(found):
+        one, other = parts[left], parts[right]
+        if one.entry is None and other.entry is None:
+            continue
+        # One start for each pair of forms: neighbours on the grid of constants end in the same place.
+        form = (one.form(made), other.form(made))
+        if form in seen:
+            continue
+        seen.add(form)
+        key = (form[0][1], form[1][1])
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] > BEST_OF_FAMILY:
+            continue
+        followed += 1
+        if followed > FOLLOWED:
+            return
+        for constant in (False, True):
+            first, starts = one.skeleton(made, inside, 2 + constant)
+            second, more = other.skeleton(made, inside, 2 + constant + len(starts))
+            law: Expression = add(
+                mul(Parameter(int(constant)), first), mul(Parameter(1 + int(constant)), second)
+            )
+            if constant:
+                law = add(Parameter(0), law)
+            factor = frame.factor()
+            skeleton = chain.redo(law)
+            fit = fit_constants(
+                skeleton if factor is None else mul(factor, skeleton),
+                problem.inputs,
+                problem.target,
+                weights=problem.weights,
+                loss=problem.loss,
+                initial=[*([1.0] * (2 + constant)), *starts, *more],
+                starts=1,
+                rng=random,
+            )
+            if np.isfinite(fit.loss) and complexity(fit.expression) <= problem.max_complexity:
+                what = to_text(fit.expression, problem.names, digits=4)
+                yield Candidate(
+                    fit.expression,
+                    "enumeration",
+                    (*chain.sentences(), f"found a sum of two parts with constants inside: {what}"),
+                )
+        yield 0.01
