@@ -251,6 +251,7 @@ def _pose(
     from physdiffuser.data.constants import parse_constants
 
     known = parse_constants(constants, taken=dataset.names)
+    constant_units = {constant.symbol.name: constant.unit for constant in known if constant.unit is not None}
     if units is not None or units_row:
         from physdiffuser.data.unit_files import load_units, units_from_row
 
@@ -260,6 +261,7 @@ def _pose(
         else:
             table_units = units_from_row(dataset.unit_strings, dataset)
         dataset = table_units.attach(dataset)
+        constant_units |= table_units.named
     column_units = tuple(column.unit for column in dataset.columns)
     complete = all(unit is not None for unit in column_units) and dataset.target_column.unit is not None
     problem = Problem(
@@ -272,6 +274,7 @@ def _pose(
         constants=tuple(constant.symbol for constant in known),
         units=column_units if complete else None,  # type: ignore[arg-type]
         target_unit=dataset.target_column.unit if complete else None,
+        constant_units=constant_units,
         noise=noise,
         loss=loss,
         seed=seed,

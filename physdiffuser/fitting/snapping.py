@@ -9,7 +9,7 @@ to 1 % pays for a small integer, not for `3/(8*pi)`; one known to 1e-12 pays for
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,6 +68,7 @@ def snap(
     noise: float | None = None,
     known_constants: Iterable[Symbol] = (),
     rng: np.random.Generator | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Snap:
     """Replace fitted constants by exact ones where the data cannot tell.
 
@@ -89,6 +90,8 @@ def snap(
         Named constants that may appear, alone or in products.
     rng
         Chooses rows where there are very many; `default_rng(0)` when None.
+    stop
+        Asked between the forms tried; once it answers True, what has been found is given.
     """
     rng = np.random.default_rng(0) if rng is None else rng
     skeleton, values = free_constants(numerators(expression))
@@ -110,11 +113,15 @@ def snap(
         first = evidence.start(skeleton, np.array(values))
         if first is None:
             return finish(expression, (), skeleton, np.array(values))
-        best = _search(evidence, first, table)
+        best = _search(evidence, first, table, stop or _never)
     return finish(best.expression, best.changes, best.skeleton, best.values)
 
 
-def _search(evidence: Evidence, first: State, table: FormTable) -> State:
+def _never() -> bool:
+    return False
+
+
+def _search(evidence: Evidence, first: State, table: FormTable, stop: Callable[[], bool]) -> State:
     """Beam search from the free fit over ever more exact states."""
     best = _without_needless(evidence, first)
     beam = [best]
@@ -123,6 +130,8 @@ def _search(evidence: Evidence, first: State, table: FormTable) -> State:
         following: list[State] = []
         for state in beam:
             for proposal in proposals(evidence, state, table)[:_TRIED]:
+                if stop():
+                    break
                 if proposal.gain < _LEAST_GAIN or proposal.skeleton in seen:
                     continue
                 seen.add(proposal.skeleton)
@@ -137,7 +146,7 @@ def _search(evidence: Evidence, first: State, table: FormTable) -> State:
                             score=again.score - changed.cost,
                             changes=changed.changes,
                         )
-                        return _search(evidence, again, table)
+                        return _search(evidence, again, table, stop)
                 if changed is not None and changed.score >= state.score + _LEAST_GAIN:
                     following.append(changed)
         following.sort(key=lambda state: -state.score)

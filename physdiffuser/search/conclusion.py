@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,8 @@ MOST_CONCLUDED = 14
 # Largest relative error on any row for the status "exact".
 EXACT_ERROR = 1e-9
 ROWS_PER_PIECE = 100_000
+# Seconds that the most promising formula gets for its constants, however late it is.
+LEAST_SNAPPING = 0.3
 
 
 @dataclass(frozen=True)
@@ -80,10 +83,14 @@ def work_out(
     # The most promising first, so that a deadline costs the least.
     order = np.argsort(lengths, kind="stable")[:MOST_CONCLUDED]
     best: dict[Expression, Law] = {}
+    slowest = 0.0
     for number, position in enumerate(order):
-        law = _work_out_one(
-            front[position], problem, floor, positive, quick=number > 0 and clock() >= deadline
-        )
+        begun = clock()
+        # The next formula may take as long as the slowest did.
+        quick = number > 0 and begun + slowest >= deadline
+        stop = partial(_over, clock, max(deadline, begun + LEAST_SNAPPING))
+        law = _work_out_one(front[position], problem, floor, positive, quick, stop)
+        slowest = max(slowest, clock() - begun)
         key = canonical(law.final, positive=positive)
         if key not in best or law.loss < best[key].loss:
             best[key] = law
@@ -94,11 +101,22 @@ def work_out(
     return laws, shortest(_length(law.loss, law.final, problem.rows, floor) for law in laws)
 
 
+def _over(clock: Callable[[], float], end: float) -> bool:
+    return clock() >= end
+
+
 def _length(loss: float, expression: Expression, rows: int, floor: float) -> float:
     return description_length(loss, complexity(expression), fitted_constants(expression), rows, floor)
 
 
-def _work_out_one(entry: Entry, problem: Problem, floor: float, positive: frozenset[int], quick: bool) -> Law:
+def _work_out_one(
+    entry: Entry,
+    problem: Problem,
+    floor: float,
+    positive: frozenset[int],
+    quick: bool,
+    stop: Callable[[], bool],
+) -> Law:
     inputs, target, weights = problem.inputs, problem.target, problem.weights
     expression = entry.candidate.expression
 
@@ -128,6 +146,7 @@ def _work_out_one(entry: Entry, problem: Problem, floor: float, positive: frozen
             noise=problem.noise,
             known_constants=problem.constants,
             rng=problem.generator(5),
+            stop=stop,
         )
         if np.isfinite(snapped.loss) and problem.allows(snapped.expression):
             final, changes = snapped.expression, snapped.changes

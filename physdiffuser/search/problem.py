@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -44,6 +44,8 @@ class Problem:
     units, target_unit
         Exponent vectors of the columns and of the target when all are known, else None: formulas
         must then balance.
+    constant_units
+        Units of those constants whose unit is known; the others may carry any.
     noise
         Relative sigma of the target, if the user knows it.
     loss
@@ -61,6 +63,7 @@ class Problem:
     constants: tuple[Symbol, ...] = ()
     units: tuple[Unit, ...] | None = None
     target_unit: Unit | None = None
+    constant_units: Mapping[str, Unit] = field(default_factory=dict)
     noise: float | None = None
     loss: Loss = "squared"
     seed: int = 0
@@ -84,7 +87,7 @@ class Problem:
             return True
         from physdiffuser.expressions.dimensions import balances
 
-        return balances(expression, self.units, self.target_unit)
+        return balances(expression, self.units, self.target_unit, self.constant_units)
 
     def generator(self, *stream: int) -> np.random.Generator:
         """A random generator for one purpose; equal streams give equal numbers."""

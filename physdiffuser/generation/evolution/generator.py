@@ -401,7 +401,7 @@ def _unit_test(problem: Problem) -> Callable[[Expression], bool]:
         return lambda expression: True
     from physdiffuser.expressions.dimensions import IMPOSSIBLE, UnitChecker
 
-    checker = UnitChecker(problem.units, problem.target_unit)
+    checker = UnitChecker(problem.units, problem.target_unit, problem.constant_units)
     return lambda expression: checker.code(expression) != IMPOSSIBLE
 
 
