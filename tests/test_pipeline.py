@@ -83,6 +83,26 @@ def test_known_constants_appear_by_name() -> None:
     assert solution.known_constants == {"G": 6.6743e-11}
 
 
+def test_known_constants_are_held_to_their_units() -> None:
+    random = np.random.default_rng(0)
+    axis, mass = random.uniform(1e10, 1e12, 300), random.uniform(1e29, 1e31, 300)
+    inputs = np.column_stack([axis, mass])
+    kepler = dataset_from_arrays(
+        inputs, 2 * np.pi * np.sqrt(axis**3 / (6.674e-11 * mass)), names=["a", "M"], target_name="T"
+    )
+    units = {"a": "m", "M": "kg", "T": "s"}
+
+    def law(constants: str, **more: str) -> str:
+        solution = solve_dataset(kepler, steps=30, time=None, constants=constants, units={**units, **more})
+        assert solution.best is not None and solution.status == "exact"
+        return solution.best.text
+
+    assert law("G=6.674e-11 m**3/(kg*s**2)") == "2*pi*sqrt(a**3/(G*M))"
+    # A constant of that value and another unit is a coincidence.
+    assert "G" not in law("G=6.674e-11 kg")
+    assert "G" not in law("G=6.674e-11", G="kg")
+
+
 def test_weights_hide_a_bad_row() -> None:
     inputs, target = table(noise=0.01)
     target[3] *= 40
