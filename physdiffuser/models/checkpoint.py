@@ -7,7 +7,6 @@ the configuration and the attention plugins, so that a missing package is named 
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ from physdiffuser.models.attention import find_attention
 from physdiffuser.models.checkpoint_files import DESCRIPTION, read_json
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.vocabulary import Vocabulary
+from physdiffuser.plugin_manager import load_plugins
 from physdiffuser.report.atomic import write_bytes_atomic, write_text_atomic
 
 FORMAT = 1
@@ -71,13 +71,11 @@ def attention_plugins(config: ModelConfig) -> dict[str, dict[str, str]]:
     """Package and version that provide each attention variant of a configuration."""
     names = {config.encoder.attention, "standard"}
     names |= {part.attention for part in (config.diffusion, config.autoregressive) if part is not None}
-    found = {}
-    for name in sorted(names):
-        package = find_attention(name).build.__module__.partition(".")[0]
-        owners = importlib.metadata.packages_distributions().get(package, [])
-        version = importlib.metadata.version(owners[0]) if owners else "unknown"
-        found[name] = {"package": package, "version": version}
-    return found
+    registered = load_plugins().attentions
+    return {
+        name: {"package": registered[name].origin.package, "version": registered[name].origin.version}
+        for name in sorted(names)
+    }
 
 
 def part_of(name: str) -> str:
