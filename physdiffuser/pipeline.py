@@ -19,11 +19,13 @@ from physdiffuser.generation.protocol import Generator
 from physdiffuser.report.solution import Equation, Solution, sample_fit_points
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, work_out
+from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rivals, work_out
+from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.precision import decimal_precision
 from physdiffuser.search.problem import Loss, Problem
 from physdiffuser.search.sampling import Split, split_rows
+from physdiffuser.search.shown_rows import rows_to_show
 
 if TYPE_CHECKING:
     import os
@@ -278,6 +280,7 @@ def _pose(
         noise=noise,
         loss=loss,
         seed=seed,
+        target_name=dataset.target_column.alias,
     )
     return dataset, problem, dataset.warnings
 
@@ -382,14 +385,21 @@ def _conclude(
         work_out(result.archive, fit_problem, floor, deadline) if result.archive.front() else ([], 0)
     )
     made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
+    rounding = float(np.sqrt(floor) * dataset.target.std())
+    shown = rows_to_show([row for row, _ in made], position, rounding)
+    laws, made = [laws[row] for row in shown], [made[row] for row in shown]
+    position = shown.index(position) if made else 0
     solution = _frame(dataset, seed, warnings)
     if not made:
         return replace(solution, timing=_timing(started, searched, result))
     best, prediction = made[position]
-    verified = _verify(laws[position].fitted, best, dataset, split, deadline)
+    exact = best.max_relative_error < EXACT_ERROR
+    pattern = laws[position].loss > floor and not exact and shows_pattern(dataset, prediction)
+    verified = _verify(laws[position].fitted, best, dataset, split, deadline, pattern)
     equations = [one for one, _ in made]
     equations[position] = verified
-    exact = best.max_relative_error < EXACT_ERROR
+    close = [row + 1 for row in rivals(laws, position, fit_problem.rows, floor)]
+    doubtful = doubts(verified, dataset, exact=exact, pattern=pattern, rivals=close)
     held_out = np.zeros(dataset.rows, bool)
     held_out[split.held_out] = True
     return replace(
@@ -398,7 +408,7 @@ def _conclude(
         best=verified,
         pareto=tuple(equations),
         derivation=verified.derivation,
-        warnings=(*warnings, *_doubts(verified, dataset, exact)),
+        warnings=(*warnings, *doubtful),
         held_out_rows=int(split.held_out.size),
         known_constants={symbol.name: symbol.value for symbol in problem.constants},
         timing=_timing(started, searched, result),
@@ -406,7 +416,9 @@ def _conclude(
     )
 
 
-def _verify(fitted: Expression, best: Equation, dataset: Dataset, split: Split, deadline: float) -> Equation:
+def _verify(
+    fitted: Expression, best: Equation, dataset: Dataset, split: Split, deadline: float, pattern: bool
+) -> Equation:
     from physdiffuser.verification import verify
 
     checked = verify(
@@ -417,30 +429,11 @@ def _verify(fitted: Expression, best: Equation, dataset: Dataset, split: Split, 
         split.fit,
         split.held_out,
         names=dataset.names,
+        weights=dataset.weights,
+        pattern=pattern if dataset.rows >= ENOUGH_ROWS and best.max_relative_error >= EXACT_ERROR else None,
         seconds=max(0.2, min(3.0, deadline - clock_module.monotonic())),
     )
     return replace(best, verdict=checked.verdict, verification=checked.sentences)
-
-
-def _doubts(best: Equation, dataset: Dataset, exact: bool) -> tuple[str, ...]:
-    """What the user should know about the answer."""
-    from physdiffuser.expressions.tree import variables
-
-    found: list[str] = []
-    used = variables(best.expression)
-    idle = [column.name for number, column in enumerate(dataset.columns) if number not in used]
-    if idle and used:
-        found.append(f"columns not needed by the law: {', '.join(idle)}")
-    loose = [
-        constant.name
-        for constant in best.constants
-        if constant.low is not None and constant.high is not None and constant.low <= 0 <= constant.high
-    ]
-    if loose and not exact:
-        found.append(
-            f"the data do not determine the law: 0 is within the 95 % interval of {', '.join(loose)}"
-        )
-    return tuple(found)
 
 
 def _timing(started: float, searched: float, result: SearchResult | None) -> dict[str, float]:
@@ -489,7 +482,7 @@ def _constant(dataset: Dataset, seed: int, started: float, warnings: tuple[str, 
         r2=float("nan"),
         max_relative_error=float(np.abs(evaluate(number, dataset.inputs[:1])[0] - value)),
         verdict="verified",
-        verification=("numerically: every row has this value",),
+        verification=("every row has this value",),
         derivation=("the target is the same in every row",),
         generator="constant",
     )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.tree import Apply, Expression, Number, Parameter, Symbol, Variable
+
+# Significant digits of fitted constants: the same for all, or by value.
+Digits: TypeAlias = int | Callable[[float], int]
 
 _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(5)
 _PRECEDENCE = {"add": _SUM, "sub": _SUM, "mul": _PRODUCT, "div": _PRODUCT, "neg": _SIGN, "pow": _POWER}
 
 
-def to_text(expression: Expression, names: Sequence[str] | None = None, digits: int | None = None) -> str:
+def to_text(expression: Expression, names: Sequence[str] | None = None, digits: Digits | None = None) -> str:
     """Write an expression as text that `parser.parse` reads back.
 
     Parameters
@@ -22,16 +26,18 @@ def to_text(expression: Expression, names: Sequence[str] | None = None, digits: 
     names
         Variable names in column order; `x1`, `x2`, ... when not given.
     digits
-        Significant digits of fitted constants; all that are needed to read the same double back
-        when None.
+        Significant digits of fitted constants, or a function that gives them for a value; all that
+        are needed to read the same double back when None.
     """
     return _write(expression, names, digits)[0]
 
 
-def number_text(value: int | Fraction | float, digits: int | None = None) -> str:
+def number_text(value: int | Fraction | float, digits: Digits | None = None) -> str:
     """A number as written in formulas: fractions of four decimals as decimals, others as `p/q`."""
     if isinstance(value, float):
-        return repr(value) if digits is None else f"{value:.{digits}g}"
+        if digits is None:
+            return repr(value)
+        return f"{value:.{digits(value) if callable(digits) else digits}g}"
     if isinstance(value, Fraction) and 10_000 % value.denominator == 0:
         # The parser reads so few decimals as the exact fraction.
         whole, rest = divmod(abs(value), 1)
@@ -40,7 +46,7 @@ def number_text(value: int | Fraction | float, digits: int | None = None) -> str
     return str(value)
 
 
-def _write(expression: Expression, names: Sequence[str] | None, digits: int | None) -> tuple[str, int]:
+def _write(expression: Expression, names: Sequence[str] | None, digits: Digits | None) -> tuple[str, int]:
     match expression:
         case Number(value=value):
             text = number_text(value, digits)

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
 
+from physdiffuser.expressions.format import Digits, number_text
 from physdiffuser.expressions.tree import Apply, Expression, Number, Parameter, Symbol, Variable
 
 _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(5)
@@ -70,7 +71,7 @@ _OWN_COMMAND = frozenset({"exp", "log", "sin", "cos", "tan", "sinh", "cosh", "ta
 _ARC = {"asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan"}
 
 
-def to_latex(expression: Expression, names: Sequence[str] | None = None, digits: int | None = None) -> str:
+def to_latex(expression: Expression, names: Sequence[str] | None = None, digits: Digits | None = None) -> str:
     r"""Write an expression as LaTeX, for math mode.
 
     Parameters
@@ -81,7 +82,7 @@ def to_latex(expression: Expression, names: Sequence[str] | None = None, digits:
         Variable names in column order; `x_{1}`, `x_{2}`, ... when not given. `theta` becomes
         `\theta`, `v0` and `v_0` become `v_{0}`; what has a meaning in LaTeX is escaped.
     digits
-        Significant digits of fitted constants; all when None.
+        Significant digits of fitted constants, or a function that gives them for a value; all when None.
     """
     return _write(expression, names, digits)[0]
 
@@ -115,21 +116,19 @@ def _word(text: str) -> str:
     return "\\mathrm{" + "".join(_ESCAPES.get(letter, letter) for letter in text) + "}"
 
 
-def _number(value: int | Fraction | float, digits: int | None) -> tuple[str, int]:
+def _number(value: int | Fraction | float, digits: Digits | None) -> tuple[str, int]:
     if isinstance(value, Fraction):
         sign = "-" if value < 0 else ""
         text = f"{sign}\\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"
         return text, _SIGN if sign else _PRODUCT
-    text = (
-        str(value) if isinstance(value, int) else (repr(value) if digits is None else f"{value:.{digits}g}")
-    )
+    text = number_text(value, digits)
     mantissa, _, exponent = text.partition("e")
     if exponent:
         return f"{mantissa} \\cdot 10^{{{int(exponent)}}}", _SIGN if text.startswith("-") else _PRODUCT
     return text, _SIGN if text.startswith("-") else _ATOM
 
 
-def _write(expression: Expression, names: Sequence[str] | None, digits: int | None) -> tuple[str, int]:
+def _write(expression: Expression, names: Sequence[str] | None, digits: Digits | None) -> tuple[str, int]:
     match expression:
         case Number(value=value):
             return _number(value, digits)
@@ -197,7 +196,7 @@ def _product(parts: Sequence[tuple[str, int]]) -> str:
 
 
 def _fraction(
-    arguments: Sequence[Expression], names: Sequence[str] | None, digits: int | None
+    arguments: Sequence[Expression], names: Sequence[str] | None, digits: Digits | None
 ) -> tuple[str, int]:
     top, precedence = _write(arguments[0], names, digits)
     bottom, _ = _write(arguments[1], names, digits)
@@ -208,7 +207,7 @@ def _fraction(
 
 
 def _power(
-    arguments: Sequence[Expression], names: Sequence[str] | None, digits: int | None
+    arguments: Sequence[Expression], names: Sequence[str] | None, digits: Digits | None
 ) -> tuple[str, int]:
     base, exponent = arguments
     above, _ = _write(exponent, names, digits)

@@ -119,7 +119,7 @@ def _replace(state: State, index: int, by: Expression) -> tuple[Expression, np.n
 
 
 def _known(value: float, error: float) -> str:
-    return f"{value:.6g} ± {error:.1g}" if error > 1e-12 * abs(value) else f"{value:.15g}"
+    return f"{value:.6g} (standard error {error:.1g})" if error > 1e-12 * abs(value) else f"{value:.15g}"
 
 
 def _drop(evidence: Evidence, state: State, index: int) -> list[Proposal]:
@@ -133,7 +133,7 @@ def _drop(evidence: Evidence, state: State, index: int) -> list[Proposal]:
     cost = -_NODE_CREDIT * saved
     gone = state.values.size - 1 - values.size
     gain = _gain(evidence, state, index, abs(value), cost) + gone
-    change = f"a constant of {_known(value, error)} is compatible with 0: what it multiplied is gone"
+    change = f"{_known(value, error)} is compatible with 0: its term is dropped"
     return [Proposal(skeleton, values, cost, gain, change)]
 
 
@@ -161,7 +161,7 @@ def _fix(evidence: Evidence, state: State, index: int, form: Form) -> Proposal:
     value, error = float(state.values[index]), float(state.errors[index])
     skeleton, values = _replace(state, index, form.expression)
     gain = _gain(evidence, state, index, abs(form.value - value), form.cost)
-    change = f"{_known(value, error)} is written as {to_text(form.expression)}"
+    change = f"{_known(value, error)} agrees with {to_text(form.expression)}"
     return Proposal(skeleton, values, form.cost, gain, change)
 
 
@@ -180,7 +180,7 @@ def _round(evidence: Evidence, state: State, index: int) -> list[Proposal]:
             expression = number_expression(fraction) if exact else Number(rounded)
             skeleton, values = _replace(state, index, expression)
             gain = _gain(evidence, state, index, abs(rounded - value), cost)
-            change = f"{_known(value, error)} is written as {to_text(expression)}"
+            change = f"{_known(value, error)} agrees with {to_text(expression)}"
             return [Proposal(skeleton, values, cost, gain, change)]
     return []
 
@@ -228,7 +228,7 @@ def _ties(evidence: Evidence, state: State, table: FormTable, exponents: frozens
                     gain = -evidence.penalty(moved) - cost - freedom
                     skeleton, values = _replace(state, index, by)
                     text = to_text(_multiple(form.expression, Number(second), exponent), digits=6)
-                    change = f"{first:.6g} is tied to another constant: {text}"
+                    change = f"{first:.6g} agrees with {text}, a multiple of another constant"
                     found.append(Proposal(skeleton, values, cost, gain, change))
     return found
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
+import numpy as np
 
 from physdiffuser.report.solution import ConstantEstimate, Equation
 
 DEFAULT_DIGITS = 6
+MOST_DIGITS = 16
+# Correlations are known to about so much: constants that hang together more closely show all digits.
+_LEAST_EIGENVALUE = 1e-14
 MISSING = "-"
 
 
@@ -32,18 +38,43 @@ def half_width(constant: ConstantEstimate) -> float | None:
     return width if math.isfinite(width) and width > 0 else None
 
 
-def shown_digits(equation: Equation) -> int:
-    """Significant digits for the fitted constants of a formula.
+def shown_digits(equation: Equation) -> Callable[[float], int]:
+    """Significant digits for the fitted constants of a formula, by value.
 
-    Enough for the best-known one to show the first two digits of its uncertainty, so that nothing
-    measured is rounded away.
+    A constant shows its uncertainty to two digits. Where constants hang together (a prefactor and the
+    exponent beside it) they are known much better together than alone, and rounding one by its own
+    uncertainty would spoil the formula: it then shows what a reader needs to compute with it.
     """
-    needed = [
-        2 + math.ceil(math.log10(abs(constant.value) / width))
-        for constant in equation.constants
-        if not constant.exact and constant.value and (width := half_width(constant)) is not None
-    ]
-    return min(17, max(3, *needed)) if needed else DEFAULT_DIGITS
+    fitted = [constant for constant in equation.constants if not constant.exact]
+    together = _tightening(equation.covariance, len(fitted))
+    digits: dict[float, int] = {}
+    for constant, factor in zip(fitted, together, strict=True):
+        width = half_width(constant)
+        if width is not None and constant.value:
+            needed = _places(width / factor) + math.floor(math.log10(abs(constant.value))) + 1
+            size = abs(constant.value)
+            digits[size] = max(digits.get(size, 2), min(needed, MOST_DIGITS))
+    return lambda value: digits.get(abs(value), DEFAULT_DIGITS)
+
+
+def _tightening(covariance: tuple[tuple[float, ...], ...] | None, count: int) -> list[float]:
+    """How much smaller the error of each constant is when the others are held."""
+    if covariance is None or len(covariance) != count or count < 2:
+        return [1.0] * count
+    matrix = np.array(covariance)
+    with np.errstate(all="ignore"):
+        size = np.sqrt(np.diag(matrix))
+        correlation = matrix / np.outer(size, size)
+    if not np.isfinite(correlation).all():
+        return [1.0] * count
+    values, vectors = np.linalg.eigh(correlation)
+    inverse = np.square(vectors) @ (1.0 / np.maximum(values, _LEAST_EIGENVALUE))
+    return [float(factor) for factor in np.sqrt(np.maximum(inverse, 1.0))]
+
+
+def _places(width: float) -> int:
+    """Decimal places that show two digits of an uncertainty."""
+    return 1 - math.floor(math.log10(width))
 
 
 def with_uncertainty(value: float, width: float) -> tuple[str, str]:
@@ -56,7 +87,7 @@ def with_uncertainty(value: float, width: float) -> tuple[str, str]:
     >>> with_uncertainty(299792458.0, 1200.0)
     ('2.997925e+08', '1.2e+03')
     """
-    places = 1 - math.floor(math.log10(width))
+    places = _places(width)
     if -3 <= places <= 8 and (abs(value) >= 1e-3 or width >= 1e-3) and max(abs(value), width) < 1e7:
         shown = max(places, 0)
         return f"{round(value, places):.{shown}f}", f"{round(width, places):.{shown}f}"

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from physdiffuser.data.display import counted, visible
 from physdiffuser.expressions import to_text
 from physdiffuser.expressions.latex import to_latex
@@ -23,8 +25,8 @@ _TABLE_DIGITS = 4
 _LABEL_WIDTH = 11
 _VERDICTS = {
     "verified": "verified",
-    "different": "not confirmed: the rounded formula differs from the fitted one",
-    "unknown": "not verified",
+    "different": "not verified: the law shown is not the formula that was fitted",
+    "unknown": "not verified: a check failed or could not be made",
 }
 
 
@@ -110,7 +112,7 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
     latex = to_latex(best.expression, solution.names, shown_digits(best))
     lines = _labelled("LaTeX", [visible(latex, _LIMIT)])
     accuracy = [f"rmse {short(best.rmse)}", f"{style.sign('R²', 'R^2')} {_r2(best.r2)}"]
-    accuracy.append(f"largest relative error {short(best.max_relative_error)}")
+    accuracy.append(_largest_error(solution, best))
     rows = f", over {counted(solution.rows, 'row')}" if solution.rows else ""
     exact = "exact: " if solution.status == "exact" else ""
     lines += _labelled("Accuracy", [f"{exact}{', '.join(accuracy)}{rows}"])
@@ -129,6 +131,20 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
     if constants:
         lines += _labelled("Constants", constants)
     return lines
+
+
+def _largest_error(solution: Solution, best: Equation) -> str:
+    """In the target's own unit where it changes its sign: a share of almost nothing says nothing."""
+    points = solution.fit_points
+    if points is not None and points.truth.size and points.truth.min() <= 0 <= points.truth.max():
+        with np.errstate(all="ignore"):
+            return f"largest error {short(float(np.abs(points.truth - points.prediction).max()))}"
+    share = best.max_relative_error
+    return (
+        f"largest error {short(100 * share)} %"
+        if 1e-6 < share < 10
+        else f"largest relative error {short(share)}"
+    )
 
 
 def _constants(best: Equation, style: Style) -> list[str]:

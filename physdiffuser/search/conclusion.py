@@ -16,14 +16,16 @@ from physdiffuser.expressions.arrange import arrange
 from physdiffuser.expressions.canonical import canonical
 from physdiffuser.expressions.format import number_text
 from physdiffuser.expressions.latex import to_latex
-from physdiffuser.expressions.tree import free_constants, walk
+from physdiffuser.expressions.tree import free_constants, substitute, walk
 from physdiffuser.fitting import refit
 from physdiffuser.fitting.snapping import snap
 from physdiffuser.fitting.uncertainty import uncertainty
+from physdiffuser.report.digits import shown_digits
 from physdiffuser.report.solution import ConstantEstimate, Equation
 from physdiffuser.search.archive import Entry, ParetoArchive, relative_loss
+from physdiffuser.search.derivation import derivation, readable
 from physdiffuser.search.problem import Problem
-from physdiffuser.search.rewriting import worth_arranging
+from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
 from physdiffuser.search.sampling import Split
 from physdiffuser.search.selection import description_length, fitted_constants, shortest
 
@@ -31,11 +33,18 @@ FloatArray = npt.NDArray[np.float64]
 
 # Formulas of the front that are worked out; the rest of a longer front is beaten in any case.
 MOST_CONCLUDED = 14
+# A formula that lost terms of this complexity in snapping is snapped again, so many times in all.
+FEWEST_DROPPED = 2
+MOST_SNAPS = 3
+# Losses of two ways to the same law that differ by less than this share are alike.
+ALIKE = 1e-3
 # Largest relative error on any row for the status "exact".
 EXACT_ERROR = 1e-9
 ROWS_PER_PIECE = 100_000
 # Seconds that the most promising formula gets for its constants, however late it is.
 LEAST_SNAPPING = 0.3
+# Descriptions that are longer by less than so many nats are nearly as good: odds of 20 to 1.
+NEARLY_AS_GOOD = 3.0
 
 
 @dataclass(frozen=True)
@@ -91,14 +100,33 @@ def work_out(
         stop = partial(_over, clock, max(deadline, begun + LEAST_SNAPPING))
         law = _work_out_one(front[position], problem, floor, positive, quick, stop)
         slowest = max(slowest, clock() - begun)
-        key = canonical(law.final, positive=positive)
-        if key not in best or law.loss < best[key].loss:
+        key = canonical(_rounded(law.final), positive=positive)
+        if key not in best or _tells_better(law, best[key], floor):
             best[key] = law
     laws: list[Law] = []
     for law in sorted(best.values(), key=lambda law: (complexity(law.final), law.loss)):
         if not laws or max(law.loss, floor) < max(laws[-1].loss, floor):
             laws.append(law)
     return laws, shortest(_length(law.loss, law.final, problem.rows, floor) for law in laws)
+
+
+def _rounded(expression: Expression) -> Expression:
+    """The formula with its fitted constants to some digits: two ways to one law differ in the last ones."""
+
+    def rewrite(node: Expression) -> Expression | None:
+        if isinstance(node, Number) and not node.exact:
+            return Number(float(f"{node.value:.4g}"))
+        return None
+
+    return substitute(expression, rewrite)
+
+
+def _tells_better(law: Law, known: Law, floor: float) -> bool:
+    """Of two ways to one law the more accurate one and, where they are alike, the one that began simpler."""
+    loss, other = max(law.loss, floor), max(known.loss, floor)
+    if abs(loss - other) > ALIKE * other:
+        return loss < other
+    return law.entry.complexity < known.entry.complexity
 
 
 def _over(clock: Callable[[], float], end: float) -> bool:
@@ -129,37 +157,63 @@ def _work_out_one(
         if loss_of(refitted) <= loss_of(expression):
             fitted = refitted
     if quick:
-        return Law(entry, fitted, fitted, loss_of(fitted), ())
+        plain = readable(fitted)
+        return Law(entry, fitted, plain if problem.allows(plain) else fitted, loss_of(fitted), ())
     final = fitted
     changes: tuple[str, ...] = ()
     if fitted_constants(fitted):
         # The arranged form has fewer constants (2*(a + 3*x) has one too many), so more can be exact.
-        arranged = arrange(fitted, positive=positive) if worth_arranging(fitted) else fitted
-        usable = problem.allows(arranged)
+        arranged = arrange(fitted, positive=positive) if worth_arranging(fitted, at_the_end=True) else fitted
+        usable = problem.allows(arranged) and tame(arranged, fitted)
         start = arranged if usable and _as_good(loss_of(arranged), loss_of(fitted), floor) else fitted
-        snapped = snap(
-            start,
-            inputs,
-            target,
-            weights=weights,
-            loss=problem.loss,
-            noise=problem.noise,
-            known_constants=problem.constants,
-            rng=problem.generator(5),
-            stop=stop,
-        )
-        if np.isfinite(snapped.loss) and problem.allows(snapped.expression):
-            final, changes = snapped.expression, snapped.changes
-    simplified = arrange(final, positive=positive) if worth_arranging(final) else final
-    shorter = problem.allows(simplified) and complexity(simplified) <= complexity(final)
-    if shorter and _as_good(loss_of(simplified), loss_of(final), floor):
-        final = simplified
-    return Law(entry, fitted, final, loss_of(final), changes)
+        for _ in range(MOST_SNAPS):
+            snapped = snap(
+                start,
+                inputs,
+                target,
+                weights=weights,
+                loss=problem.loss,
+                noise=problem.noise,
+                known_constants=problem.constants,
+                rng=problem.generator(5),
+                stop=stop,
+            )
+            # Noise that grows with the target may pull a formula that explains nothing below the mean.
+            useful = snapped.loss <= max(loss_of(fitted), 1.0 + 4.0 / problem.rows)
+            if not useful or not problem.allows(snapped.expression):
+                break
+            final, changes = snapped.expression, (*changes, *snapped.changes)
+            # Without the terms that were dropped the fit leaves more over, and more can be exact.
+            if not fitted_constants(final) or complexity(final) > complexity(start) - FEWEST_DROPPED:
+                break
+            start = final
+    if worth_arranging(final, at_the_end=True):
+        for form in (final, one_fraction(final)):
+            simplified = arrange(form, positive=positive)
+            allowed = problem.allows(simplified) and tame(simplified, final)
+            shorter = allowed and complexity(simplified) <= complexity(final)
+            # Multiplying out may split one constant in two, which are then no longer tied.
+            tied = fitted_constants(simplified) <= fitted_constants(final)
+            if shorter and tied and _as_good(loss_of(simplified), loss_of(final), floor):
+                final = simplified
+                break
+    plain = readable(final)
+    return Law(entry, fitted, plain if problem.allows(plain) else final, loss_of(final), changes)
 
 
 def _as_good(new: float, old: float, floor: float) -> bool:
     """Whether a rewriting left the loss as it was, up to rounding."""
     return new <= max(old * (1 + 1e-6), floor)
+
+
+def rivals(laws: list[Law], chosen: int, rows: int, floor: float) -> list[int]:
+    """Positions of the laws that describe the table nearly as briefly as the chosen one."""
+    lengths = [_length(law.loss, law.final, rows, floor) for law in laws]
+    return [
+        position
+        for position, length in enumerate(lengths)
+        if position != chosen and length < lengths[chosen] + NEARLY_AS_GOOD
+    ]
 
 
 def constants_of(
@@ -229,7 +283,8 @@ def equation(
                 weights=weights,
             )
         )
-        held_out = residual[split.held_out]
+        held_out = np.square(residual[split.held_out] / scale)
+        trust = None if weights is None else weights[split.held_out]
         size = np.maximum(np.abs(dataset.target), 1e-3 * scale * np.sqrt(max(spread, 1e-30)))
         relative = float(np.max(np.abs(residual) / size))
     estimates, covariance, freedom = constants_of(law.final, problem)
@@ -242,15 +297,17 @@ def equation(
         r2=1.0 - mean_square / spread if spread > 0 else float("nan"),
         max_relative_error=relative,
         held_out_rmse=(
-            scale * float(np.sqrt(np.mean(np.square(held_out / scale)))) if held_out.size else None
+            scale * float(np.sqrt(np.average(held_out, weights=trust))) if held_out.size else None
         ),
         constants=estimates,
-        derivation=(*law.entry.candidate.derivation, *law.changes),
         generator=law.entry.candidate.generator,
         covariance=covariance,
         degrees_of_freedom=freedom,
     )
-    return made, prediction
+    steps = derivation(
+        law.entry.candidate.derivation, law.fitted, law.changes, law.final, problem, shown_digits(made)
+    )
+    return replace(made, derivation=steps), prediction
 
 
 def predict(expression: Expression, inputs: FloatArray) -> FloatArray:

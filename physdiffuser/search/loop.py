@@ -16,7 +16,7 @@ from physdiffuser.generation.protocol import Generator
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.rewriting import worth_arranging
+from physdiffuser.search.rewriting import tame, worth_arranging
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.selection import (
     description_length,
@@ -164,7 +164,9 @@ class SearchLoop:
             expression = fit.expression
         forms = [expression]
         if worth_arranging(expression):
-            forms.append(arrange(expression, positive=self.positive))
+            arranged = arrange(expression, positive=self.positive)
+            if tame(arranged, expression):
+                forms.append(arranged)
         for form in forms:
             if form != candidate.expression:
                 self.archive.offer(Candidate(form, candidate.generator, candidate.derivation))

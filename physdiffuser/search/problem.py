@@ -52,6 +52,8 @@ class Problem:
         "squared", or "huber" for tables with outliers.
     seed
         Everything random in a generator is derived from it.
+    target_name
+        What derivations call the target.
     """
 
     inputs: FloatArray
@@ -67,6 +69,7 @@ class Problem:
     noise: float | None = None
     loss: Loss = "squared"
     seed: int = 0
+    target_name: str = "y"
 
     @property
     def rows(self) -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from physdiffuser.expressions import Apply, Expression
-from physdiffuser.expressions.tree import add, div, mul, size, sub
+import math
+
+from physdiffuser.expressions import Apply, Expression, Number
+from physdiffuser.expressions.tree import add, div, mul, size, sub, walk
 from physdiffuser.search.selection import fitted_constants
 
 # Arranging takes some milliseconds for a law, and up to half a second for a sum of many unlike terms.
 MOST_NODES, MOST_CONSTANTS = 40, 6
 MOST_NODES_AT_THE_END = 70
+# Constants that only rewriting makes as large or small as this are not for readers.
+MOST_DECADES = 15.0
 
 
 def worth_arranging(expression: Expression, *, at_the_end: bool = False) -> bool:
@@ -22,6 +26,17 @@ def worth_arranging(expression: Expression, *, at_the_end: bool = False) -> bool
     if at_the_end:
         return size(expression) <= MOST_NODES_AT_THE_END
     return size(expression) <= MOST_NODES and fitted_constants(expression) <= MOST_CONSTANTS
+
+
+def tame(new: Expression, old: Expression) -> bool:
+    """Whether a rewriting kept constants readable: `exp(180*(x - 1))` is not to become `1e-78*exp(180*x)`."""
+    return _widest(new) <= max(2 * _widest(old), MOST_DECADES)
+
+
+def _widest(expression: Expression) -> float:
+    """Decades that the constant farthest from 1 lies away from it."""
+    sizes = (abs(float(node.value)) for node in walk(expression) if isinstance(node, Number) and node.value)
+    return max((abs(math.log10(size)) for size in sizes if 0.0 < size < math.inf), default=0.0)
 
 
 def one_fraction(expression: Expression) -> Expression:

@@ -19,6 +19,8 @@ Freedom = Literal["none", "offset", "factor"]
 
 _WORKING_DIGITS = 90
 _STEPS = 15
+# Shares of a Newton step that are tried: far from the end a whole one may lead away.
+_SHARES = (1, mpmath.mpf("0.5"), mpmath.mpf("0.125"))
 # Residuals relative to the target: below the first the formulas are the same to all digits.
 _SAME = mpmath.mpf(10) ** -45
 _RANK = mpmath.mpf(10) ** -25
@@ -91,21 +93,25 @@ def polish(
         try:
             current = residuals(constants)
             size = max(abs(value) for value in current)
-            for step in range(_STEPS):
+            for number in range(_STEPS):
                 if size < _SAME:
                     break
                 jacobian = _jacobian(residuals, constants, scales, current)
-                if step == 0:
+                if number == 0:
                     within = _within(jacobian, current, len(start))
                 # The free offset or factor takes up what it can, so that the constants stay near.
                 first = None if freedom == "none" else count - 1
                 move = _least_squares(jacobian, [-value for value in current], first)
-                trial = [
-                    value + part * scale for value, part, scale in zip(constants, move, scales, strict=True)
-                ]
-                new = residuals(trial)
-                new_size = max(abs(value) for value in new)
-                if not new_size < size:
+                for part in _SHARES:
+                    trial = [
+                        value + part * step * scale
+                        for value, step, scale in zip(constants, move, scales, strict=True)
+                    ]
+                    new = residuals(trial)
+                    new_size = max(abs(value) for value in new)
+                    if new_size < size:
+                        break
+                else:
                     break
                 constants, current, size = trial, new, new_size
         except (Undefined, ZeroDivisionError):

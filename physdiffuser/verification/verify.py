@@ -1,9 +1,9 @@
 """What `solve` may say of a formula: does the final form follow from the fit, and does it hold?
 
-No truth is known here. *verified* means three things: the snapped, simplified formula is the fitted
+No truth is known here. *verified* means four things: the snapped, simplified formula is the fitted
 one with its constants replaced by exact values (shown symbolically); it holds on rows that neither
-search nor fit have seen; and it holds at the edges of the table, where a formula that only
-interpolates fails first.
+search nor fit have seen; it holds at the edges of the table, where a formula that only
+interpolates fails first; and what it leaves over shows no pattern, where that was looked at.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Expression, evaluate
-from physdiffuser.expressions.tree import free_constants, variables
-from physdiffuser.verification.constants import exact_floats, has_floats, polish
+from physdiffuser.expressions import Expression, Number, evaluate
+from physdiffuser.expressions.tree import free_constants, substitute, variables
+from physdiffuser.verification.constants import Polish, exact_floats, has_floats, polish
 from physdiffuser.verification.equivalence import Verdict, equivalent, put_exact
 from physdiffuser.verification.worker import SymbolicWorker
 
@@ -28,8 +28,12 @@ RowArray = npt.NDArray[np.intp]
 # Relative error below which a formula counts as exact on a table of doubles.
 EXACT = 1e-9
 _EDGE = 0.1
+# A change of the constants below this says that the fit was already there.
+_LITTLE = 0.05
 _FEWEST_ROWS = 5
 _TOO_MUCH = ", more than chance explains"
+_PATTERN = "they still show a pattern in the columns, so the law is not complete"
+_NO_PATTERN = "no pattern is left in them"
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ def verify(
     noise_scale: float | FloatArray | None = None,
     *,
     names: Sequence[str] | None = None,
+    weights: FloatArray | None = None,
+    pattern: bool | None = None,
     seconds: float = 10.0,
     worker: SymbolicWorker | None = None,
 ) -> Verification:
@@ -79,19 +85,25 @@ def verify(
         when unknown: the error on the training rows then says what is to be expected.
     names
         Names of the columns, for the sentences.
+    weights
+        Shape (rows,), positive: errors count by their roots, as in the fit.
+    pattern
+        Whether the columns still predict what the formula leaves over; None when not looked at.
     seconds
         Limit of the symbolic check.
     """
     ranges = [(float(column.min()), float(column.max())) for column in inputs.T]
     symbolic, sentence = _symbolic(fitted, final, ranges, seconds, worker)
     sentences = [sentence]
-    errors = _Errors(evaluate(final, inputs), target, noise_scale, train_rows)
+    errors = _Errors(evaluate(final, inputs), target, noise_scale, train_rows, weights)
     holds, sentence = _held_out(errors, held_out_rows)
     sentences.append(sentence)
     edges, sentence = _edges(errors, inputs, sorted(variables(final)), names)
     sentences.append(sentence)
+    if pattern is not None:
+        sentences.append(f"residuals: {_PATTERN if pattern else _NO_PATTERN}")
     verdict: Verdict = symbolic
-    if symbolic == "verified" and not (holds and edges):
+    if symbolic == "verified" and not (holds and edges and not pattern):
         verdict = "unknown"
     return Verification(verdict, tuple(sentences))
 
@@ -108,47 +120,91 @@ def _symbolic(
 ) -> tuple[Verdict, str]:
     deadline = time.monotonic() + seconds
     if fitted == final:
-        return "verified", "symbolically: the formula is the fitted one as it stands"
+        return "verified", "algebra: the law is the fitted formula as it stands"
     if not has_floats(fitted):
         verdict = equivalent(fitted, final, ranges, seconds=seconds, worker=worker)
-        return verdict, _said(verdict, "the simplified formula", "the one found")
+        return verdict, _said(verdict, "the formula that was found")
     skeleton, start = free_constants(fitted)
     # Which exact constants the data allow was decided by the fit's confidence intervals: here they
     # are only to be found again, however far they lie from where the fit ended.
-    found = polish(skeleton, start, exact_floats(final), ranges)
+    found = _found_again(skeleton, start, exact_floats(final), ranges, deadline)
     if found is None:
-        return "unknown", "symbolically: not decided, the formulas share too few points with a value"
+        return (
+            "unknown",
+            "algebra: not decided, the law and the fitted formula share too few points with a value",
+        )
     if not found.met:
         verdict = equivalent(
             fitted, final, ranges, seconds=max(0.0, deadline - time.monotonic()), worker=worker
         )
-        return verdict, _said(verdict, "the simplified formula", "the fitted one")
+        return verdict, _said(verdict, "the fitted formula")
     moves = [
         abs(float(new) - old) / (abs(old) or 1.0) for new, old in zip(found.constants, start, strict=True)
     ]
-    exact = put_exact(skeleton, found)
+    exact, shown = put_exact(skeleton, found), final
+    if exact is None:
+        # Constants with many digits have no short quotients. The same formulas with round numbers have.
+        shown = _with_round_constants(final)
+        again = polish(skeleton, [float(value) for value in found.constants], exact_floats(shown), ranges)
+        exact = put_exact(skeleton, again) if again is not None and again.met else None
     if exact is None:
         return "unknown", (
-            "symbolically: not decided; the values agree to 40 digits, but a constant has no exact form "
-            "that was recognised"
+            "algebra: not decided; law and fitted formula agree to 40 digits with the constants moved, but a "
+            "constant has no exact form that was recognised"
         )
-    verdict = equivalent(exact, final, ranges, seconds=max(0.0, deadline - time.monotonic()), worker=worker)
-    count = len(moves)
-    with_moves = (
-        f"the fitted formula with its {'constant' if count == 1 else f'{count} constants'} set to the values "
-        f"shown (largest change {max(moves):.1g} relative)"
-    )
-    return verdict, _said(verdict, "the simplified formula", with_moves)
+    verdict = equivalent(exact, shown, ranges, seconds=max(0.0, deadline - time.monotonic()), worker=worker)
+    whose = "its constant" if len(moves) == 1 else f"its {len(moves)} constants"
+    # Constants that hang together move far and change little: a number would mislead.
+    little = f", none moved by more than {_percent(max(moves))}" if max(moves) < _LITTLE else ""
+    with_moves = f"the fitted formula with {whose} set to what is shown{little}"
+    return verdict, _said(verdict, with_moves)
 
 
-def _said(verdict: Verdict, first: str, second: str) -> str:
+def _with_round_constants(expression: Expression) -> Expression:
+    def rewrite(node: Expression) -> Expression | None:
+        if isinstance(node, Number) and not node.exact:
+            return Number(float(f"{node.value:.3g}"))
+        return None
+
+    return substitute(expression, rewrite)
+
+
+def _found_again(
+    skeleton: Expression,
+    start: Sequence[float],
+    formula: Expression,
+    ranges: list[tuple[float, float]],
+    deadline: float,
+) -> Polish | None:
+    """`polish` from the fit and, where that does not meet, with each constant at zero in turn.
+
+    A constant that the fit could not tell from zero may have ended far from it, and the others with it.
+    """
+    found = polish(skeleton, start, formula, ranges)
+    if found is None or found.met:
+        return found
+    for index in range(len(start)):
+        if time.monotonic() > deadline:
+            break
+        again = polish(skeleton, [*start[:index], 0.0, *start[index + 1 :]], formula, ranges)
+        if again is not None and again.met:
+            return again
+    return found
+
+
+def _percent(share: float) -> str:
+    percent = 100.0 * share
+    return f"{percent:.2g} %" if percent < 99.5 else f"{percent:.3g} %"
+
+
+def _said(verdict: Verdict, what: str) -> str:
     match verdict:
         case "verified":
-            return f"symbolically: {first} equals {second}"
+            return f"algebra: the law equals {what}"
         case "different":
-            return f"symbolically: {first} differs from {second}"
+            return f"algebra: the law differs from {what}"
         case "unknown":
-            return f"symbolically: not decided whether {first} equals {second}"
+            return f"algebra: not decided whether the law equals {what}"
 
 
 # ---- numerically ----
@@ -163,9 +219,11 @@ class _Errors:
         target: FloatArray,
         noise: float | FloatArray | None,
         train_rows: RowArray,
+        weights: FloatArray | None,
     ) -> None:
+        root = 1.0 if weights is None else np.sqrt(weights / weights.mean())
         with np.errstate(all="ignore"):
-            self.absolute = np.abs(prediction - target)
+            self.absolute = np.abs(prediction - target) * root
             size = np.abs(target)
             # Beside a target of zero the table's own scale stands in.
             floor = 1e-12 * float(np.abs(target).max(initial=0.0)) or 1.0
@@ -195,33 +253,31 @@ def _allowance(count: int, reference: int) -> float:
 def _held_out(errors: _Errors, rows: RowArray) -> tuple[bool, str]:
     """Whether the error on rows never seen is what the rows seen, or the noise, lead one to expect."""
     count = int(rows.size)
-    where = f"{count:,} held-out {'row' if count == 1 else 'rows'}"
+    where = f"{count:,} {'row' if count == 1 else 'rows'} never seen"
     if count == 0:
-        return False, "numerically: not checked, the table is too small for held-out rows"
+        return False, "held-out rows: not checked, the table is too small to set any aside"
     if not errors.finite[rows].all():
-        return False, f"numerically: no value on {int((~errors.finite[rows]).sum()):,} of {where}"
+        return False, f"held-out rows: no value on {int((~errors.finite[rows]).sum()):,} of {count:,}"
     worst = float(errors.relative[rows].max())
     if worst <= EXACT:
-        return True, f"numerically: max relative error {worst:.1g} on {where}"
+        return True, f"held-out rows: largest relative error {worst:.1g} on {where}"
     allowed = _allowance(count, int(errors.train.size))
     if errors.noise is not None:
         ratio = errors.rms(errors.absolute / np.maximum(errors.noise, 1e-300), rows)
+        holds, size = ratio <= allowed, f"{errors.rms(errors.absolute, rows):.3g}"
         what = f"{ratio:.2g} times the noise given"
-        holds = ratio <= allowed
     else:
         expected = errors.rms(errors.absolute, errors.train)
         ratio = errors.rms(errors.absolute, rows) / expected if expected else math.inf
+        holds, size = ratio <= allowed, f"{errors.rms(errors.absolute, rows):.3g}"
+        if not holds:
+            # Noise that grows with the target: a few large rows may carry all of the absolute error.
+            expected = errors.rms(errors.relative, errors.train)
+            relative = errors.rms(errors.relative, rows)
+            if expected > 0.0 and relative / expected <= allowed:
+                holds, ratio, size = True, relative / expected, _percent(relative)
         what = f"{ratio:.2g} times that on the rows fitted"
-        # Noise that grows with the target: a few large rows may carry all of the absolute error.
-        expected_relative = errors.rms(errors.relative, errors.train)
-        holds = ratio <= allowed or (
-            expected_relative > 0.0 and errors.rms(errors.relative, rows) / expected_relative <= allowed
-        )
-    size = errors.rms(errors.absolute, rows)
-    return (
-        holds,
-        f"numerically: rms error {size:.3g} on {where}, {what}{'' if holds else _TOO_MUCH}",
-    )
+    return holds, f"held-out rows: rms error {size} on {where}, {what}{'' if holds else _TOO_MUCH}"
 
 
 def _edges(
@@ -246,7 +302,7 @@ def _edges(
         checked += 1
         name = names[column] if names is not None else f"x{column + 1}"
         if not errors.finite[edge].all():
-            return False, f"at the edges: no value in the outermost tenth of {name}"
+            return False, f"edges: no value in the outermost tenth of {name}"
         largest = max(largest, float(errors.relative[edge].max()))
         ratio = _edge_ratio(errors, edge, bulk)
         if ratio > worst_ratio:
@@ -254,12 +310,11 @@ def _edges(
         if float(errors.relative[edge].max()) > EXACT:
             holds = holds and ratio <= _allowance(int(edge.size), int(bulk.size))
     if not checked:
-        return False, "at the edges: not checked, too few rows there"
+        return False, "edges: not checked, too few rows there"
     if largest <= EXACT:
-        return True, f"at the edges: max relative error {largest:.1g} in the outermost tenth of each range"
+        return True, f"edges: largest relative error {largest:.1g} in the outermost tenth of each range"
     sentence = (
-        f"at the edges: the error in the outermost tenth of {worst_name} is {worst_ratio:.2g} "
-        "times that inside"
+        f"edges: the error in the outermost tenth of {worst_name} is {worst_ratio:.2g} times that elsewhere"
     )
     return holds, sentence if holds else sentence + _TOO_MUCH
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from solutions import equation, fitted, solution
 
 from physdiffuser.report.digits import short, shown_digits, with_uncertainty
-from physdiffuser.report.solution import ConstantEstimate, Solution
+from physdiffuser.report.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 from physdiffuser.report.terminal import Style, display_width, render
 
 
@@ -23,9 +24,9 @@ def test_the_report_says_everything_once() -> None:
     )
     text = render(solution(equation("54.3"), best, equation("a**2/3"), best=best))
     for part in (
-        "T = 0.73104*a",
-        r"LaTeX      0.73104 a",
-        "rmse 0.25, R² 0.8750, largest relative error 0.5, over 300 rows",
+        "T = 0.731*a",
+        r"LaTeX      0.731 a",
+        "rmse 0.25, R² 0.8750, largest error 50 %, over 300 rows",
         "rmse 0.26 over 60 rows that search and fit did not see",
         "Verdict    verified",
         "- equals the fitted formula symbolically",
@@ -124,11 +125,31 @@ def test_values_show_the_digits_that_mean_something(
 
 
 def test_a_formula_shows_as_many_digits_as_are_known() -> None:
-    assert shown_digits(fitted(0.731041, 1e-9)) == 11
-    assert shown_digits(fitted(0.731041, 0.5)) == 3
-    assert shown_digits(equation("a")) == 6
-    exact = ConstantEstimate("c1", 2.0, None, None, "2", True)
-    assert shown_digits(equation("2*a", constants=(exact,))) == 6
+    assert shown_digits(fitted(0.731041, 2e-9))(0.731041) == 10
+    assert shown_digits(fitted(0.731041, 0.0012))(-0.731041) == 4
+    assert shown_digits(fitted(0.731041, 0.5))(0.731041) == 2
+    assert shown_digits(equation("a"))(3.5) == 6
+
+
+def _two(covariance: tuple[tuple[float, ...], ...]) -> Equation:
+    estimates = [ConstantEstimate(f"c{k}", k + 0.25, k + 0.15, k + 0.35, "", False) for k in (1, 2)]
+    return equation("1.25*a**2.25", constants=tuple(estimates), covariance=covariance)
+
+
+def test_constants_show_their_own_digits_and_those_that_hang_together_more() -> None:
+    alone = _two(((0.0025, 0.0), (0.0, 0.0025)))
+    assert [shown_digits(alone)(value) for value in (1.25, 2.25)] == [3, 3]
+    # Known to a thousandth of their errors in one direction: rounding each to its error would spoil the law.
+    together = _two(((0.0025, 0.0025 * (1 - 1e-6)), (0.0025 * (1 - 1e-6), 0.0025)))
+    assert [shown_digits(together)(value) for value in (1.25, 2.25)] == [6, 6]
+
+
+def test_where_the_target_changes_sign_the_largest_error_is_in_its_unit() -> None:
+    truth = np.array([-1.0, 1e-6, 2.0])
+    points = sample_fit_points(truth, truth + 0.25, np.zeros(3, bool))
+    text = render(solution(equation("a", max_relative_error=2.5e5), fit_points=points))
+    assert "largest error 0.25, over" in text
+    assert "relative" not in text
 
 
 def test_numbers_that_are_missing_are_a_dash() -> None:

@@ -13,6 +13,7 @@ from physdiffuser.expressions.tree import add, mul
 from physdiffuser.generation.enumeration.factors import Frame
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.derivation import divided, found_as, target_symbol
 from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -175,19 +176,16 @@ def _derivation(match: Match, inner: Expression, problem: Problem) -> tuple[str,
     steps: list[str] = []
     factor = match.frame.factor()
     if factor is not None:
-        steps.append(f"divided out the power-law factor {to_text(factor, names)}")
+        steps.append(f"divided by the power law {to_text(factor, names)}")
     if match.frame.features != tuple(Variable(column) for column in range(problem.columns)):
-        left = [to_text(feature, names) for feature in match.frame.features]
-        steps.append(f"what is left depends on {', '.join(left)}" if left else "nothing else is left")
+        features = [to_text(feature, names) for feature in match.frame.features]
+        steps.append(f"what is left depends on {', '.join(features) or 'nothing'}")
     if match.prefactor is not None:
         steps.append(f"divided by {to_text(match.prefactor, names)}")
     steps.extend(match.chain.sentences())
-    found = to_text(inner, names, digits=6)
-    match match.kind:
-        case "single":
-            steps.append(f"found {found} in the library of small formulas")
-        case "product":
-            steps.append(f"found the product {found} of two library formulas")
-        case _:
-            steps.append(f"found the sum {found} of library formulas")
+    left = divided(target_symbol(problem), factor, match.prefactor)
+    found = found_as(match.chain.shown(left), inner, problem)
+    what = {"single": "found", "product": "found a product of two"}.get(match.kind, "found a sum of")
+    where = "in the library of small formulas" if match.kind == "single" else "formulas of the library"
+    steps.append(f"{what} {where}: {found}")
     return tuple(steps)

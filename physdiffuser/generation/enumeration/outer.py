@@ -33,6 +33,8 @@ class Step:
         target counts as the residual of the target it stands for.
     redo
         Builds the formula of the target from the formula of the undone target.
+    shown
+        The undoing as a formula, for derivations: `log(y)` from `y`.
     needs
         Operators that `redo` writes.
     """
@@ -42,6 +44,7 @@ class Step:
     slope: Callable[[FloatArray], FloatArray]
     redo: Callable[[Expression], Expression]
     needs: frozenset[str]
+    shown: Callable[[Expression], Expression]
 
 
 def _inverse(y: FloatArray) -> FloatArray:
@@ -128,24 +131,35 @@ def _redo_minus_one(inner: Expression) -> Expression:
 
 
 def _call_step(
-    name: str, operator: str, undo: Callable[..., FloatArray], slope: Callable[..., FloatArray]
+    name: str,
+    operator: str,
+    undo: Callable[..., FloatArray],
+    slope: Callable[..., FloatArray],
+    shown: Callable[[Expression], Expression],
 ) -> Step:
-    return Step(name, undo, slope, _redo_call(operator), frozenset({operator}))
+    return Step(name, undo, slope, _redo_call(operator), frozenset({operator}), shown)
 
 
-INVERSE = Step("took the reciprocal", _inverse, _d_inverse, _redo_inverse, frozenset({"div"}))
-SQUARE = _call_step("squared the target", "sqrt", _square, _d_square)
-ROOT = Step("took the square root", np.sqrt, _d_sqrt, _redo_square, frozenset({"pow"}))
-LOG = _call_step("took the logarithm", "exp", np.log, _d_log)
-EXP = _call_step("took the exponential", "log", np.exp, np.exp)
-SIN = _call_step("took the sine", "asin", np.sin, np.cos)
-COS = _call_step("took the cosine", "acos", np.cos, _minus_sin)
-TAN = _call_step("took the tangent", "atan", np.tan, _d_tan)
-ARCSIN = _call_step("took the arcsine", "sin", np.arcsin, _d_arcsin)
-ARCCOS = _call_step("took the arccosine", "cos", np.arccos, _d_arccos)
-ARCTANH = _call_step("took the inverse hyperbolic tangent", "tanh", np.arctanh, _d_arctanh)
-LESS_ONE = Step("subtracted 1", _minus_one, _one, _redo_plus_one, frozenset({"add"}))
-MORE_ONE = Step("added 1", _plus_one, _one, _redo_minus_one, frozenset({"sub"}))
+def _function_step(
+    name: str, operator: str, undo: Callable[..., FloatArray], slope: Callable[..., FloatArray], inverse: str
+) -> Step:
+    # Not `call`: the inverse need not be an operator that formulas may hold.
+    return _call_step(name, operator, undo, slope, lambda inner: Apply(inverse, (inner,)))
+
+
+INVERSE = Step("took the reciprocal", _inverse, _d_inverse, _redo_inverse, frozenset({"div"}), _redo_inverse)
+SQUARE = _call_step("squared the target", "sqrt", _square, _d_square, _redo_square)
+ROOT = Step("took the square root", np.sqrt, _d_sqrt, _redo_square, frozenset({"pow"}), _redo_call("sqrt"))
+LOG = _function_step("took the logarithm", "exp", np.log, _d_log, "log")
+EXP = _function_step("took the exponential", "log", np.exp, np.exp, "exp")
+SIN = _function_step("took the sine", "asin", np.sin, np.cos, "sin")
+COS = _function_step("took the cosine", "acos", np.cos, _minus_sin, "cos")
+TAN = _function_step("took the tangent", "atan", np.tan, _d_tan, "tan")
+ARCSIN = _function_step("took the arcsine", "sin", np.arcsin, _d_arcsin, "asin")
+ARCCOS = _function_step("took the arccosine", "cos", np.arccos, _d_arccos, "acos")
+ARCTANH = _function_step("took the inverse hyperbolic tangent", "tanh", np.arctanh, _d_arctanh, "atanh")
+LESS_ONE = Step("subtracted 1", _minus_one, _one, _redo_plus_one, frozenset({"add"}), _redo_minus_one)
+MORE_ONE = Step("added 1", _plus_one, _one, _redo_minus_one, frozenset({"sub"}), _redo_plus_one)
 
 
 @dataclass(frozen=True)
@@ -186,6 +200,12 @@ class Chain:
         for step in reversed(self.steps):
             inner = step.redo(inner)
         return inner
+
+    def shown(self, target: Expression) -> Expression:
+        """What the undone target is, as a formula of the target; to be printed only."""
+        for step in self.steps:
+            target = step.shown(target)
+        return target
 
     def sentences(self) -> tuple[str, ...]:
         """The steps as a derivation."""
