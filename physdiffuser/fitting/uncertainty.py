@@ -7,7 +7,10 @@ differs from row to row.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -21,6 +24,8 @@ FloatArray = npt.NDArray[np.float64]
 Covariance = Literal["auto", "classical", "sandwich"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
+_MANY = 1_000
+"""Degrees of freedom from which the expansion is exact to twelve digits."""
 _ROWS_FOR_SANDWICH = 8
 """Rows beyond the number of constants from which the sandwich is used by "auto"; see docs/fitting.md."""
 
@@ -65,15 +70,56 @@ class Uncertainty:
         return np.stack([self.parameters - half, self.parameters + half], axis=1)
 
 
+@lru_cache(maxsize=256)
 def student_quantile(level: float, degrees_of_freedom: int) -> float:
-    """Half width, in standard errors, of a central interval; inf without degrees of freedom."""
+    """Half width, in standard errors, of a central interval; inf without degrees of freedom.
+
+    Abramowitz & Stegun, *Handbook of Mathematical Functions*: the finite sums 26.7.3 and 26.7.4 solved
+    by bisection, the expansion 26.7.5 where there are many degrees of freedom.
+    """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level is {level}, must lie between 0 and 1; 0.95 is usual")
     if degrees_of_freedom < 1:
         return float("inf")
-    from scipy.special import stdtrit
+    if degrees_of_freedom > _MANY:
+        return _expanded(NormalDist().inv_cdf(0.5 + level / 2), degrees_of_freedom)
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _central(middle, degrees_of_freedom) < level:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(degrees_of_freedom) * math.tan((low + high) / 2)
 
-    return float(stdtrit(degrees_of_freedom, 0.5 + level / 2))
+
+def _central(angle: float, freedom: int) -> float:
+    """Probability of |t| below `sqrt(freedom)*tan(angle)`."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    count = (freedom - odd) // 2
+    # 1, 1/2 c**2, 1*3/(2*4) c**4, ... for even numbers, and c, 2/3 c**3, 2*4/(3*5) c**5, ... for odd ones.
+    steps = np.arange(1, count, dtype=np.float64)
+    ratios = (2 * steps - 1 + odd) / (2 * steps + odd) * cosine**2
+    terms = float(1.0 + np.cumprod(ratios).sum()) if count else 0.0
+    if odd:
+        return 2 / math.pi * (angle + sine * cosine * terms)
+    return sine * terms
+
+
+def _expanded(normal: float, freedom: int) -> float:
+    """Student's quantile from the normal one."""
+    square, inverse = normal * normal, 1.0 / freedom
+    corrections = (
+        (square + 1) / 4,
+        ((5 * square + 16) * square + 3) / 96,
+        (((3 * square + 19) * square + 17) * square - 15) / 384,
+        ((((79 * square + 776) * square + 1482) * square - 1920) * square - 945) / 92160,
+    )
+    total = 0.0
+    for part in reversed(corrections):
+        total = (total + part) * inverse
+    return normal * (1.0 + total)
 
 
 @np.errstate(all="ignore")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 from skeletons import skeleton_of
 
 from physdiffuser.expressions import evaluate, parse
@@ -100,6 +101,13 @@ def test_constants_that_the_rows_do_not_fix_have_infinite_intervals() -> None:
     assert np.isfinite(known.standard_errors[2])
     few = uncertainty(skeleton, np.array([2.0, 3.0, 1.0]), inputs[:2], target[:2])
     assert np.isinf(few.standard_errors).all()
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 10, 31, 100, 999, 1000, 1001, 20_000, 10**6])
+def test_student_quantile_agrees_with_scipy(freedom: int) -> None:
+    for level in (0.5, 0.68, 0.95, 0.999):
+        reference = stdtrit(freedom, 0.5 + level / 2)
+        assert student_quantile(level, freedom) == pytest.approx(reference, rel=1e-11)
 
 
 def test_student_quantile() -> None:

@@ -57,7 +57,12 @@ class SparseGenerator:
             return
         tolerance = 30 * decimal_precision(problem.target)
         every = [frame for frame in hypotheses(problem) if 0 < len(frame.features) <= 12]
-        rungs = [list(ladder(frame, problem.operators, problem.rows)) for frame in every]
+        rungs: list[list[tuple[str, list[Expression]]]] = []
+        for frame in every:
+            rungs.append([])
+            for rung in ladder(frame, problem.operators, problem.rows):
+                rungs[-1].append(rung)
+                yield 0.0  # costs no step, but looks at the clock
         # Exact spans are quick and decisive on clean data, forward selection is for noise: the short
         # dictionaries both ways first, then the others.
         for first, last in ((0, FIRST_RUNGS), (FIRST_RUNGS, max(map(len, rungs), default=0))):
