@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -145,7 +146,7 @@ def _symbolic(
     if exact is None:
         # Constants with many digits have no short quotients. The same formulas with round numbers have.
         shown = _with_round_constants(final)
-        again = polish(skeleton, [float(value) for value in found.constants], exact_floats(shown), ranges)
+        again = polish(skeleton, [float(value) for value in found.constants], shown, ranges)
         exact = put_exact(skeleton, again) if again is not None and again.met else None
     if exact is None:
         return "unknown", (
@@ -163,7 +164,7 @@ def _symbolic(
 def _with_round_constants(expression: Expression) -> Expression:
     def rewrite(node: Expression) -> Expression | None:
         if isinstance(node, Number) and not node.exact:
-            return Number(float(f"{node.value:.3g}"))
+            return Number(Fraction(f"{node.value:.3g}"))
         return None
 
     return substitute(expression, rewrite)
