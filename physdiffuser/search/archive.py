@@ -1,4 +1,4 @@
-"""The Pareto archive: the most accurate formula at each complexity."""
+"""The Pareto archive: the most accurate formula at each complexity and number of fitted constants."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from physdiffuser.expressions import complexity, evaluate
 from physdiffuser.fitting import losses
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
+from physdiffuser.search.selection import fitted_constants
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -37,11 +38,15 @@ def relative_loss(problem: Problem, prediction: FloatArray) -> float:
 
 
 class ParetoArchive:
-    """The best entry at each complexity, kept for one problem."""
+    """The best entry for each complexity and number of fitted constants, kept for one problem.
+
+    Constants count apart: `a**1.5` is as complex as `a**1.49985`, which always fits a little better, and
+    must not be lost to it.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._best: dict[int, Entry] = {}
+        self._best: dict[tuple[int, int], Entry] = {}
         self.offered = 0
 
     def offer(self, candidate: Candidate) -> bool:
@@ -53,19 +58,24 @@ class ParetoArchive:
         loss = relative_loss(self.problem, evaluate(candidate.expression, self.problem.inputs))
         if not np.isfinite(loss):
             return False
-        if any(kept.loss <= loss for size, kept in self._best.items() if size <= cost):
-            return False
-        self._best[cost] = Entry(candidate, cost, loss)
+        constants = fitted_constants(candidate.expression)
+        for (size, count), kept in self._best.items():
+            if size <= cost and count <= constants and kept.loss <= loss:
+                return False
+        self._best[cost, constants] = Entry(candidate, cost, loss)
         return True
 
     def front(self) -> list[Entry]:
-        """Entries that no simpler one beats, from simple to complex."""
-        front: list[Entry] = []
-        for cost in sorted(self._best):
-            entry = self._best[cost]
-            if not front or entry.loss < front[-1].loss:
-                front.append(entry)
-        return front
+        """Entries that no other beats in all of complexity, constants and loss, simple ones first."""
+        front: list[tuple[int, Entry]] = []
+        for (cost, constants), entry in sorted(self._best.items(), key=lambda item: item[0]):
+            beaten = any(
+                other.loss <= entry.loss and count <= constants and other.complexity <= cost
+                for count, other in front
+            )
+            if not beaten:
+                front.append((constants, entry))
+        return [entry for _, entry in front]
 
     @property
     def best_loss(self) -> float:

@@ -16,7 +16,7 @@ from physdiffuser.generation.protocol import Generator
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.rewriting import tame, worth_arranging
+from physdiffuser.search.rewriting import rounded, tame, worth_arranging
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.selection import (
     description_length,
@@ -163,10 +163,11 @@ class SearchLoop:
             )
             expression = fit.expression
         forms = [expression]
-        if worth_arranging(expression):
-            arranged = arrange(expression, positive=self.positive)
-            if tame(arranged, expression):
-                forms.append(arranged)
+        for form in {expression: None, rounded(expression): None}:
+            if worth_arranging(form):
+                arranged = arrange(form, positive=self.positive)
+                if tame(arranged, form):
+                    forms.append(arranged)
         for form in forms:
             if form != candidate.expression:
                 self.archive.offer(Candidate(form, candidate.generator, candidate.derivation))

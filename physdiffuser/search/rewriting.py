@@ -1,11 +1,12 @@
-"""Which formulas the search takes the time to rewrite."""
+"""Cheap rewritings of what the search finds."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from physdiffuser.expressions import Apply, Expression, Number
-from physdiffuser.expressions.tree import add, div, mul, size, sub, walk
+from physdiffuser.expressions.tree import add, div, mul, size, sub, substitute, walk
 from physdiffuser.search.selection import fitted_constants
 
 # Arranging takes some milliseconds for a law, and up to half a second for a sum of many unlike terms.
@@ -60,3 +61,29 @@ def _parts(expression: Expression) -> tuple[Expression, Expression | None]:
     if isinstance(expression, Apply) and expression.operator == "div":
         return expression.arguments[0], expression.arguments[1]
     return expression, None
+
+
+# How near a fitted constant must be to a half integer to be tried as one, and how large those are.
+ROUNDING_DISTANCE = 0.01
+LARGEST_ROUNDED = 12
+
+
+def rounded(expression: Expression) -> Expression:
+    """The formula with fitted constants near small whole or half numbers made so.
+
+    A guess that costs one evaluation: `1.0004*a**1.4997` may be `a**1.5` measured with errors that are
+    not those of least squares. The archive keeps both, and the description length decides.
+    """
+
+    def replace(node: Expression) -> Expression | None:
+        if not isinstance(node, Number) or node.exact:
+            return None
+        value = float(node.value)
+        if not 0.25 < abs(value) < LARGEST_ROUNDED + 0.5:
+            return None
+        nearest = Fraction(round(2 * value), 2)
+        if abs(value - nearest) > ROUNDING_DISTANCE * abs(value):
+            return None
+        return Number(int(nearest) if nearest.denominator == 1 else nearest)
+
+    return substitute(expression, replace)

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.data.units import parse_unit
 from physdiffuser.errors import PluginError
-from physdiffuser.expressions import parse
+from physdiffuser.expressions import parse, to_text
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.loop import SearchLoop
 from physdiffuser.search.precision import DOUBLE, decimal_precision
 from physdiffuser.search.problem import Budget, Problem
+from physdiffuser.search.rewriting import rounded
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.selection import description_length, residual_is_noise
@@ -45,13 +46,24 @@ class TestArchive:
         for text in texts:
             archive.offer(candidate(text))
         front = archive.front()
-        assert [e.complexity for e in front] == sorted({e.complexity for e in front})
-        losses = [e.loss for e in front]
-        assert losses == sorted(losses, reverse=True)
+        assert [e.complexity for e in front] == sorted(e.complexity for e in front)
+        for entry in front:
+            assert not any(
+                other is not entry and other.complexity <= entry.complexity and other.loss <= entry.loss
+                for other in front
+            )
         reference = ParetoArchive(problem(0.1))
         for text in sorted(texts):
             reference.offer(candidate(text))
         assert [(e.complexity, e.loss) for e in reference.front()] == [(e.complexity, e.loss) for e in front]
+
+    def test_an_exact_constant_is_not_lost_to_a_fitted_one(self) -> None:
+        archive = ParetoArchive(problem(0.1))
+        archive.offer(candidate("a**2*b"))
+        archive.offer(candidate("a**2.00001234567*b"))
+        archive.offer(candidate("a**1.9999876543*b"))
+        texts = [to_text(entry.candidate.expression, NAMES) for entry in archive.front()]
+        assert "a**2*b" in texts
 
     @pytest.mark.parametrize("text", ["log(a - 2)", "1/(a - a)", "exp(exp(exp(a*b*b)))"])
     def test_formulas_that_are_not_finite_are_refused(self, text: str) -> None:
@@ -240,3 +252,16 @@ def test_the_scheduler_tries_all_and_prefers_what_pays() -> None:
     assert following is not None and following[0] == "poor"
     scheduler.finish("poor")
     assert scheduler.next() is None
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("1.0004321*a**1.49971", "1*a**1.5"),
+        ("0.7312345*a", "0.7312345*a"),
+        ("a*2.003456 + 130.06123", "a*2 + 130.06123"),
+        ("a**-1.995678", "a**-2"),
+    ],
+)
+def test_constants_near_half_integers_are_tried_as_such(given: str, expected: str) -> None:
+    assert rounded(parse(given, NAMES)) == parse(expected, NAMES)
