@@ -82,6 +82,8 @@ def student_quantile(level: float, degrees_of_freedom: int) -> float:
     if degrees_of_freedom < 1:
         return float("inf")
     if degrees_of_freedom > _MANY:
+        from statistics import NormalDist
+
         return _expanded(NormalDist().inv_cdf(0.5 + level / 2), degrees_of_freedom)
     low, high = 0.0, math.pi / 2
     for _ in range(60):
