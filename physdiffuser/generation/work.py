@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
+from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Budget
+from physdiffuser.search.problem import Budget, Problem
 
 # What a step stands for on the machine where the pieces were timed: seconds of one core.
 STEP_SECONDS = 0.1
@@ -14,23 +16,27 @@ STEP_SECONDS = 0.1
 Work = Iterator[Candidate | float]
 
 
-class Meter:
-    """Passes candidates on, and pays for the pieces of work between them.
+class MeteredGenerator(ABC):
+    """A generator whose whole run is one iterator, cut into turns by the budget.
 
-    Nominal lengths, not measured ones, so that equal step budgets do equal work.
-
-    Parameters
-    ----------
-    work
-        Candidates, and after each piece of work its nominal seconds.
+    Pieces of work are paid for by nominal lengths, not measured ones, so that equal step budgets do
+    equal work. `run` yields candidates, and after each piece of work its nominal seconds.
     """
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    name: str
+
+    def __init__(self) -> None:
+        self._work: Work | None = None
         self._debt = 0.0
 
-    def until(self, budget: Budget) -> Iterator[Candidate]:
-        """Go on until the budget is spent; returns with budget left only when the work is done."""
+    @abstractmethod
+    def run(self, problem: Problem, archive: ParetoArchive) -> Work:
+        """Everything the generator would do without a budget."""
+
+    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+        """Go on where the last turn ended until the budget is spent; see `Generator.propose`."""
+        if self._work is None:
+            self._work = self.run(problem, archive)
         for item in self._work:
             if isinstance(item, Candidate):
                 yield item

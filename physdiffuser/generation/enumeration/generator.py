@@ -18,10 +18,10 @@ from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
 from physdiffuser.generation.enumeration.run import Run, Stage
-from physdiffuser.generation.work import Meter, Work
+from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Budget, Problem
+from physdiffuser.search.problem import Problem
 
 # A residual this small against the target's spread is rounding, not noise (rms ratio 1e-9).
 EXACT_LOSS = 1e-18
@@ -52,21 +52,13 @@ LADDER = (
 )
 
 
-class EnumerationGenerator:
+class EnumerationGenerator(MeteredGenerator):
     """Library lookups in order of cost; see the package's modules for each part."""
 
     name = "enumeration"
 
-    def __init__(self) -> None:
-        self._meter: Meter | None = None
-
-    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
-        """Yield candidates stage by stage; see `Generator.propose`."""
-        if self._meter is None:
-            self._meter = Meter(self._run(problem, archive))
-        yield from self._meter.until(budget)
-
-    def _run(self, problem: Problem, archive: ParetoArchive) -> Work:
+    def run(self, problem: Problem, archive: ParetoArchive) -> Work:
+        """Candidates stage by stage; see `MeteredGenerator`."""
         if problem.columns == 0:
             return
         every = hypotheses(problem)

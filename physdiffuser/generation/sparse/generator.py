@@ -14,11 +14,11 @@ from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
 from physdiffuser.generation.sparse.dictionary import Dictionary, ladder, make, polynomial
 from physdiffuser.generation.sparse.regression import exact_span, forward, scaled
-from physdiffuser.generation.work import Meter, Work
+from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.precision import decimal_precision
-from physdiffuser.search.problem import Budget, Problem
+from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -38,21 +38,13 @@ FIRST_RUNGS = 3
 RATIO_DEGREES = {"polynomial of degree 2": 1, "polynomial of degree 3": 2}
 
 
-class SparseGenerator:
+class SparseGenerator(MeteredGenerator):
     """Sums of library terms, and ratios of such sums."""
 
     name = "sparse"
 
-    def __init__(self) -> None:
-        self._meter: Meter | None = None
-
-    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
-        """Yield candidates dictionary by dictionary; see `Generator.propose`."""
-        if self._meter is None:
-            self._meter = Meter(self._run(problem, archive))
-        yield from self._meter.until(budget)
-
-    def _run(self, problem: Problem, archive: ParetoArchive) -> Work:
+    def run(self, problem: Problem, archive: ParetoArchive) -> Work:
+        """Candidates stage by stage; see `MeteredGenerator`."""
         if problem.columns == 0:
             return
         tolerance = 30 * decimal_precision(problem.target)
@@ -211,7 +203,7 @@ def _sum(
     inner = combination(coefficients, [dictionary.terms[column] for column in columns])
     if inner is None:
         return None
-    sentence = f"sparse regression on {name} found a sum of {len(columns)} terms"
+    sentence = f"sparse regression on {name} found {_terms(len(columns))}"
     return _candidate(frame, chain, inner, sentence)
 
 
@@ -249,8 +241,12 @@ def _ratio(
     )
     if numerator is None or denominator is None:
         return None
-    sentence = f"sparse regression found a ratio of sums of {len(above)} and {len(below) + 1} terms"
+    sentence = f"sparse regression found {_terms(len(above))} over {_terms(len(below) + 1)}"
     return _candidate(frame, chain, div(numerator, denominator), sentence)
+
+
+def _terms(count: int) -> str:
+    return "one term" if count == 1 else f"a sum of {count} terms"
 
 
 def _candidate(frame: Frame, chain: Chain, inner: Expression, sentence: str) -> Candidate:
