@@ -10,7 +10,7 @@ import numpy as np
 from physdiffuser.report.solution import ConstantEstimate, Equation
 
 DEFAULT_DIGITS = 6
-MOST_DIGITS = 16
+FEWEST_DIGITS, MOST_DIGITS = 3, 16
 # Correlations are known to about so much: constants that hang together more closely show all digits.
 _LEAST_EIGENVALUE = 1e-14
 MISSING = "-"
@@ -53,7 +53,7 @@ def shown_digits(equation: Equation) -> Callable[[float], int]:
         if width is not None and constant.value:
             needed = _places(width / factor) + math.floor(math.log10(abs(constant.value))) + 1
             size = abs(constant.value)
-            digits[size] = max(digits.get(size, 2), min(needed, MOST_DIGITS))
+            digits[size] = max(digits.get(size, FEWEST_DIGITS), min(needed, MOST_DIGITS))
     return lambda value: digits.get(abs(value), DEFAULT_DIGITS)
 
 

@@ -45,6 +45,8 @@ ROWS_PER_PIECE = 100_000
 LEAST_SNAPPING = 0.3
 # Descriptions that are longer by less than so many nats are nearly as good: odds of 20 to 1.
 NEARLY_AS_GOOD = 3.0
+# ... if the loss is less than so many times as large: of few rows a constant is a brief description too.
+COMPARABLE = 4.0
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,9 @@ def rivals(laws: list[Law], chosen: int, rows: int, floor: float) -> list[int]:
     return [
         position
         for position, length in enumerate(lengths)
-        if position != chosen and length < lengths[chosen] + NEARLY_AS_GOOD
+        if position != chosen
+        and length < lengths[chosen] + NEARLY_AS_GOOD
+        and max(laws[position].loss, floor) < COMPARABLE * max(laws[chosen].loss, floor)
     ]
 
 

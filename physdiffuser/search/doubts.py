@@ -78,6 +78,9 @@ def doubts(
         found.append(
             f"the data do not determine the law: 0 is within the 95 % interval of {', '.join(loose)}"
         )
+    unknown = [constant.name for constant in best.constants if not constant.exact and constant.low is None]
+    if unknown and not exact and best.degrees_of_freedom:
+        found.append(f"the data do not determine {', '.join(unknown)}: many values fit as well")
     if rivals and not exact:
         which = f"row {rivals[0]}" if len(rivals) == 1 else f"rows {', '.join(map(str, rivals))}"
         found.append(f"the data hardly prefer the chosen law to {which} of the Pareto table")

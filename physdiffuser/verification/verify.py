@@ -142,23 +142,46 @@ def _symbolic(
     moves = [
         abs(float(new) - old) / (abs(old) or 1.0) for new, old in zip(found.constants, start, strict=True)
     ]
-    exact, shown = put_exact(skeleton, found), final
-    if exact is None:
-        # Constants with many digits have no short quotients. The same formulas with round numbers have.
-        shown = _with_round_constants(final)
-        again = polish(skeleton, [float(value) for value in found.constants], shown, ranges)
-        exact = put_exact(skeleton, again) if again is not None and again.met else None
-    if exact is None:
+    by_algebra = _by_algebra(skeleton, found, final, ranges, deadline, worker)
+    if by_algebra is None:
         return "unknown", (
             "algebra: not decided; law and fitted formula agree to 40 digits with the constants moved, but a "
             "constant has no exact form that was recognised"
         )
-    verdict = equivalent(exact, shown, ranges, seconds=max(0.0, deadline - time.monotonic()), worker=worker)
     whose = "its constant" if len(moves) == 1 else f"its {len(moves)} constants"
     # Constants that hang together move far and change little: a number would mislead.
     little = f", none moved by more than {_percent(max(moves))}" if max(moves) < _LITTLE else ""
     with_moves = f"the fitted formula with {whose} set to what is shown{little}"
-    return verdict, _said(verdict, with_moves)
+    return verdict, _said(by_algebra, with_moves)
+
+
+def _by_algebra(
+    skeleton: Expression,
+    found: Polish,
+    final: Expression,
+    ranges: list[tuple[float, float]],
+    deadline: float,
+    worker: SymbolicWorker | None,
+) -> Verdict | None:
+    """Whether the skeleton with exact constants is the law; None when a constant has no exact form.
+
+    Constants with many digits have no short quotients, and make algebra slow. Where they are in the way the
+    same formulas with round numbers in their place are compared.
+    """
+    verdict: Verdict | None = None
+    for shown in (final, _with_round_constants(final)):
+        if shown is not final:
+            again = polish(skeleton, [float(value) for value in found.constants], shown, ranges)
+            if again is None or not again.met:
+                break
+            found = again
+        exact = put_exact(skeleton, found)
+        if exact is not None:
+            left = max(0.0, deadline - time.monotonic())
+            verdict = equivalent(exact, shown, ranges, seconds=left / 2, worker=worker)
+            if verdict != "unknown":
+                break
+    return verdict
 
 
 def _with_round_constants(expression: Expression) -> Expression:
@@ -222,7 +245,8 @@ class _Errors:
         train_rows: RowArray,
         weights: FloatArray | None,
     ) -> None:
-        root = 1.0 if weights is None else np.sqrt(weights / weights.mean())
+        self.weights = None if weights is None else weights / weights.mean()
+        root = 1.0 if self.weights is None else np.sqrt(self.weights)
         with np.errstate(all="ignore"):
             self.absolute = np.abs(prediction - target) * root
             size = np.abs(target)
@@ -245,6 +269,11 @@ class _Errors:
             return scale
         return scale * float(np.sqrt(np.mean(np.square(chosen / scale))))
 
+    def size(self, rows: RowArray) -> float:
+        """Root mean square error in the unit of the target, weighted."""
+        share = 1.0 if self.weights is None else float(self.weights[rows].mean())
+        return self.rms(self.absolute, rows) / math.sqrt(share)
+
 
 def _allowance(count: int, reference: int) -> float:
     """How far the ratio of two root mean squares may exceed 1 by chance: four standard errors."""
@@ -265,12 +294,12 @@ def _held_out(errors: _Errors, rows: RowArray) -> tuple[bool, str]:
     allowed = _allowance(count, int(errors.train.size))
     if errors.noise is not None:
         ratio = errors.rms(errors.absolute / np.maximum(errors.noise, 1e-300), rows)
-        holds, size = ratio <= allowed, f"{errors.rms(errors.absolute, rows):.3g}"
+        holds, size = ratio <= allowed, f"{errors.size(rows):.3g}"
         what = f"{ratio:.2g} times the noise given"
     else:
         expected = errors.rms(errors.absolute, errors.train)
         ratio = errors.rms(errors.absolute, rows) / expected if expected else math.inf
-        holds, size = ratio <= allowed, f"{errors.rms(errors.absolute, rows):.3g}"
+        holds, size = ratio <= allowed, f"{errors.size(rows):.3g}"
         if not holds:
             # Noise that grows with the target: a few large rows may carry all of the absolute error.
             expected = errors.rms(errors.relative, errors.train)

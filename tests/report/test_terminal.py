@@ -127,7 +127,7 @@ def test_values_show_the_digits_that_mean_something(
 def test_a_formula_shows_as_many_digits_as_are_known() -> None:
     assert shown_digits(fitted(0.731041, 2e-9))(0.731041) == 10
     assert shown_digits(fitted(0.731041, 0.0012))(-0.731041) == 4
-    assert shown_digits(fitted(0.731041, 0.5))(0.731041) == 2
+    assert shown_digits(fitted(0.731041, 0.5))(0.731041) == 3
     assert shown_digits(equation("a"))(3.5) == 6
 
 

@@ -83,6 +83,13 @@ def test_each_doubt_is_said_once() -> None:
     assert doubts(row("x*y"), table("x*y"), exact=True, pattern=False, rivals=(1,)) == ()
 
 
+def test_constants_without_an_interval_are_named() -> None:
+    constants = tuple(ConstantEstimate(name, 3.5, None, None, "3.5", False) for name in ("c1", "c2"))
+    steep = row("3.5*y + 3.5*x", constants=constants, degrees_of_freedom=198)
+    (said,) = doubts(steep, table("x*y"), exact=False, pattern=False)
+    assert said == "the data do not determine c1, c2: many values fit as well"
+
+
 def test_rows_that_gain_nothing_are_not_shown() -> None:
     rows = [row("x", rmse=error) for error in (5.0, 6.0, 4.0, 3.999, 4.5, 2.0, 1e-17, 1e-18)]
     assert rows_to_show(rows, 0, rounding=1e-12) == [0, 2, 5, 6]
