@@ -84,6 +84,9 @@ def _prepare() -> None:
 
 
 def _usage(error: click.UsageError) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)  # no mistake to be told of, only what there is
+        return USAGE
     messages.error(error.format_message())
     if error.ctx is not None:
         click.echo(f"Try '{error.ctx.command_path} --help'.", err=True)

@@ -152,7 +152,7 @@ def _symbolic(
     # Constants that hang together move far and change little: a number would mislead.
     little = f", none moved by more than {_percent(max(moves))}" if max(moves) < _LITTLE else ""
     with_moves = f"the fitted formula with {whose} set to what is shown{little}"
-    return verdict, _said(by_algebra, with_moves)
+    return by_algebra, _said(by_algebra, with_moves)
 
 
 def _by_algebra(

@@ -294,3 +294,10 @@ def test_help_is_quick_and_lists_the_commands() -> None:
     assert min(times) < 0.5
     for command in ("solve", "predict", "export"):
         assert f"\n  {command} " in done.stdout
+
+
+def test_the_program_alone_shows_its_commands() -> None:
+    done = subprocess.run([sys.executable, "-m", "physdiffuser"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("Usage: physdiffuser") and "solve " in done.stderr
+    assert "error" not in done.stderr
