@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
 import mpmath
@@ -198,17 +199,22 @@ def _least_squares(columns: list[list[Real]], target: list[Real], first: int | N
     return solution
 
 
+@lru_cache(maxsize=1024)
 def recognise(value: Real) -> Expression | None:
     """The exact form of a number of 60 digits, if it has a simple one.
 
-    Tried are whole powers of fractions and of pi under a root up to the fourth, exponentials and
-    logarithms of fractions, and exact doubles.
+    Tried are exact doubles, whole powers of fractions and of pi under a root up to the fourth, and
+    exponentials and logarithms of fractions.
     """
     with mpmath.workdps(60):
         if value == 0 or abs(value) < mpmath.mpf(10) ** -60:
             return Number(0)
         sign = 1 if value > 0 else -1
         size = abs(value)
+        # First, for it is the usual case of a constant that stays as it was fitted, and the quickest.
+        double = float(value)
+        if abs(mpmath.mpf(double) - value) <= _RECOGNISED * size:
+            return _number(Fraction(double))
         for degree in (1, 2, 3, 4):
             powered = size**degree
             for turns in sorted(range(-12, 13), key=abs):
@@ -223,9 +229,6 @@ def recognise(value: Real) -> Expression | None:
             if fraction is not None:
                 tree: Expression = Apply(outer, (_number(fraction),))
                 return Apply("neg", (tree,)) if outer == "exp" and sign < 0 else tree
-        double = float(value)
-        if abs(mpmath.mpf(double) - value) <= _RECOGNISED * size:
-            return _number(Fraction(double))
         return None
 
 

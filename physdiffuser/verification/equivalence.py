@@ -180,9 +180,12 @@ def _close(left: float, right: float) -> bool:
 
 def put_exact(skeleton: Expression, found: Polish) -> Expression | None:
     """The skeleton with exact forms of the constants, or None if one is not recognised."""
-    values = [recognise(value) for value in found.constants]
-    if any(value is None for value in values):
-        return None
+    values: list[Expression] = []
+    for constant in found.constants:
+        value = recognise(constant)
+        if value is None:
+            return None
+        values.append(value)
 
     def replace(node: Expression) -> Expression | None:
         return values[node.index] if isinstance(node, Parameter) else None
