@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time as clock_module
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,16 +11,29 @@ import numpy as np
 
 from physdiffuser.data import load_dataset
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.errors import PluginError, UsageError
-from physdiffuser.expressions import OPERATORS, Expression, Number, complexity, evaluate, parse, to_text
+from physdiffuser.errors import PluginError
+from physdiffuser.expressions import (
+    PI,
+    Expression,
+    Number,
+    Symbol,
+    complexity,
+    evaluate,
+    to_text,
+)
 from physdiffuser.expressions.latex import to_latex
-from physdiffuser.generation.protocol import Generator
+from physdiffuser.expressions.tree import walk
 from physdiffuser.report.solution import Equation, Solution, sample_fit_points
 from physdiffuser.search.archive import Entry, ParetoArchive
-from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rivals, work_out
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
+from physdiffuser.search.posing import (
+    build_generators,
+    check_options,
+    initial_candidates,
+    pose,
+)
 from physdiffuser.search.precision import decimal_precision
 from physdiffuser.search.problem import Loss, Problem
 from physdiffuser.search.sampling import Split, split_rows
@@ -33,10 +45,7 @@ if TYPE_CHECKING:
     import pandas
 
     from physdiffuser.data.unit_files import UnitSource
-    from physdiffuser.plugin_manager import Plugins
 
-# Which generators a run uses unless told otherwise, in the order of their first turns.
-DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution")
 # Share of the time, and most seconds, kept for fitting, snapping and checking at the end.
 CONCLUSION_SHARE = 0.15
 CONCLUSION_SECONDS = 4.0
@@ -155,7 +164,7 @@ def solve_dataset(
     seed
         Start of everything random.
     generators
-        Names; `DEFAULT_GENERATORS` and those of plugins when None.
+        Names; the default ones and those of plugins when None.
     attention, device
         For the learned generators.
     units, units_row
@@ -181,17 +190,17 @@ def solve_dataset(
     """
     from physdiffuser.plugin_manager import load_plugins
 
-    _check(time, steps, noise, max_complexity, loss)
+    check_options(time, steps, noise, max_complexity, loss)
     started = clock_module.monotonic() if started is None else started
     loaded = load_plugins(plugins)  # before the problem is posed: their operators join the table
-    dataset, problem, warnings = _pose(
+    dataset, problem, warnings = pose(
         dataset, units, units_row, noise, operators, max_complexity, constants, loss, seed, loaded
     )
     if np.ptp(dataset.target) == 0:
         return _constant(dataset, seed, started, warnings)
     split = split_rows(dataset, seed)
     search_problem = on_rows(problem, dataset, split.search)
-    chosen, refused = _generators(generators, loaded, attention=attention, device=device)
+    chosen, refused = build_generators(generators, loaded, attention=attention, device=device)
     reserve = min(CONCLUSION_SECONDS, CONCLUSION_SHARE * time) if time is not None else 0.0
     deadline = float("inf") if time is None else started + time
     reporter = _Reporter(dataset, started, time, on_progress)
@@ -207,7 +216,7 @@ def solve_dataset(
         cancelled=cancelled or (lambda: False),
         on_better=reporter,
     )
-    result = loop.run(steps, deadline - reserve, _initial(initial, dataset, problem))
+    result = loop.run(steps, deadline - reserve, initial_candidates(initial, dataset, problem))
     if generators is not None and set(chosen) <= loop.failed:
         raise PluginError("; ".join(result.warnings))  # nothing that was asked for could run
     warnings = (*warnings, *refused, *result.warnings, *loaded.operator_faults)
@@ -216,121 +225,14 @@ def solve_dataset(
     return _conclude(dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings)
 
 
-def _check(time: object, steps: object, noise: object, max_complexity: object, loss: object) -> None:
-    """Refuse options that only a call from Python can get wrong."""
-
-    def above_zero(name: str, value: object, kinds: type | tuple[type, ...], what: str) -> None:
-        right = isinstance(value, kinds) and not isinstance(value, bool)
-        if not right or not 0 < value < float("inf"):  # type: ignore[operator]
-            raise UsageError(f"{name}={value!r}: must be {what} above 0")
-
-    if time is not None:
-        above_zero("time", time, (int, float, np.integer, np.floating), "a number of seconds")
-    if steps is not None:
-        above_zero("steps", steps, (int, np.integer), "a whole number")
-    if time is None and steps is None:
-        raise UsageError("give time or steps: without either the search would not end")
-    if noise is not None and noise != 0:
-        above_zero("noise", noise, (int, float, np.integer, np.floating), "a relative standard deviation")
-    above_zero("max_complexity", max_complexity, (int, np.integer), "a whole number")
-    if loss not in ("squared", "huber"):
-        raise UsageError(f"loss={loss!r}: must be 'squared' or 'huber'")
-
-
-def _pose(
-    dataset: Dataset,
-    units: UnitSource | None,
-    units_row: bool,
-    noise: float | None,
-    operators: Sequence[str] | None,
-    max_complexity: int,
-    constants: str | Mapping[str, float | str | None] | None,
-    loss: Loss,
-    seed: int,
-    loaded: Plugins,
-) -> tuple[Dataset, Problem, tuple[str, ...]]:
-    """The problem that the table and the options pose (on all rows), and warnings."""
-    from physdiffuser.data.constants import parse_constants
-
-    known = parse_constants(constants, taken=dataset.names)
-    constant_units = {constant.symbol.name: constant.unit for constant in known if constant.unit is not None}
-    if units is not None or units_row:
-        from physdiffuser.data.unit_files import load_units, units_from_row
-
-        names = [constant.symbol.name for constant in known]
-        if units is not None:
-            table_units = load_units(units, dataset, constants=names)
-        else:
-            table_units = units_from_row(dataset.unit_strings, dataset)
-        dataset = table_units.attach(dataset)
-        constant_units |= table_units.named
-    column_units = tuple(column.unit for column in dataset.columns)
-    complete = all(unit is not None for unit in column_units) and dataset.target_column.unit is not None
-    problem = Problem(
-        inputs=dataset.inputs,
-        target=dataset.target,
-        names=dataset.names,
-        weights=dataset.weights,
-        operators=_operators(operators, loaded),
-        max_complexity=max_complexity,
-        constants=tuple(constant.symbol for constant in known),
-        units=column_units if complete else None,  # type: ignore[arg-type]
-        target_unit=dataset.target_column.unit if complete else None,
-        constant_units=constant_units,
-        noise=noise,
-        loss=loss,
-        seed=seed,
-        target_name=dataset.target_column.alias,
-    )
-    return dataset, problem, dataset.warnings
-
-
-def _operators(names: Sequence[str] | None, loaded: Plugins) -> frozenset[str]:
-    if names is None:
-        return frozenset(OPERATORS)
-    spellings = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "^": "pow"}
-    allowed = {spellings.get(name, name) for name in names}
-    unknown = sorted(allowed - set(OPERATORS))
-    if unknown:
-        for failure in loaded.failures:
-            if unknown[0] in failure.names:
-                raise PluginError(f"operator {unknown[0]!r} cannot be used: {failure.warning}")
-        near = difflib.get_close_matches(unknown[0], list(OPERATORS), n=1)
-        hint = f"; did you mean {near[0]}?" if near else "."
-        failed = f". These plugins failed: {'; '.join(loaded.warnings)}" if loaded.failures else ""
-        raise UsageError(f"unknown operator {unknown[0]!a}{hint} Known are {' '.join(OPERATORS)}{failed}")
-    return frozenset(allowed)
-
-
-def _generators(
-    names: Sequence[str] | None, loaded: Plugins, **options: Any
-) -> tuple[dict[str, Generator], tuple[str, ...]]:
-    """Instances of the generators of this run, and warnings about those that could not be had."""
-    extra = [name for name, record in loaded.generators.items() if not record.origin.built_in]
-    wanted = list(names) if names is not None else [*DEFAULT_GENERATORS, *extra]
-    learned = {key: value for key, value in options.items() if value is not None}
-    instances: dict[str, Generator] = {}
-    refused = list(loaded.warnings)
-    for name in wanted:
-        spec = loaded.generator(name)
-        accepted = {key: value for key, value in learned.items() if key in spec.options}
-        try:
-            instances[name] = spec.build(**{**spec.options, **accepted})
-        except PluginError as error:
-            if names is not None:
-                raise
-            refused.append(str(error))
-    return instances, tuple(refused)
-
-
-def _initial(formulas: Sequence[str], dataset: Dataset, problem: Problem) -> list[Candidate]:
-    known = {symbol.name: symbol.value for symbol in problem.constants}
-    # The mean is finite whatever the rows are: a stopped or short run has an answer, if a poor one.
-    mean = Candidate(Number(float(np.average(dataset.target, weights=dataset.weights))), "constant")
-    return [mean] + [
-        Candidate(parse(formula, dataset.names, known), "earlier run", ("found by an earlier run",))
-        for formula in formulas
-    ]
+def _named_constants(problem: Problem, equations: Sequence[Equation]) -> dict[str, float]:
+    """The constants the user gave, and those of nature that occur in a formula."""
+    named = {symbol.name: symbol.value for symbol in problem.constants}
+    for one in equations:
+        for node in walk(one.expression):
+            if isinstance(node, Symbol) and node != PI:
+                named[node.name] = node.value
+    return named
 
 
 class _Reporter:
@@ -410,7 +312,7 @@ def _conclude(
         derivation=verified.derivation,
         warnings=(*warnings, *doubtful),
         held_out_rows=int(split.held_out.size),
-        known_constants={symbol.name: symbol.value for symbol in problem.constants},
+        known_constants=_named_constants(problem, equations),
         timing=_timing(started, searched, result),
         fit_points=sample_fit_points(dataset.target, prediction, held_out),
     )

@@ -173,3 +173,13 @@ def test_bad_options_are_usage_errors(options: dict[str, object]) -> None:
     inputs, target = table(20)
     with pytest.raises(UsageError):
         solve_dataset(dataset_from_arrays(inputs, target), **options)  # type: ignore[arg-type]
+
+
+def test_units_let_a_constant_of_nature_be_recognised() -> None:
+    frequency = np.random.default_rng(6).uniform(1e14, 9e14, 200)
+    dataset = dataset_from_arrays(frequency[:, None], 6.62607015e-34 * frequency, names=["f"], target_name="E")
+    solution = solve_dataset(dataset, time=10, units={"f": "1/s", "E": "J"})
+    assert solution.best is not None and solution.best.text == "h*f"
+    assert solution.known_constants == {"h": 6.62607015e-34}
+    without = solve_dataset(dataset, time=10)
+    assert without.best is not None and "h" not in without.best.text

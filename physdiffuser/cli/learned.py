@@ -30,7 +30,7 @@ def check_learned_options(search: Mapping[str, Any]) -> None:
     }
     if not given:
         return
-    from physdiffuser.pipeline import DEFAULT_GENERATORS
+    from physdiffuser.search.posing import DEFAULT_GENERATORS
     from physdiffuser.plugin_manager import load_plugins
 
     loaded = load_plugins(search["plugins"])

@@ -18,7 +18,7 @@ from physdiffuser.expressions.format import number_text
 from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.tree import free_constants, substitute, walk
 from physdiffuser.fitting import refit
-from physdiffuser.fitting.snapping import snap
+from physdiffuser.fitting.snapping import Snap, snap
 from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.report.digits import shown_digits
 from physdiffuser.report.solution import ConstantEstimate, Equation
@@ -169,17 +169,7 @@ def _work_out_one(
         usable = problem.allows(arranged) and tame(arranged, fitted)
         start = arranged if usable and _as_good(loss_of(arranged), loss_of(fitted), floor) else fitted
         for _ in range(MOST_SNAPS):
-            snapped = snap(
-                start,
-                inputs,
-                target,
-                weights=weights,
-                loss=problem.loss,
-                noise=problem.noise,
-                known_constants=problem.constants,
-                rng=problem.generator(5),
-                stop=stop,
-            )
+            snapped = _snapped(start, problem, stop)
             # Noise that grows with the target may pull a formula that explains nothing below the mean.
             useful = snapped.loss <= max(loss_of(fitted), 1.0 + 4.0 / problem.rows)
             if not useful or not problem.allows(snapped.expression):
@@ -201,6 +191,29 @@ def _work_out_one(
                 break
     plain = readable(final)
     return Law(entry, fitted, plain if problem.allows(plain) else final, loss_of(final), changes)
+
+
+def _snapped(start: Expression, problem: Problem, stop: Callable[[], bool] | None) -> Snap:
+    """Exact constants, those of nature among them if the formula then balances in its units."""
+
+    def with_constants(known: tuple[Symbol, ...]) -> Snap:
+        return snap(
+            start,
+            problem.inputs,
+            problem.target,
+            weights=problem.weights,
+            loss=problem.loss,
+            noise=problem.noise,
+            known_constants=known,
+            rng=problem.generator(5),
+            stop=stop,
+        )
+
+    if problem.physical_constants:
+        snapped = with_constants((*problem.constants, *problem.physical_constants))
+        if problem.allows(snapped.expression):
+            return snapped
+    return with_constants(problem.constants)
 
 
 def _as_good(new: float, old: float, floor: float) -> bool:

@@ -46,6 +46,8 @@ class Problem:
         must then balance.
     constant_units
         Units of those constants whose unit is known; the others may carry any.
+    physical_constants
+        Constants of nature that fitted constants may turn out to be; only with units, in SI.
     noise
         Relative sigma of the target, if the user knows it.
     loss
@@ -66,6 +68,7 @@ class Problem:
     units: tuple[Unit, ...] | None = None
     target_unit: Unit | None = None
     constant_units: Mapping[str, Unit] = field(default_factory=dict)
+    physical_constants: tuple[Symbol, ...] = ()
     noise: float | None = None
     loss: Loss = "squared"
     seed: int = 0

@@ -1,0 +1,149 @@
+"""From a table and options to a problem, and the generators that will work on it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from physdiffuser.data.dataset import Dataset
+from physdiffuser.errors import PluginError, UsageError
+from physdiffuser.expressions import OPERATORS, Number, Symbol, parse
+from physdiffuser.generation.protocol import Generator
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.problem import Loss, Problem
+
+if TYPE_CHECKING:
+    from physdiffuser.data.unit_files import UnitSource
+    from physdiffuser.plugin_manager import Plugins
+
+# Which generators a run uses unless told otherwise, in the order of their first turns.
+DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution")
+
+
+def check_options(time: object, steps: object, noise: object, max_complexity: object, loss: object) -> None:
+    """Refuse options that only a call from Python can get wrong."""
+
+    def above_zero(name: str, value: object, kinds: type | tuple[type, ...], what: str) -> None:
+        right = isinstance(value, kinds) and not isinstance(value, bool)
+        if not right or not 0 < value < float("inf"):  # type: ignore[operator]
+            raise UsageError(f"{name}={value!r}: must be {what} above 0")
+
+    if time is not None:
+        above_zero("time", time, (int, float, np.integer, np.floating), "a number of seconds")
+    if steps is not None:
+        above_zero("steps", steps, (int, np.integer), "a whole number")
+    if time is None and steps is None:
+        raise UsageError("give time or steps: without either the search would not end")
+    if noise is not None and noise != 0:
+        above_zero("noise", noise, (int, float, np.integer, np.floating), "a relative standard deviation")
+    above_zero("max_complexity", max_complexity, (int, np.integer), "a whole number")
+    if loss not in ("squared", "huber"):
+        raise UsageError(f"loss={loss!r}: must be 'squared' or 'huber'")
+
+
+def pose(
+    dataset: Dataset,
+    units: UnitSource | None,
+    units_row: bool,
+    noise: float | None,
+    operators: Sequence[str] | None,
+    max_complexity: int,
+    constants: str | Mapping[str, float | str | None] | None,
+    loss: Loss,
+    seed: int,
+    loaded: Plugins,
+) -> tuple[Dataset, Problem, tuple[str, ...]]:
+    """The problem that the table and the options pose (on all rows), and warnings."""
+    from physdiffuser.data.constants import PHYSICAL_CONSTANTS, parse_constants
+
+    known = parse_constants(constants, taken=dataset.names)
+    constant_units = {constant.symbol.name: constant.unit for constant in known if constant.unit is not None}
+    in_si = False
+    if units is not None or units_row:
+        from physdiffuser.data.unit_files import load_units, units_from_row
+
+        names = [constant.symbol.name for constant in known]
+        if units is not None:
+            table_units = load_units(units, dataset, constants=names)
+        else:
+            table_units = units_from_row(dataset.unit_strings, dataset)
+        dataset = table_units.attach(dataset)
+        constant_units |= table_units.named
+        in_si = table_units.si
+    column_units = tuple(column.unit for column in dataset.columns)
+    complete = all(unit is not None for unit in column_units) and dataset.target_column.unit is not None
+    physical: tuple[Symbol, ...] = ()
+    if complete and in_si:
+        taken = {*dataset.names, *(constant.symbol.name for constant in known)}
+        of_nature = [constant for name, constant in PHYSICAL_CONSTANTS.items() if name not in taken]
+        physical = tuple(Symbol(constant.symbol, constant.value) for constant in of_nature)
+        constant_units |= {constant.symbol: constant.unit for constant in of_nature}
+    problem = Problem(
+        inputs=dataset.inputs,
+        target=dataset.target,
+        names=dataset.names,
+        weights=dataset.weights,
+        operators=_operators(operators, loaded),
+        max_complexity=max_complexity,
+        constants=tuple(constant.symbol for constant in known),
+        units=column_units if complete else None,  # type: ignore[arg-type]
+        target_unit=dataset.target_column.unit if complete else None,
+        constant_units=constant_units,
+        physical_constants=physical,
+        noise=noise,
+        loss=loss,
+        seed=seed,
+        target_name=dataset.target_column.alias,
+    )
+    return dataset, problem, dataset.warnings
+
+
+def _operators(names: Sequence[str] | None, loaded: Plugins) -> frozenset[str]:
+    if names is None:
+        return frozenset(OPERATORS)
+    spellings = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "^": "pow"}
+    allowed = {spellings.get(name, name) for name in names}
+    unknown = sorted(allowed - set(OPERATORS))
+    if unknown:
+        for failure in loaded.failures:
+            if unknown[0] in failure.names:
+                raise PluginError(f"operator {unknown[0]!r} cannot be used: {failure.warning}")
+        near = difflib.get_close_matches(unknown[0], list(OPERATORS), n=1)
+        hint = f"; did you mean {near[0]}?" if near else "."
+        failed = f". These plugins failed: {'; '.join(loaded.warnings)}" if loaded.failures else ""
+        raise UsageError(f"unknown operator {unknown[0]!a}{hint} Known are {' '.join(OPERATORS)}{failed}")
+    return frozenset(allowed)
+
+
+def build_generators(
+    names: Sequence[str] | None, loaded: Plugins, **options: Any
+) -> tuple[dict[str, Generator], tuple[str, ...]]:
+    """Instances of the generators of this run, and warnings about those that could not be had."""
+    extra = [name for name, record in loaded.generators.items() if not record.origin.built_in]
+    wanted = list(names) if names is not None else [*DEFAULT_GENERATORS, *extra]
+    learned = {key: value for key, value in options.items() if value is not None}
+    instances: dict[str, Generator] = {}
+    refused = list(loaded.warnings)
+    for name in wanted:
+        spec = loaded.generator(name)
+        accepted = {key: value for key, value in learned.items() if key in spec.options}
+        try:
+            instances[name] = spec.build(**{**spec.options, **accepted})
+        except PluginError as error:
+            if names is not None:
+                raise
+            refused.append(str(error))
+    return instances, tuple(refused)
+
+
+def initial_candidates(formulas: Sequence[str], dataset: Dataset, problem: Problem) -> list[Candidate]:
+    known = {symbol.name: symbol.value for symbol in problem.constants}
+    # The mean is finite whatever the rows are: a stopped or short run has an answer, if a poor one.
+    mean = Candidate(Number(float(np.average(dataset.target, weights=dataset.weights))), "constant")
+    return [mean] + [
+        Candidate(parse(formula, dataset.names, known), "earlier run", ("found by an earlier run",))
+        for formula in formulas
+    ]
