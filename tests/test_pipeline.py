@@ -177,7 +177,9 @@ def test_bad_options_are_usage_errors(options: dict[str, object]) -> None:
 
 def test_units_let_a_constant_of_nature_be_recognised() -> None:
     frequency = np.random.default_rng(6).uniform(1e14, 9e14, 200)
-    dataset = dataset_from_arrays(frequency[:, None], 6.62607015e-34 * frequency, names=["f"], target_name="E")
+    dataset = dataset_from_arrays(
+        frequency[:, None], 6.62607015e-34 * frequency, names=["f"], target_name="E"
+    )
     solution = solve_dataset(dataset, time=10, units={"f": "1/s", "E": "J"})
     assert solution.best is not None and solution.best.text == "h*f"
     assert solution.known_constants == {"h": 6.62607015e-34}

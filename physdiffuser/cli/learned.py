@@ -30,8 +30,8 @@ def check_learned_options(search: Mapping[str, Any]) -> None:
     }
     if not given:
         return
-    from physdiffuser.search.posing import DEFAULT_GENERATORS
     from physdiffuser.plugin_manager import load_plugins
+    from physdiffuser.search.posing import DEFAULT_GENERATORS
 
     loaded = load_plugins(search["plugins"])
     if "attention" in given:
