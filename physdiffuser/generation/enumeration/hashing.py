@@ -13,6 +13,10 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# Matches are kept that miss by a thousandth of the target's span at most, which this covers. Numbers of one
+# digit (0 and 1, say) would let nearly every entry through, for the other probe rows to refuse.
+COARSEST = 4e-3
+
 
 class AffineIndex:
     """Entries of a library sorted by an affine invariant.
@@ -26,7 +30,7 @@ class AffineIndex:
     """
 
     def __init__(self, values: FloatArray, tolerance: float = 1e-10) -> None:
-        self.tolerance = tolerance
+        self.tolerance = min(tolerance, COARSEST)
         self.probes = min(values.shape[1], 6)
         ratios, _ = self._ratios(values)
         order = np.argsort(ratios[0], kind="stable")
