@@ -24,7 +24,7 @@ from physdiffuser.expressions import parse
         (["--only", "I.10.8"], "I.10.7"),
         (["--suite", "ood", "--only", "zzz"], "ood_001"),
         (["--peers", "pysr"], "pyoperon, gplearn, pyeggp"),
-        (["--peers", "gplearn,"], None),
+        (["--peers", "module:benchmark_fakes,"], None),
         (["--scheduler", "slurm"], "local:WORKERS"),
         (["--scheduler", "local:0"], "tcp://HOST:PORT"),
         (["--noise", "a"], "numbers separated by commas"),

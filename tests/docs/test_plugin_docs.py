@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-import physdiffuser
 from physdiffuser import PhysDiffuserRegressor, hookspecs
 from physdiffuser.specs import ATTENTION_CAPABILITIES, AttentionSpec, GeneratorSpec, OperatorSpec
 
-DOCS = Path(physdiffuser.__file__).parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 PLUGINS = (DOCS / "plugins.md").read_text(encoding="utf-8")
 API = (DOCS / "python-api.md").read_text(encoding="utf-8")
 HOOKS = {

@@ -235,8 +235,8 @@ def test_checking_is_fast_enough_for_every_candidate() -> None:
     best = 0.0
     for _ in range(3):  # the best of three: the machine is shared
         fresh = UnitChecker(UNITS, ENERGY)
-        started = time.perf_counter()
+        started = time.process_time()
         assert all(map(fresh.balances, laws))
-        best = max(best, len(laws) / (time.perf_counter() - started))
+        best = max(best, len(laws) / (time.process_time() - started))
     assert checker.balances(laws[0])
     assert best > 20_000

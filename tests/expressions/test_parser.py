@@ -194,10 +194,10 @@ def test_what_is_no_formula_is_refused_at_once(
     payload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ExpressionSyntaxError) as caught:
         parse(payload, NAMES)
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
     assert isinstance(caught.value, UsageError)
     message = str(caught.value)
     # One line of plain characters, whatever the formula held, and not a copy of all of it.

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 from hostile_plugins import FAILS_TO_LOAD, GENERATOR_FAULTS, NOISY, OPERATOR_FAULTS, install
 
-import physdiffuser
-
-ROOT = Path(physdiffuser.__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 # Loads the plugins, runs the generator "bad" where there is one, and shows that the core still works.
 PROGRAM = """

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import physdiffuser
 from physdiffuser.cli.plugin_package import KINDS, write_plugin
 from physdiffuser.cli.plugins import plugins
 from physdiffuser.errors import FileError, UsageError
 
-ROOT = Path(physdiffuser.__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = {"generator": "power-law", "operator": "my_cbrt", "attention": "tempered"}
 
 

@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 from hostile_plugins import FAILS_TO_LOAD, GENERATOR_FAULTS, NOISY, install
 
-import physdiffuser
-
-ROOT = Path(physdiffuser.__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 LANGEVIN = """
 import numpy as np
