@@ -161,7 +161,8 @@ def undone(
             yield chain, result[0], result[1] * base
 
 
-def _coefficients(values: FloatArray, target: FloatArray, weights: FloatArray) -> FloatArray | None:
+def least_squares(values: FloatArray, target: FloatArray, weights: FloatArray) -> FloatArray | None:
+    """Coefficients of the columns of `values`, shape (rows, terms); None where they are not determined."""
     root = np.sqrt(weights)
     largest = np.abs(values).max(axis=0)
     height = np.abs(target).max()
@@ -197,7 +198,7 @@ def _sum(
     target: FloatArray,
     weights: FloatArray,
 ) -> Candidate | None:
-    coefficients = _coefficients(dictionary.values[:, columns], target, weights)
+    coefficients = least_squares(dictionary.values[:, columns], target, weights)
     if coefficients is None:
         return None
     inner = combination(coefficients, [dictionary.terms[column] for column in columns])
@@ -219,7 +220,7 @@ def _ratio(
     goal: FloatArray,
     weights: FloatArray,
 ) -> Candidate | None:
-    coefficients = _coefficients(values[:, columns], goal, weights)
+    coefficients = least_squares(values[:, columns], goal, weights)
     if coefficients is None:
         return None
     count = len(dictionary)
