@@ -109,7 +109,7 @@ def whole_power(base: Value, exponent: int) -> Value | None:
     return tidy(Fraction(base) ** exponent)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)
 def prime_factors(value: int) -> tuple[tuple[int, int], ...]:
     """Prime factors of a positive integer with their multiplicities.
 

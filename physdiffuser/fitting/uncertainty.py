@@ -60,7 +60,9 @@ class Uncertainty:
     @property
     def covariance(self) -> FloatArray:
         """Shape (parameters, parameters)."""
-        covariance: FloatArray = self.correlation * np.outer(self.standard_errors, self.standard_errors)
+        # A constant that the rows do not fix has an infinite error: its row is inf or nan, and said so.
+        with np.errstate(all="ignore"):
+            covariance: FloatArray = self.correlation * np.outer(self.standard_errors, self.standard_errors)
         return covariance
 
     def intervals(self, level: float = 0.95) -> FloatArray:

@@ -199,7 +199,7 @@ def _least_squares(columns: list[list[Real]], target: list[Real], first: int | N
     return solution
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)
 def recognise(value: Real) -> Expression | None:
     """The exact form of a number of 60 digits, if it has a simple one.
 
