@@ -9,6 +9,7 @@ then out of play. Anything else returns None, and the careful reader takes the b
 from __future__ import annotations
 
 import io
+from typing import Literal
 
 import numpy as np
 
@@ -70,7 +71,8 @@ def _parse(data: bytes, delimiter: str) -> FloatArray | None:
     import pandas
 
     # From 3.0 on the default conversion is exact, and asking for it is deprecated.
-    precision = "round_trip" if int(pandas.__version__.split(".")[0]) < 3 else None
+    old = int(pandas.__version__.split(".")[0]) < 3
+    precision: Literal["round_trip"] | None = "round_trip" if old else None
     try:
         frame = pandas.read_csv(
             io.BytesIO(data),
