@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,11 +43,17 @@ class ParetoArchive:
 
     Constants count apart: `a**1.5` is as complex as `a**1.49985`, which always fits a little better, and
     must not be lost to it.
+
+    Attributes
+    ----------
+    notes
+        What one generator found out about the rows and others can use, by the name of its module.
     """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._best: dict[tuple[int, int], Entry] = {}
+        self.notes: dict[str, Any] = {}
         self.offered = 0
 
     def offer(self, candidate: Candidate) -> bool:

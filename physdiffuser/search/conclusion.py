@@ -106,10 +106,17 @@ def work_out(
         if key not in best or _tells_better(law, best[key], floor):
             best[key] = law
     laws: list[Law] = []
-    for law in sorted(best.values(), key=lambda law: (complexity(law.final), law.loss)):
+
+    def length(law: Law) -> float:
+        return _length(law.loss, law.final, problem.rows, floor)
+
+    # Of equally complex ones the shortest description: `a**1.5` rather than `a**1.49985`, which fits better.
+    for law in sorted(best.values(), key=lambda law: (complexity(law.final), length(law))):
+        if laws and complexity(law.final) == complexity(laws[-1].final):
+            continue
         if not laws or max(law.loss, floor) < max(laws[-1].loss, floor):
             laws.append(law)
-    return laws, shortest(_length(law.loss, law.final, problem.rows, floor) for law in laws)
+    return laws, shortest(length(law) for law in laws)
 
 
 def _rounded(expression: Expression) -> Expression:

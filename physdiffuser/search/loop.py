@@ -29,7 +29,7 @@ from physdiffuser.search.selection import (
 # After the noise floor is reached the search goes on for this share of what it took to get there, and at
 # least so many steps, in case something simpler is near.
 GRACE_SHARE = 0.5
-GRACE_STEPS = 20
+GRACE_STEPS = 12
 
 
 @dataclass(frozen=True)

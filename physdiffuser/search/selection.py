@@ -83,8 +83,9 @@ def shortest(lengths: Iterable[float]) -> int:
 def residual_is_noise(inputs: FloatArray, residual: FloatArray, weights: FloatArray | None = None) -> bool:
     """Whether nothing in the columns predicts what a formula leaves over.
 
-    Two tests, each at about one false alarm in a thousand: the residuals of nearest neighbours are
-    uncorrelated, and a quadratic polynomial in the columns explains no more than chance would.
+    Three tests, each at about one false alarm in a thousand: the residuals of nearest neighbours are
+    uncorrelated, their signs are (which a few large residuals cannot hide), and a quadratic polynomial in
+    the columns explains no more than chance would.
 
     Parameters
     ----------
@@ -111,20 +112,46 @@ def residual_is_noise(inputs: FloatArray, residual: FloatArray, weights: FloatAr
         residual = np.clip(residual, -limit, limit)
     spread = inputs.std(axis=0)
     unit = (inputs - inputs.mean(axis=0))[:, spread > 0] / spread[spread > 0]
-    return _neighbours_independent(unit[:1000], residual[:1000]) and _no_quadratic(unit, residual)
+    near = _neighbours(unit[:1000])
+    return (
+        _neighbours_independent(residual[:1000], near)
+        and _signs_independent(residual[:1000], near)
+        and _no_quadratic(unit, residual)
+    )
 
 
-def _neighbours_independent(unit: FloatArray, residual: FloatArray) -> bool:
+# Neighbours of each row whose residuals are compared with its own.
+NEIGHBOURS = 4
+
+
+def _neighbours(unit: FloatArray) -> npt.NDArray[np.intp]:
+    """The nearest other rows of each row, nearest first, shape (rows, neighbours)."""
     if unit.shape[1] == 0:
-        return True
+        return np.empty((len(unit), 0), np.intp)
     square = np.square(unit).sum(axis=1)
     distance = square[:, None] + square[None, :] - 2 * unit @ unit.T
     np.fill_diagonal(distance, np.inf)
-    nearest = distance.argmin(axis=1)
-    products = residual * residual[nearest]
+    some = np.argpartition(distance, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]
+    order = np.argsort(np.take_along_axis(distance, some, axis=1), axis=1)
+    return np.take_along_axis(some, order, axis=1)
+
+
+def _neighbours_independent(residual: FloatArray, near: npt.NDArray[np.intp]) -> bool:
+    if near.shape[1] == 0:
+        return True
+    products = residual * residual[near[:, 0]]
     error = float(products.std()) / np.sqrt(len(products)) or 1.0
     # Mutual neighbours enter twice, which widens the true error by up to sqrt(2).
     return bool(float(products.mean()) < 3.1 * np.sqrt(2) * error)
+
+
+def _signs_independent(residual: FloatArray, near: npt.NDArray[np.intp]) -> bool:
+    """Whether rows lie above the fit without regard to where their neighbours lie."""
+    if near.shape[1] == 0:
+        return True
+    sign = np.sign(residual - np.median(residual))
+    agreement = float((sign[:, None] * sign[near]).mean())
+    return bool(agreement < 3.1 * np.sqrt(2.0 / near.size))
 
 
 def _no_quadratic(unit: FloatArray, residual: FloatArray) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.expressions import ONE, Expression
+from physdiffuser.expressions.tree import add, div, sub
 from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
 from physdiffuser.generation.enumeration.hashing import AffineIndex
@@ -32,7 +34,7 @@ def lookups(
     divisors: int,
     tolerance: float,
 ) -> Iterator[tuple[list[Match], float]]:
-    """Exact matches `T⁻¹(y) = a + b*B`, `A*(a + b*B)` and `A + a + b*B`.
+    """Exact matches `T⁻¹(y) = a + b*B`, `A*(a + b*B)`, `(a + b*B)/(1 ± A)` and `A + a + b*B`.
 
     Parameters
     ----------
@@ -80,13 +82,16 @@ def lookups(
             block = cheapest[start : start + QUERIES]
             left = values[block]
             with np.errstate(all="ignore"):
-                combined: list[tuple[Kind, FloatArray]] = [
-                    ("product", value / left),
-                    ("difference", value - left),
-                    ("negative difference", value + left),
+                combined: list[tuple[Kind, FloatArray, Callable[[Expression], Expression] | None]] = [
+                    ("product", value / left, None),
+                    ("difference", value - left, None),
+                    ("negative difference", value + left, None),
+                    # A denominator 1 ± A, where the library holds A but not yet what it takes to invert it.
+                    ("product", value * (1.0 + left), _over_one_plus),
+                    ("product", value * (1.0 - left), _over_one_minus),
                 ]
             found: list[Match] = []
-            for kind, queries in combined:
+            for kind, queries, wrap in combined:
                 rows, entries = index.match(queries)
                 prices = costs[block[rows]] + costs[entries]
                 found.extend(
@@ -94,13 +99,23 @@ def lookups(
                         frame,
                         chain,
                         kind,
-                        library.expression(int(block[row])),
+                        library.expression(int(block[row]))
+                        if wrap is None
+                        else wrap(library.expression(int(block[row]))),
                         library.expression(entry),
-                        chain.cost + int(costs[block[row]]) + int(costs[entry]) + 1,
+                        chain.cost + int(costs[block[row]]) + int(costs[entry]) + (1 if wrap is None else 3),
                     )
                     for row, entry in _verified(queries, values, rows, entries, tolerance, prices)
                 )
-            yield found, _seconds(3 * block.size, library)
+            yield found, _seconds(len(combined) * block.size, library)
+
+
+def _over_one_plus(tree: Expression) -> Expression:
+    return div(ONE, add(ONE, tree))
+
+
+def _over_one_minus(tree: Expression) -> Expression:
+    return div(ONE, sub(ONE, tree))
 
 
 def prefactors(

@@ -45,17 +45,20 @@ class Frame:
     Attributes
     ----------
     factors
-        (column, exponent) pairs of the power-law factor, exponents other than 0.
+        (position, exponent) pairs of the power-law factor, exponents other than 0.
     features
         What g may depend on: columns, or groups of columns that stand for them.
+    bases
+        What the positions in `factors` stand for; the columns themselves when None.
     """
 
     factors: Exponents
     features: tuple[Expression, ...]
+    bases: tuple[Expression, ...] | None = None
 
     def factor(self) -> Expression | None:
         """The power-law factor as a tree, or None when there is none."""
-        return monomial(self.factors, None) if self.factors else None
+        return monomial(self.factors, self.bases) if self.factors else None
 
     def product(self, inputs: FloatArray) -> FloatArray:
         """Values of the power-law factor; ones when there is none."""

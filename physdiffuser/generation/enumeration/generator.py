@@ -13,6 +13,7 @@ import numpy as np
 
 from physdiffuser.expressions import Number, Variable
 from physdiffuser.expressions.tree import mul
+from physdiffuser.generation.enumeration.collapse import collapsed
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses, telling_columns
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
@@ -29,6 +30,7 @@ EXACT_LOSS = 1e-18
 LADDER = (
     Stage("clean", 1_500, depth=2),
     Stage("clean", 1_500, divisors=1_500, depth=2),
+    Stage("collapse", 0),
     Stage("parametric", 40, divisors=30, features=2),
     Stage("parametric sums", 6, divisors=4, shifts=20, features=2),
     Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120),
@@ -66,21 +68,34 @@ class EnumerationGenerator(MeteredGenerator):
         yield from _power_laws(every, problem)
         yield 0.02
         run = Run(problem)
-        for stage in LADDER:
-            for frame in every:
-                if not stage.least <= len(frame.features) <= stage.features:
-                    continue
-                if stage.kind == "parametric":
-                    yield from parametric_stage(run, stage, frame)
-                elif stage.kind == "parametric sums":
-                    yield from parametric_sums(run, stage, frame)
-                elif stage.kind in ("clean", "prefactors", "triples"):
-                    yield from run.exact(stage, frame)
-                else:
-                    yield from run.screened(stage, frame)
+        for number, stage in enumerate(LADDER):
+            if stage.kind != "collapse":
+                pairs = [(stage, frame) for frame in every]
+            else:
+                found = yield from collapsed(problem, archive)
+                new = [frame for frame in found if frame not in every]
+                every = [*new, *every]
+                yield from _power_laws(new, problem)
+                pairs = [(earlier, frame) for earlier in LADDER[:number] for frame in new]
+            for some, frame in pairs:
+                yield from _work(run, some, frame)
                 if archive.best_loss < EXACT_LOSS:
                     # What is simpler by this stage's own measure has been looked at.
                     return
+
+
+def _work(run: Run, stage: Stage, frame: Frame) -> Work:
+    """One stage on one frame."""
+    if not stage.least <= len(frame.features) <= stage.features:
+        return
+    if stage.kind == "parametric":
+        yield from parametric_stage(run, stage, frame)
+    elif stage.kind == "parametric sums":
+        yield from parametric_sums(run, stage, frame)
+    elif stage.kind in ("clean", "prefactors", "triples"):
+        yield from run.exact(stage, frame)
+    else:
+        yield from run.screened(stage, frame)
 
 
 def _linear_laws(problem: Problem) -> Iterator[Candidate]:

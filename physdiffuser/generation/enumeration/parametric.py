@@ -298,6 +298,8 @@ def entries(products: FloatArray, plain: int, operators: frozenset[str]) -> Para
     )
 
 
+# Steps of Levenberg-Marquardt for a find, and the relative gain below which they end.
+ITERATIONS, TOLERANCE = 15, 1e-8
 # Finds followed up with Levenberg-Marquardt: of all, of each family, and of each complexity.
 BEST, BEST_OF_FAMILY, BEST_OF_COMPLEXITY = 40, 5, 6
 

@@ -82,6 +82,9 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
                 loss=problem.loss,
                 initial=[*([1.0] * (2 if constant else 1)), *starts],
                 starts=1,
+                # What is kept is polished when it is archived.
+                iterations=parametric.ITERATIONS,
+                tolerance=parametric.TOLERANCE,
                 rng=random,
             )
             if np.isfinite(fit.loss):
@@ -89,7 +92,7 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
                 of = to_text(trees[int(made.product[entry])], problem.names)
                 sentence = f"fitted a function of the kind '{family}' of {of}"
                 yield Candidate(fit.expression, "enumeration", (*chain.sentences(), sentence))
-        yield 0.006
+        yield 0.01
 
 
 def _quotients(

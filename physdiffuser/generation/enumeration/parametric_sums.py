@@ -171,6 +171,9 @@ def _follow(
                 loss=problem.loss,
                 initial=[*([1.0] * (2 + constant)), *starts, *more],
                 starts=1,
+                # What is kept is polished when it is archived.
+                iterations=parametric.ITERATIONS,
+                tolerance=parametric.TOLERANCE,
                 rng=random,
             )
             if np.isfinite(fit.loss) and complexity(fit.expression) <= problem.max_complexity:
@@ -180,4 +183,4 @@ def _follow(
                     "enumeration",
                     (*chain.sentences(), f"found a sum of two parts with constants inside: {what}"),
                 )
-        yield 0.01
+        yield 0.015

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 
@@ -107,13 +107,13 @@ def extended(frame: Frame, operators: frozenset[str]) -> Iterator[tuple[str, lis
     for argument, names in arguments:
         for name in [one for one in names if one in operators]:
             function = call(name, argument)
-            longer = Frame(frame.factors, (*frame.features, function))
+            longer = replace(frame, features=(*frame.features, function))
             yield f"polynomials in the columns and {name} of one", polynomial(longer, degree)
             if argument in frame.features:
                 yield f"power products of the columns and {name} of one", products(longer, 150)
             if name in ("cos", "sin") and "sqrt" in operators and len(frame.features) <= 4:
                 roots = tuple(call("sqrt", feature) for feature in frame.features)
-                halves = Frame(frame.factors, (*roots, function))
+                halves = replace(frame, features=(*roots, function))
                 yield f"half powers of the columns and {name} of one", polynomial(halves, 4)
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Expression, Number
 from physdiffuser.expressions.tree import add, div, mul
+from physdiffuser.generation.enumeration.collapse import collapsed
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
@@ -50,21 +51,44 @@ class SparseGenerator(MeteredGenerator):
         tolerance = 30 * decimal_precision(problem.target)
         every = [frame for frame in hypotheses(problem) if 0 < len(frame.features) <= 12]
         rungs: list[list[tuple[str, list[Expression]]]] = []
-        for frame in every:
-            rungs.append([])
-            for rung in ladder(frame, problem.operators, problem.rows):
-                rungs[-1].append(rung)
-                yield 0.0  # costs no step, but looks at the clock
         # Exact spans are quick and decisive on clean data, forward selection is for noise: the short
-        # dictionaries both ways first, then the others.
-        for first, last in ((0, FIRST_RUNGS), (FIRST_RUNGS, max(map(len, rungs), default=0))):
-            for exact in (True, False):
-                for position in range(first, last):
-                    for frame, made in zip(every, rungs, strict=True):
-                        if position < len(made):
-                            yield from self._rung(problem, frame, *made[position], exact, tolerance)
-                        if archive.best_loss < EXACT_LOSS:
-                            return
+        # dictionaries both ways first, on the frames that cost nothing and on those of the collapse, then
+        # the others.
+        known = 0
+        for frames in (every, None):
+            if frames is None:
+                frames = [frame for frame in (yield from collapsed(problem, archive)) if frame not in every]
+                every = [*every, *frames]
+            for frame in frames:
+                rungs.append([])
+                for rung in ladder(frame, problem.operators, problem.rows):
+                    rungs[-1].append(rung)
+                    yield 0.0  # costs no step, but looks at the clock
+            new = list(zip(every[known:], rungs[known:], strict=True))
+            known = len(every)
+            yield from self._rungs(problem, archive, new, range(FIRST_RUNGS), tolerance)
+            if archive.best_loss < EXACT_LOSS:
+                return
+        longest = max(map(len, rungs), default=0)
+        some = list(zip(every, rungs, strict=True))
+        yield from self._rungs(problem, archive, some, range(FIRST_RUNGS, longest), tolerance)
+
+    def _rungs(
+        self,
+        problem: Problem,
+        archive: ParetoArchive,
+        some: list[tuple[Frame, list[tuple[str, list[Expression]]]]],
+        positions: range,
+        tolerance: float,
+    ) -> Work:
+        """The dictionaries at some positions of the frames' ladders."""
+        for exact in (True, False):
+            for position in positions:
+                for frame, made in some:
+                    if position < len(made):
+                        yield from self._rung(problem, frame, *made[position], exact, tolerance)
+                    if archive.best_loss < EXACT_LOSS:
+                        return
 
     def _rung(
         self,
