@@ -29,7 +29,12 @@ from physdiffuser.search.selection import (
 # After the noise floor is reached the search goes on for this share of what it took to get there, and at
 # least so many steps, in case something simpler is near.
 GRACE_SHARE = 0.5
-GRACE_STEPS = 12
+GRACE_STEPS = 20
+# ... which are fewer where every simpler formula describes the rows in this many nats more: chance does not
+# do that, and only something simpler yet as accurate could still do better.
+PLAIN_NATS = 20.0
+PLAIN_SHARE = 0.15
+PLAIN_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -200,7 +205,9 @@ class SearchLoop:
             return False
         if best.loss <= self.floor:
             return True
-        if since < max(GRACE_STEPS, GRACE_SHARE * reached):
+        if since < max(PLAIN_STEPS, PLAIN_SHARE * reached):
+            return False
+        if since < max(GRACE_STEPS, GRACE_SHARE * reached) and not self._plain(best):
             return False
         expression = best.candidate.expression
         known = self._noise_checked.get(expression)
@@ -209,3 +216,12 @@ class SearchLoop:
             known = residual_is_noise(self.problem.inputs, residual, self.problem.weights)
             self._noise_checked[expression] = known
         return known
+
+    def _plain(self, best: Entry) -> bool:
+        """Whether all that is simpler describes the rows much worse."""
+        enough = self._length(best) + PLAIN_NATS
+        return all(
+            self._length(entry) > enough
+            for entry in self.archive.front()
+            if entry.complexity < best.complexity
+        )

@@ -115,7 +115,7 @@ class TestLibrary:
     def test_power_products_are_distinct_and_cheap_first(self, features: int, limit: int) -> None:
         products, costs = power_products(features, limit)
         assert len(products) <= limit and len(set(products)) == len(products)
-        assert costs == sorted(costs)
+        assert list(costs) == sorted(costs)
 
 
 class TestHashing:

@@ -18,12 +18,16 @@ from physdiffuser.generation.enumeration.matches import Kind, Match
 from physdiffuser.generation.enumeration.outer import Chain
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+_Wrap = Callable[[Expression], Expression]
 
 # Queries answered in one go.
 QUERIES = 60_000
 # Matches of one go that are kept, cheapest first: as many as a whole stage offers. Numbers of three
 # digits match hundreds of thousands of pairs by chance, and a `Match` for each costs seconds and gigabytes.
 MOST_MATCHES = 40
+# Matches on the rows of the index that are checked on all probe rows.
+MOST_VERIFIED = 20_000
 
 
 def lookups(
@@ -71,7 +75,7 @@ def lookups(
                 undone[row][0].cost + int(costs[entry]),
             )
             for row, entry in _verified(
-                queries, values, rows, entries, tolerance, steps[rows] + costs[entries]
+                queries, values, rows, entries, tolerance, steps[rows] + costs[entries], _itself(queries)
             )
         ],
         _seconds(len(queries), library) + 2e-7 * library.size,
@@ -82,16 +86,17 @@ def lookups(
             block = cheapest[start : start + QUERIES]
             left = values[block]
             with np.errstate(all="ignore"):
-                combined: list[tuple[Kind, FloatArray, Callable[[Expression], Expression] | None]] = [
-                    ("product", value / left, None),
-                    ("difference", value - left, None),
-                    ("negative difference", value + left, None),
+                above, below = 1.0 / (1.0 + left), 1.0 / (1.0 - left)
+                combined: list[tuple[Kind, FloatArray, FloatArray | None, _Wrap | None]] = [
+                    ("product", value / left, left, None),
+                    ("difference", value - left, None, None),
+                    ("negative difference", value + left, None, None),
                     # A denominator 1 ± A, where the library holds A but not yet what it takes to invert it.
-                    ("product", value * (1.0 + left), _over_one_plus),
-                    ("product", value * (1.0 - left), _over_one_minus),
+                    ("product", value / above, above, _over_one_plus),
+                    ("product", value / below, below, _over_one_minus),
                 ]
             found: list[Match] = []
-            for kind, queries, wrap in combined:
+            for kind, queries, factor, wrap in combined:
                 rows, entries = index.match(queries)
                 prices = costs[block[rows]] + costs[entries]
                 found.extend(
@@ -105,7 +110,9 @@ def lookups(
                         library.expression(entry),
                         chain.cost + int(costs[block[row]]) + int(costs[entry]) + (1 if wrap is None else 3),
                     )
-                    for row, entry in _verified(queries, values, rows, entries, tolerance, prices)
+                    for row, entry in _verified(
+                        queries, values, rows, entries, tolerance, prices, _part(value, factor)
+                    )
                 )
             yield found, _seconds(len(combined) * block.size, library)
 
@@ -162,7 +169,12 @@ def prefactors(
         steps = np.array([chain.cost for chain, _ in undone])
         prices = steps[rows // len(left)] + extra[rows % len(left)] + costs[entries]
         found: list[Match] = []
-        for row, entry in _verified(queries, values, rows, entries, tolerance, prices):
+        stack = np.stack([u for _, u in undone])
+
+        def restored(some: IntArray, stack: FloatArray = stack) -> tuple[FloatArray, FloatArray]:
+            return left[some % len(left)], stack[some // len(left)]
+
+        for row, entry in _verified(queries, values, rows, entries, tolerance, prices, restored):
             chain = undone[row // len(left)][0]
             second = row % len(left) - 1
             cost = chain.cost + price + int(costs[entry])
@@ -212,20 +224,29 @@ def triples(
             block = np.arange(start, min(start + rows_at_once, outer.size))
             third = outer.values[block][:, None, :]
             with np.errstate(all="ignore"):
-                combined: list[tuple[Kind, FloatArray]] = [
-                    ("shifted product", (undone[0] - third) / left),
-                    ("negatively shifted product", (undone[0] + third) / left),
-                    ("scaled difference", undone[0] / third - left),
-                    ("negative scaled difference", undone[0] / third + left),
+                combined: list[tuple[Kind, FloatArray, bool]] = [
+                    ("shifted product", (undone[0] - third) / left, True),
+                    ("negatively shifted product", (undone[0] + third) / left, True),
+                    ("scaled difference", undone[0] / third - left, False),
+                    ("negative scaled difference", undone[0] / third + left, False),
                 ]
             found: list[Match] = []
-            for kind, queries in combined:
+            for kind, queries, by_left in combined:
                 flat = queries.reshape(-1, queries.shape[-1])
+
+                def restored(
+                    some: IntArray,
+                    by_left: bool = by_left,
+                    value: FloatArray = undone[0],
+                    third: FloatArray = third[:, 0, :],
+                ) -> tuple[FloatArray, FloatArray]:
+                    return left[some % inner.size] if by_left else third[some // inner.size], value
+
                 rows, entries = index.match(flat)
                 prices = (
                     outer.costs[block[rows // inner.size]] + inner.costs[rows % inner.size] + costs[entries]
                 )
-                for row, entry in _verified(flat, values, rows, entries, tolerance, prices):
+                for row, entry in _verified(flat, values, rows, entries, tolerance, prices, restored):
                     other, second = int(block[row // inner.size]), row % inner.size
                     found.append(
                         Match(
@@ -246,33 +267,61 @@ def _seconds(queries: int, library: Library) -> float:
     return 1e-4 + 5e-7 * float(queries) * max(1.0, math.log10(max(library.size, 1)) - 3)
 
 
+# What a query was made of: for some of its rows, the factor that gives back what is to be explained, and
+# that.
+_Restore = Callable[[IntArray], tuple[FloatArray, FloatArray]]
+
+
+def _itself(queries: FloatArray) -> _Restore:
+    def restored(rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        return np.ones((1, queries.shape[1])), queries[rows]
+
+    return restored
+
+
+def _part(value: FloatArray, factor: FloatArray | None) -> _Restore:
+    def restored(rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        return np.ones((1, value.size)) if factor is None else factor[rows], value
+
+    return restored
+
+
 def _verified(
     queries: FloatArray,
     values: FloatArray,
-    rows: npt.NDArray[np.int64],
-    entries: npt.NDArray[np.int64],
+    rows: IntArray,
+    entries: IntArray,
     tolerance: float,
-    prices: npt.NDArray[np.int64],
+    prices: IntArray,
+    restored: _Restore,
 ) -> list[tuple[int, int]]:
     """The cheapest matches that hold on all probe rows, not just on those of the index.
+
+    A match must explain what the query was made of. `y - exp(x)` is an affine image of `exp(x)` to all
+    digits where `exp(x)` reaches 1e17, and says nothing about y.
 
     Parameters
     ----------
     prices
         Shape (matches,): by which they are ordered; of equals those found first come first.
     """
-    if rows.size > 20_000:
-        rows, entries, prices = rows[:20_000], entries[:20_000], prices[:20_000]
+    if rows.size > MOST_VERIFIED:
+        rows, entries, prices = rows[:MOST_VERIFIED], entries[:MOST_VERIFIED], prices[:MOST_VERIFIED]
     target, entry = queries[rows], values[entries]
     with np.errstate(all="ignore"):
+        factor, value = restored(rows)
         centred = entry - entry.mean(axis=1, keepdims=True)
         wanted = target - target.mean(axis=1, keepdims=True)
-        slope = (centred * wanted).sum(axis=1) / np.square(centred).sum(axis=1)
-        error = np.abs(wanted - slope[:, None] * centred).max(axis=1)
-        blur = np.abs(target).max(axis=1) + np.abs(slope) * np.abs(entry).max(axis=1)
+        slope = (centred * wanted).sum(axis=1, keepdims=True) / np.square(centred).sum(axis=1, keepdims=True)
+        error = np.abs(wanted - slope * centred)
+        blur = np.abs(target).max(axis=1) + np.abs(slope[:, 0]) * np.abs(entry).max(axis=1)
         span = np.ptp(target, axis=1)
         # Within rounding, and rounding small against what is explained.
-        good = (error <= 100 * tolerance * blur) & (error <= 1e-3 * span) & (span > 0)
+        good = (error.max(axis=1) <= 100 * tolerance * blur) & (error.max(axis=1) <= 1e-3 * span) & (span > 0)
+        size = np.abs(factor)
+        explained = np.ptp(value, axis=-1)
+        rounding = (size * (np.abs(target) + np.abs(slope * entry))).max(axis=1)
+        good &= ((size * error).max(axis=1) <= 1e-3 * explained) & (tolerance * rounding <= 1e-3 * explained)
     kept = np.flatnonzero(good)
     kept = kept[np.argsort(prices[kept], kind="stable")[:MOST_MATCHES]]
     return [(int(row), int(entry)) for row, entry in zip(rows[kept], entries[kept], strict=True)]

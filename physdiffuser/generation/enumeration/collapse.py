@@ -203,7 +203,8 @@ class _Judge:
     def errors(self, predicted: FloatArray) -> FloatArray:
         """Mean squared error of each row of predictions of the target; 1 is the mean's error."""
         # Uniform ranks have variance 1/12.
-        return np.square(self.rank(predicted) - self._rank).mean(axis=-1) * 12
+        errors: FloatArray = np.square(self.rank(predicted) - self._rank).mean(axis=-1) * 12
+        return errors
 
     def restored(self, divided: FloatArray, predicted: FloatArray) -> FloatArray:
         """Predictions of the target from those of the target divided by some factor."""
@@ -316,14 +317,16 @@ def _alike(values: FloatArray) -> bytes:
 def _distances(values: FloatArray) -> FloatArray32:
     """Squared differences of the ranks of all pairs of rows."""
     rank = _order(values).astype(np.float32)
-    return np.square(rank[:, None] - rank[None, :])
+    squares: FloatArray32 = np.square(rank[:, None] - rank[None, :])
+    return squares
 
 
 def _nearest(distances: FloatArray32) -> npt.NDArray[np.intp]:
     """The nearest other row of each row."""
     some = distances.copy()
     np.fill_diagonal(some, np.inf)
-    return some.argmin(axis=1)
+    nearest: npt.NDArray[np.intp] = some.argmin(axis=1)
+    return nearest
 
 
 def _local_score(values: FloatArray, target: FloatArray, judge: _Judge) -> float:

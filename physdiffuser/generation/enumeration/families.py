@@ -7,6 +7,7 @@ functions of one power product (`exp(-a*b/c)`, `sqrt(1 - a**2/b**2)`, `1/(1 + a*
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -31,7 +32,8 @@ EXPONENT_COSTS: dict[Fraction, int] = {
 }
 
 
-def power_products(features: int, limit: int) -> tuple[list[Exponents], list[int]]:
+@cache
+def power_products(features: int, limit: int) -> tuple[tuple[Exponents, ...], tuple[int, ...]]:
     """The cheapest power products of so many features, with their costs, at most `limit`.
 
     The cost of a product is the sum of its exponents' costs.
@@ -69,7 +71,7 @@ def power_products(features: int, limit: int) -> tuple[list[Exponents], list[int
             break
         found.extend(level[:room])
         costs.extend([cost] * min(room, len(level)))
-    return found, costs
+    return tuple(found), tuple(costs)
 
 
 # Functions of a power product, and of one plus or minus it.

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from physdiffuser.expressions import Number, Variable
-from physdiffuser.expressions.tree import mul
+from physdiffuser.expressions import Expression, Number, Variable
+from physdiffuser.expressions.tree import call, mul, power
 from physdiffuser.generation.enumeration.collapse import collapsed
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses, telling_columns
 from physdiffuser.generation.enumeration.matches import near_simple
@@ -31,6 +31,8 @@ LADDER = (
     Stage("clean", 1_500, depth=2),
     Stage("clean", 1_500, divisors=1_500, depth=2),
     Stage("collapse", 0),
+    Stage("sums", 300, features=3),
+    Stage("noisy", 600, divisors=100, features=3),
     Stage("parametric", 40, divisors=30, features=2),
     Stage("parametric sums", 6, divisors=4, shifts=20, features=2),
     Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120),
@@ -63,7 +65,7 @@ class EnumerationGenerator(MeteredGenerator):
         """Candidates stage by stage; see `MeteredGenerator`."""
         if problem.columns == 0:
             return
-        yield from _linear_laws(problem)
+        yield from _sums_of_columns(problem)
         every = hypotheses(problem)
         yield from _power_laws(every, problem)
         yield 0.02
@@ -98,16 +100,19 @@ def _work(run: Run, stage: Stage, frame: Frame) -> Work:
         yield from run.screened(stage, frame)
 
 
-def _linear_laws(problem: Problem) -> Iterator[Candidate]:
-    """Sums of the telling columns: what any other formula has to beat, in a few milliseconds."""
+def _sums_of_columns(problem: Problem) -> Iterator[Candidate]:
+    """Sums of the telling columns, and power products of them with fitted exponents (sums of logarithms).
+
+    What any other formula has to beat, in a few milliseconds.
+    """
     # Here, because the sparse package builds on this one.
     from physdiffuser.generation.sparse.dictionary import make
     from physdiffuser.generation.sparse.generator import combination, least_squares
     from physdiffuser.generation.sparse.regression import forward, scaled
 
-    columns = telling_columns(problem.inputs, problem.target)
-    dictionary = make([Variable(column) for column in columns], problem.inputs)
     weights = np.ones(problem.rows) if problem.weights is None else problem.weights
+    columns = [Variable(column) for column in telling_columns(problem.inputs, problem.target)]
+    dictionary = make(list(columns), problem.inputs)
     for supports in forward(*scaled(dictionary.values, problem.target, weights)):
         best = supports[0].columns
         coefficients = least_squares(dictionary.values[:, best], problem.target, weights)
@@ -116,6 +121,31 @@ def _linear_laws(problem: Problem) -> Iterator[Candidate]:
         tree = combination(coefficients, [dictionary.terms[column] for column in best])
         if tree is not None:
             yield Candidate(tree, "enumeration", ("fitted a sum of columns",))
+    if not (problem.target > 0).all() or not {"mul", "pow"} <= problem.operators:
+        return
+    positive = [column for column in columns if (problem.inputs[:, column.index] > 0).all()]
+    logarithms = make([call("log", column) for column in positive], problem.inputs)
+    bases = [None, *(positive[at] for at in _kept(logarithms.terms, positive))]
+    goal = np.log(problem.target)
+    # An error of the logarithm is one of the target in proportion to it.
+    relative = weights * np.square(problem.target / problem.target.max())
+    for supports in forward(*scaled(logarithms.values, goal, relative)):
+        best = (0, *(column for column in supports[0].columns if column))
+        exponents = least_squares(logarithms.values[:, best], goal, relative)
+        if exponents is None or abs(exponents[0]) > 600:
+            continue
+        tree = Number(float(np.exp(exponents[0])))
+        for column, exponent in zip(best[1:], exponents[1:], strict=True):
+            base = bases[column]
+            assert base is not None
+            tree = mul(tree, power(base, Number(float(exponent))))
+        yield Candidate(tree, "enumeration", ("fitted a power law with free exponents",))
+
+
+def _kept(terms: tuple[Expression, ...], columns: list[Variable]) -> list[int]:
+    """Which of the columns the logarithms in a dictionary are of."""
+    every: dict[Expression, int] = {call("log", column): place for place, column in enumerate(columns)}
+    return [every[term] for term in terms[1:]]
 
 
 def _power_laws(every: list[Frame], problem: Problem) -> Iterator[Candidate]:

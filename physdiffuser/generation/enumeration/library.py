@@ -10,7 +10,7 @@ an earlier, cheaper one is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +70,10 @@ def _one_minus(x: FloatArray) -> FloatArray:
     return 1.0 - x
 
 
+def _less_one(x: FloatArray) -> FloatArray:
+    return x - 1.0
+
+
 def _half_sin(x: FloatArray) -> FloatArray:
     return np.sin(0.5 * x)
 
@@ -96,6 +100,10 @@ def _build_one_plus(x: Expression) -> Expression:
 
 def _build_one_minus(x: Expression) -> Expression:
     return sub(ONE, x)
+
+
+def _build_less_one(x: Expression) -> Expression:
+    return sub(x, ONE)
 
 
 def _build_half_sin(x: Expression) -> Expression:
@@ -134,6 +142,8 @@ UNARY = (
 )
 ONE_PLUS = _unary("one_plus", 1, _one_plus, _build_one_plus, "add")
 ONE_MINUS = _unary("one_minus", 1, _one_minus, _build_one_minus, "sub")
+# What 1 - x is written as where it is negative: it can then go under a root or a logarithm.
+LESS_ONE = _unary("less_one", 1, _less_one, _build_less_one, "sub")
 BINARY = (
     Form("mul", 2, 1, np.multiply, mul, frozenset({"mul"}), symmetric=True),
     Form("div", 2, 1, np.divide, div, frozenset({"div"})),
@@ -141,7 +151,7 @@ BINARY = (
     # a - b and b - a are one entry: values are distinct up to sign.
     Form("sub", 2, 1, np.subtract, sub, frozenset({"sub"}), symmetric=True),
 )
-_FORMS = (*UNARY, ONE_PLUS, ONE_MINUS, *BINARY)
+_FORMS = (*UNARY, ONE_PLUS, ONE_MINUS, *BINARY, LESS_ONE)
 _CODE = {form.name: code for code, form in enumerate(_FORMS)}
 
 
@@ -163,7 +173,7 @@ class Library:
     ) -> None:
         self.inputs = inputs
         self.features = features
-        self.forms = {form.name: form for form in _FORMS if form.needs <= operators}
+        self.forms = {form.name: form for form in _FORMS[:-1] if form.needs <= operators}
         # Buffers that double when full; the first `size` rows are in use.
         self._values = np.empty((1024, len(inputs)))
         self._recipes = np.empty((1024, 4), np.int64)
@@ -260,9 +270,14 @@ class Library:
             return 0
         with np.errstate(all="ignore"):
             made = chosen.evaluate(self._values[entries])
+        codes = np.full(entries.size, _CODE[form])
+        if chosen is ONE_MINUS:
+            negative = (made < 0).all(axis=1)
+            made[negative] = -made[negative]
+            codes[negative] = _CODE[LESS_ONE.name]
         recipe = np.stack(
             [
-                np.full(entries.size, _CODE[form]),
+                codes,
                 entries,
                 np.zeros_like(entries),
                 self._recipes[entries, 3] + chosen.cost,
@@ -280,7 +295,7 @@ class Library:
                 for _ in self._combine(form, entries, entries, level, self.size + entries.size**2 + 1):
                     continue
 
-    def add_monomials(self, exponents: list[Exponents], costs: list[int]) -> int:
+    def add_monomials(self, exponents: Sequence[Exponents], costs: Sequence[int]) -> int:
         """Add power products; `exponents` lists (feature, exponent) pairs."""
         with np.errstate(all="ignore"):
             logs = np.log(np.abs(self.inputs))

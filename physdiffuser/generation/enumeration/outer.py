@@ -227,6 +227,8 @@ DOUBLE = tuple(
         (INVERSE, MORE_ONE, LOG),
         (MORE_ONE, LOG),
         (LESS_ONE, LOG),
+        (LESS_ONE,),
+        (INVERSE, LESS_ONE),
         (LESS_ONE, INVERSE),
         (MORE_ONE, INVERSE),
         (LESS_ONE, SQUARE),

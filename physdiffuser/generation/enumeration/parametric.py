@@ -89,6 +89,30 @@ def _bumps(u: FloatArray) -> FloatArray:
     return np.stack([np.repeat(widths, centres.size), np.tile(centres, widths.size)], axis=1)
 
 
+def _stretches(u: FloatArray) -> FloatArray:
+    if u.min() <= 0:
+        return np.empty((0, 2))
+    rates = np.geomspace(0.3, 10.0, 8) / u.max()
+    powers = np.array([0.33, 0.5, 0.7, 1.4, 2.0, 3.0])
+    return np.stack([np.repeat(rates, powers.size), np.tile(powers, rates.size)], axis=1)
+
+
+def _cooperations(u: FloatArray) -> FloatArray:
+    if u.min() <= 0:
+        return np.empty((0, 2))
+    rates = 1.0 / np.quantile(u, [0.03, 0.12, 0.25, 0.4, 0.6, 0.8, 0.97])
+    powers = np.array([0.5, 0.75, 1.5, 2.0, 2.7, 4.0])
+    return np.stack([np.repeat(rates, powers.size), np.tile(powers, rates.size)], axis=1)
+
+
+def _shifts(u: FloatArray) -> FloatArray:
+    if u.min() <= 0:
+        return np.empty((0, 2))
+    offsets = np.geomspace(0.1 * u.min(), 3 * u.max(), 7)
+    powers = np.array([-3.5, -2.5, -1.5, -0.7, -0.3, 0.3, 0.7, 1.5, 2.5, 3.5])
+    return np.stack([np.repeat(offsets, powers.size), np.tile(powers, offsets.size)], axis=1)
+
+
 def _offsets(u: FloatArray) -> FloatArray:
     if u.min() <= 0:
         return np.empty((0, 1))
@@ -155,6 +179,18 @@ def _e_lorentz(u: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
     return 1 / (1 + np.square(c * (u - p)))
 
 
+def _e_stretched(u: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
+    return np.exp(-((c * u) ** p))
+
+
+def _e_shifted_power(u: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
+    return (u + c) ** p
+
+
+def _e_hill(u: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
+    return 1 / (1 + (c * u) ** p)
+
+
 def _b_exp(u: Expression, c: Expression) -> Expression:
     return call("exp", mul(c, u))
 
@@ -216,6 +252,18 @@ def _b_lorentz(u: Expression, c: Expression, p: Expression) -> Expression:
     return div(ONE, add(ONE, power(mul(c, sub(u, p)), Number(2))))
 
 
+def _b_stretched(u: Expression, c: Expression, p: Expression) -> Expression:
+    return call("exp", call("neg", power(mul(c, u), p)))
+
+
+def _b_shifted_power(u: Expression, c: Expression, p: Expression) -> Expression:
+    return power(add(u, c), p)
+
+
+def _b_hill(u: Expression, c: Expression, p: Expression) -> Expression:
+    return div(ONE, add(ONE, power(mul(c, u), p)))
+
+
 def _family(name: str, constants: int, needs: str, grid: object, evaluate: object, build: object) -> Family:
     return Family(name, constants, frozenset(needs.split()), grid, evaluate, build)  # type: ignore[arg-type]
 
@@ -238,6 +286,9 @@ FAMILIES = (
     _family("logistic", 2, "exp div add", _bumps, _e_logistic, _b_logistic),
     _family("Gaussian", 2, "exp pow neg", _bumps, _e_gauss, _b_gauss),
     _family("Lorentzian", 2, "div pow add", _bumps, _e_lorentz, _b_lorentz),
+    _family("stretched exponential", 2, "exp pow neg mul", _stretches, _e_stretched, _b_stretched),
+    _family("shifted power", 2, "pow add", _shifts, _e_shifted_power, _b_shifted_power),
+    _family("Hill", 2, "div pow add mul", _cooperations, _e_hill, _b_hill),
 )
 
 

@@ -44,11 +44,13 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
     divided: list[Expression | None] = [None, *(monomial(product, frame.features) for product in divisors)]
     found: list[tuple[float, int, int]] = []
     targets: list[tuple[Chain, Expression | None]] = []
+    undone: list[tuple[FloatArray, FloatArray]] = []
     for chain, target, weights in run.undone(frame):
         total = float((weights * np.square(target - np.average(target, weights=weights))).sum())
         names, quotients, scaled = _quotients(chain, target, weights, divided, problem.inputs[rows])
         first = len(targets)
         targets.extend(names)
+        undone.extend(zip(quotients, scaled, strict=True))
         if not names:
             continue
         wanted = Affine.of(quotients, scaled)
@@ -69,6 +71,8 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
         chain, divisor = targets[which]
         for constant in (True, False):
             inner, starts = made.skeleton(entry, trees, 2 if constant else 1)
+            # Inside an outer function they are no longer linear, and need a start of their own.
+            linear = _linear_start(made.values[entry], *undone[which], constant)
             law: Expression = mul(Parameter(1 if constant else 0), inner)
             if constant:
                 law = add(Parameter(0), law)
@@ -80,7 +84,7 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
                 problem.target,
                 weights=problem.weights,
                 loss=problem.loss,
-                initial=[*([1.0] * (2 if constant else 1)), *starts],
+                initial=[*linear, *starts],
                 starts=1,
                 # What is kept is polished when it is archived.
                 iterations=parametric.ITERATIONS,
@@ -93,6 +97,16 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
                 sentence = f"fitted a function of the kind '{family}' of {of}"
                 yield Candidate(fit.expression, "enumeration", (*chain.sentences(), sentence))
         yield 0.01
+
+
+def _linear_start(values: FloatArray, target: FloatArray, weights: FloatArray, constant: bool) -> list[float]:
+    """Offset (where there is one) and factor of an entry, by weighted least squares on the probe rows."""
+    factor = float(np.abs(values).max())
+    columns = [np.ones_like(values), values / factor] if constant else [values / factor]
+    root = np.sqrt(weights / weights.max())
+    solution = np.linalg.lstsq(np.stack(columns, axis=1) * root[:, None], target * root, rcond=1e-12)[0]
+    solution[-1] /= factor
+    return [float(value) for value in solution]
 
 
 def _quotients(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, combinations_with_replacement
 
 import numpy as np
@@ -76,6 +77,9 @@ def products(frame: Frame, limit: int) -> list[Expression]:
     return [monomial(product, frame.features) for product in found]
 
 
+# The name of a dictionary, and what makes its terms when its turn has come.
+Rung = tuple[str, Callable[[], list[Expression]]]
+
 _FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt", "tanh")
 
 
@@ -93,7 +97,7 @@ def with_functions(frame: Frame, operators: frozenset[str], factors: int) -> lis
     return plain + functions + [mul(factor, function) for function in functions for factor in plain]
 
 
-def extended(frame: Frame, operators: frozenset[str]) -> Iterator[tuple[str, list[Expression]]]:
+def extended(frame: Frame, operators: frozenset[str]) -> Iterator[Rung]:
     """Polynomials in the features and one function of one of them (or of a difference or ratio)."""
     arguments: list[tuple[Expression, tuple[str, ...]]] = [
         (feature, ("cos", "sin", "exp", "log", "sqrt")) for feature in frame.features
@@ -108,29 +112,29 @@ def extended(frame: Frame, operators: frozenset[str]) -> Iterator[tuple[str, lis
         for name in [one for one in names if one in operators]:
             function = call(name, argument)
             longer = replace(frame, features=(*frame.features, function))
-            yield f"polynomials in the columns and {name} of one", polynomial(longer, degree)
+            yield f"polynomials in the columns and {name} of one", partial(polynomial, longer, degree)
             if argument in frame.features:
-                yield f"power products of the columns and {name} of one", products(longer, 150)
+                yield f"power products of the columns and {name} of one", partial(products, longer, 150)
             if name in ("cos", "sin") and "sqrt" in operators and len(frame.features) <= 4:
                 roots = tuple(call("sqrt", feature) for feature in frame.features)
                 halves = replace(frame, features=(*roots, function))
-                yield f"half powers of the columns and {name} of one", polynomial(halves, 4)
+                yield f"half powers of the columns and {name} of one", partial(polynomial, halves, 4)
 
 
-def ladder(frame: Frame, operators: frozenset[str], rows: int) -> Iterator[tuple[str, list[Expression]]]:
-    """Dictionaries of growing size, with their names."""
+def ladder(frame: Frame, operators: frozenset[str], rows: int) -> Iterator[Rung]:
+    """Dictionaries of growing size: their names, and how to make their terms."""
     count = len(frame.features)
-    yield "polynomial of degree 2", polynomial(frame, 2)
-    yield "power products", products(frame, 120)
+    yield "polynomial of degree 2", partial(polynomial, frame, 2)
+    yield "power products", partial(products, frame, 120)
     if count <= 6:
-        yield "polynomial of degree 3", polynomial(frame, 3)
+        yield "polynomial of degree 3", partial(polynomial, frame, 3)
     yield from extended(frame, operators)
-    yield "products with functions", with_functions(frame, operators, 12)
+    yield "products with functions", partial(with_functions, frame, operators, 12)
     if count <= 4:
-        yield "polynomial of degree 4", polynomial(frame, 4)
+        yield "polynomial of degree 4", partial(polynomial, frame, 4)
     if count <= 2:
         degree = 14 if count == 1 else 8
         if (degree + 1) ** count < rows:
-            yield f"polynomial of degree {degree}", polynomial(frame, degree)
-    yield "many power products", products(frame, 1200)
-    yield "many products with functions", with_functions(frame, operators, 40)
+            yield f"polynomial of degree {degree}", partial(polynomial, frame, degree)
+    yield "many power products", partial(products, frame, 1200)
+    yield "many products with functions", partial(with_functions, frame, operators, 40)

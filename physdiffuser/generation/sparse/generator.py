@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from physdiffuser.generation.enumeration.collapse import collapsed
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
-from physdiffuser.generation.sparse.dictionary import Dictionary, ladder, make, polynomial
+from physdiffuser.generation.sparse.dictionary import Dictionary, Rung, ladder, make, polynomial
 from physdiffuser.generation.sparse.regression import exact_span, forward, scaled
 from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
@@ -37,6 +37,7 @@ EXACT_LOSS = 1e-18
 # Rungs of the ladder that are cheap, and the degree of numerator and denominator tried beside a rung.
 FIRST_RUNGS = 3
 RATIO_DEGREES = {"polynomial of degree 2": 1, "polynomial of degree 3": 2}
+FEW_FEATURES = 2
 
 
 class SparseGenerator(MeteredGenerator):
@@ -50,7 +51,7 @@ class SparseGenerator(MeteredGenerator):
             return
         tolerance = 30 * decimal_precision(problem.target)
         every = [frame for frame in hypotheses(problem) if 0 < len(frame.features) <= 12]
-        rungs: list[list[tuple[str, list[Expression]]]] = []
+        rungs: list[list[Rung]] = []
         # Exact spans are quick and decisive on clean data, forward selection is for noise: the short
         # dictionaries both ways first, on the frames that cost nothing and on those of the collapse, then
         # the others.
@@ -59,11 +60,7 @@ class SparseGenerator(MeteredGenerator):
             if frames is None:
                 frames = [frame for frame in (yield from collapsed(problem, archive)) if frame not in every]
                 every = [*every, *frames]
-            for frame in frames:
-                rungs.append([])
-                for rung in ladder(frame, problem.operators, problem.rows):
-                    rungs[-1].append(rung)
-                    yield 0.0  # costs no step, but looks at the clock
+            rungs += [list(ladder(frame, problem.operators, problem.rows)) for frame in frames]
             new = list(zip(every[known:], rungs[known:], strict=True))
             known = len(every)
             yield from self._rungs(problem, archive, new, range(FIRST_RUNGS), tolerance)
@@ -77,7 +74,7 @@ class SparseGenerator(MeteredGenerator):
         self,
         problem: Problem,
         archive: ParetoArchive,
-        some: list[tuple[Frame, list[tuple[str, list[Expression]]]]],
+        some: list[tuple[Frame, list[Rung]]],
         positions: range,
         tolerance: float,
     ) -> Work:
@@ -95,11 +92,13 @@ class SparseGenerator(MeteredGenerator):
         problem: Problem,
         frame: Frame,
         name: str,
-        terms: list[Expression],
+        terms_of: Callable[[], list[Expression]],
         exact: bool,
         tolerance: float,
     ) -> Work:
         most = min(MOST_SPAN, SPAN_SHARE * problem.rows)
+        terms = terms_of()
+        yield 2e-5 * len(terms)
         if exact and len(terms) > most:
             return
         dictionary = make(terms, problem.inputs)
@@ -109,7 +108,9 @@ class SparseGenerator(MeteredGenerator):
         else:
             yield from self._sums(problem, frame, name, dictionary)
         if name in RATIO_DEGREES:
-            yield from self._ratios(problem, frame, RATIO_DEGREES[name], exact, tolerance)
+            # Of one or two features there are few terms, and a degree more costs little.
+            degree = RATIO_DEGREES[name] + (len(frame.features) <= FEW_FEATURES)
+            yield from self._ratios(problem, frame, degree, exact, tolerance)
 
     def _spans(
         self, problem: Problem, frame: Frame, name: str, dictionary: Dictionary, tolerance: float
