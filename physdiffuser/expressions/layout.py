@@ -40,6 +40,9 @@ _MAX_DIVIDED = 4
 _LARGER = 4
 # What gathering only some terms of a sum must save to be worth it: x**2 + y**2 - 2*x*y stays.
 _GATHERING = 2
+# Products written for one formula; after so many, sums beside others are left as they stand. Most need
+# a few dozen, nested exponents with many constants would need tens of thousands.
+_MOST_WRITTEN = 500
 
 
 class Layout:
@@ -216,6 +219,8 @@ class Layout:
             largest = size(Sum((product,))) + _LARGER
             for current in stage:
                 for option, margin in self._divided(current, key):
+                    if len(self._plain_products) > _MOST_WRITTEN:
+                        break
                     if size(option) > largest:
                         continue
                     if len(option.terms) == 1:

@@ -321,7 +321,8 @@ def _verified(
         size = np.abs(factor)
         explained = np.ptp(value, axis=-1)
         rounding = (size * (np.abs(target) + np.abs(slope * entry))).max(axis=1)
-        good &= ((size * error).max(axis=1) <= 1e-3 * explained) & (tolerance * rounding <= 1e-3 * explained)
+        good &= (size * error).max(axis=1) <= 1e-3 * explained
+        good &= tolerance * rounding <= max(1e-3, 20 * tolerance) * explained
     kept = np.flatnonzero(good)
     kept = kept[np.argsort(prices[kept], kind="stable")[:MOST_MATCHES]]
     return [(int(row), int(entry)) for row, entry in zip(rows[kept], entries[kept], strict=True)]

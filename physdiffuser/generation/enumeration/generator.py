@@ -27,6 +27,10 @@ from physdiffuser.search.problem import Problem
 # A residual this small against the target's spread is rounding, not noise (rms ratio 1e-9).
 EXACT_LOSS = 1e-18
 
+# Stages that look for exact matches; they come last where numbers are rounded more coarsely than this.
+EXACT = ("clean", "prefactors", "triples")
+FINE = 1e-5
+
 LADDER = (
     Stage("clean", 1_500, depth=2),
     Stage("clean", 1_500, divisors=1_500, depth=2),
@@ -70,7 +74,9 @@ class EnumerationGenerator(MeteredGenerator):
         yield from _power_laws(every, problem)
         yield 0.02
         run = Run(problem)
-        for number, stage in enumerate(LADDER):
+        # Numbers of few digits are near enough to what the screenings take for exact.
+        ladder = LADDER if run.tolerance < FINE else sorted(LADDER, key=lambda stage: stage.kind in EXACT)
+        for number, stage in enumerate(ladder):
             if stage.kind != "collapse":
                 pairs = [(stage, frame) for frame in every]
             else:
@@ -78,7 +84,7 @@ class EnumerationGenerator(MeteredGenerator):
                 new = [frame for frame in found if frame not in every]
                 every = [*new, *every]
                 yield from _power_laws(new, problem)
-                pairs = [(earlier, frame) for earlier in LADDER[:number] for frame in new]
+                pairs = [(earlier, frame) for earlier in ladder[:number] for frame in new]
             for some, frame in pairs:
                 yield from _work(run, some, frame)
                 if archive.best_loss < EXACT_LOSS:
@@ -94,7 +100,7 @@ def _work(run: Run, stage: Stage, frame: Frame) -> Work:
         yield from parametric_stage(run, stage, frame)
     elif stage.kind == "parametric sums":
         yield from parametric_sums(run, stage, frame)
-    elif stage.kind in ("clean", "prefactors", "triples"):
+    elif stage.kind in EXACT:
         yield from run.exact(stage, frame)
     else:
         yield from run.screened(stage, frame)

@@ -16,6 +16,8 @@ IntArray = npt.NDArray[np.int64]
 # Matches are kept that miss by a thousandth of the target's span at most, which this covers. Numbers of one
 # digit (0 and 1, say) would let nearly every entry through, for the other probe rows to refuse.
 COARSEST = 4e-3
+# Ratios that are less certain than this tell nothing.
+MOST_SLACK = 0.05
 # The first ratio is divided into so many cells; a query looks into so many of them at most.
 CELLS = 256
 MOST_CELLS = 24
@@ -55,7 +57,7 @@ class AffineIndex:
             # Rounding of the values, magnified by the cancellation in the differences.
             blur = np.abs(columns).max(axis=0) / np.abs(base)
         # A constant has only rounding noise for differences, and would match anything.
-        ratios[:, ~(blur < 1e6)] = np.nan
+        ratios[:, ~(blur < min(1e6, MOST_SLACK / self.tolerance))] = np.nan
         return ratios, blur
 
     def match(self, targets: FloatArray) -> tuple[IntArray, IntArray]:
