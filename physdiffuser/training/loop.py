@@ -19,10 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from physdiffuser.config import TrainingConfig
+from physdiffuser.config import ModelConfig, TrainingConfig
 from physdiffuser.errors import FileError, UsageError
-from physdiffuser.models.checkpoint import save_model
+from physdiffuser.models.checkpoint import load_model, save_model
+from physdiffuser.models.checkpoint_files import DESCRIPTION
 from physdiffuser.models.network import LawModel
+from physdiffuser.models.shipped import fast_bfloat16, shipped, weights_folder
 from physdiffuser.models.vocabulary import BOS, Vocabulary
 from physdiffuser.training.checkpoints import Checkpoint, load_latest, save_checkpoint
 from physdiffuser.training.decontamination import Excluded
@@ -60,6 +62,26 @@ def _board(folder: Path) -> Any:
     return SummaryWriter(str(folder))
 
 
+def earlier_weights(source: str, config: ModelConfig) -> dict[str, Tensor]:
+    """Parameters by name, of a run (their moving average), of a folder of weights, or of weights that ship.
+
+    Raises
+    ------
+    FileError
+        If there is neither a complete checkpoint nor a model.
+    """
+    folder = weights_folder() / source if source in shipped() else Path(source)
+    if (folder / DESCRIPTION).is_file():
+        parts = [part for part in ("diffusion", "autoregressive") if getattr(config, part) is not None]
+        return dict(load_model(folder, parts).state_dict())
+    found = load_latest(folder / "checkpoints")
+    if found is None:
+        raise FileError(
+            f"start_from: no complete checkpoint in '{folder / 'checkpoints'}' and no weights in '{folder}'"
+        )
+    return found.tensors["average"]
+
+
 @dataclass
 class Trainer:
     """A run of training.
@@ -86,6 +108,8 @@ class Trainer:
         self.vocabulary = Vocabulary()
         torch.manual_seed(config.seed)
         self.model = LawModel(config.model, self.vocabulary).to(self.device)
+        for name, parameter in self.model.named_parameters():
+            parameter.requires_grad_(not (config.frozen and name.startswith(config.frozen)))
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.average = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
         decayed = [p for p in self.parameters if p.dim() > 1]
@@ -116,7 +140,7 @@ class Trainer:
             )
         if checkpoint is None:
             if self.config.start_from is not None:
-                self._start_from(Path(self.config.start_from))
+                self._start_from(self.config.start_from)
             return
         trained = checkpoint.state.get("config")
         now = self.config.model_dump(mode="json")
@@ -163,11 +187,19 @@ class Trainer:
             ) from error
         self.average = {name: tensor.to(self.device) for name, tensor in average.items()}
 
-    def _start_from(self, folder: Path) -> None:
-        found = load_latest(folder / "checkpoints")
-        if found is None:
-            raise FileError(f"start_from: no complete checkpoint in '{folder / 'checkpoints'}'")
-        self._load_weights(found.tensors["average"], found.tensors["average"])
+    def _start_from(self, source: str) -> None:
+        found = earlier_weights(source, self.config.model)
+        initial = self.model.state_dict()
+        for name in initial:
+            if not name.startswith(self.config.fresh) and name in found:
+                initial[name] = found[name]
+        missing = [name for name in initial if name not in found and not name.startswith(self.config.fresh)]
+        if missing:
+            raise UsageError(
+                f"start_from: '{source}' has no {', '.join(missing[:3])}"
+                f"{' and others' if len(missing) > 3 else ''}; name what is to begin afresh under 'fresh'"
+            )
+        self._load_weights(initial, {name: tensor.clone() for name, tensor in initial.items()})
 
     def save(self) -> None:
         """Write a checkpoint, and the moving average as a model that can be used."""
@@ -205,7 +237,8 @@ class Trainer:
         config = self.config
         order = np.argsort(batch.lengths, kind="stable")
         micro = min(config.micro_batch, len(order))
-        autocast = config.precision == "bf16"
+        fast = config.precision == "auto" and fast_bfloat16(self.device.type)
+        autocast = fast or config.precision == "bf16"
         for start in range(0, len(order), micro):
             chosen = order[start : start + micro]
             # The window of the longest law in it and one more place; now and then the whole length, so
