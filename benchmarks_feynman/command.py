@@ -147,7 +147,7 @@ def evaluate(
     else:
         systems = peers if peers_only else (KNOWN_SYSTEM, *peers)
         tasks = make_tasks(laws, systems, seeds, noises, settings)
-        found = _run(tasks, _executor(scheduler, jobs, cores), results, resume, quiet)
+        found = run_tasks(tasks, make_executor(scheduler, jobs, cores), results, resume=resume, quiet=quiet)
     _print(found, as_json)
     if report is not None:
         from benchmarks_feynman.report.render import write_report
@@ -182,7 +182,8 @@ def _check(
         raise UsageError(f"{'--resume' if resume else '--no-run'} needs the file: pass --results FILE")
 
 
-def _executor(scheduler: str, jobs: int | None, cores: int) -> Execute:
+def make_executor(scheduler: str, jobs: int | None, cores: int) -> Execute:
+    """What runs tasks: processes on this machine, by default as many as its CPUs allow, or Dask."""
     import os
 
     from benchmarks_feynman.executors import LOCAL, run_dask, run_local
@@ -213,16 +214,31 @@ def _read(path: Path) -> list[Result]:
     return lines.results
 
 
-def _run(tasks: list[Task], execute: Execute, path: Path | None, resume: bool, quiet: bool) -> list[Result]:
+def run_tasks(
+    tasks: list[Task],
+    execute: Execute,
+    path: Path | None,
+    *,
+    resume: bool,
+    quiet: bool = False,
+    renew: bool = False,
+) -> list[Result]:
+    """Run tasks with a progress bar and a result file, going on where it stopped with `resume`.
+
+    With `renew`, results that another commit measured count as missing; the new line then stands for the old.
+    """
     from tqdm import tqdm
 
     from benchmarks_feynman.results import open_results
-    from benchmarks_feynman.runner import pending, run
+    from benchmarks_feynman.runner import commit, pending, run
     from physdiffuser.cli import messages
 
     with open_results(path, resume=resume) as results:
         for problem in results.existing.problems if results is not None else ():
             messages.warning(problem)
+        if results is not None and renew:
+            old = results.existing
+            old.results = [result for result in old.results if result.get("commit") == commit()]
         count = len(pending(tasks, results))
         if results is not None and resume:
             messages.note(f"{len(tasks) - count} of {len(tasks)} problems have results in {path}")

@@ -30,7 +30,7 @@ class ResultLines:
     Attributes
     ----------
     results
-        One per readable line, in order; of lines with the same key only the last.
+        One per readable line, in order; of lines with the same key only the one that `finished` last.
     problems
         One message per line that is no result, with its number.
     """
@@ -67,8 +67,11 @@ def parse_lines(lines: Iterable[bytes], name: str) -> ResultLines:
             problems.append(f"{name}, line {number}: {reason}; a problem without a result is run again")
         else:
             key = task_key(result)
-            found.pop(key, None)
-            found[key] = result
+            older = found.get(key)
+            # Files of several machines may be joined in any order: the clock decides, then the place.
+            if older is None or str(result.get("finished", "")) >= str(older.get("finished", "")):
+                found.pop(key, None)
+                found[key] = result
     return ResultLines(list(found.values()), problems)
 
 
