@@ -67,7 +67,7 @@ def _busy(results: Sequence[Result]) -> str:
     pairs = [
         (result["cpu_seconds"], result["details"].get("wall_seconds", result["seconds"]))
         for result in results
-        if result["cores"] == 1 and not result["cold"] and result.get("cpu_seconds")
+        if result["cores"] == 1 and not result["cold"] and result.get("cpu_seconds") and result["seconds"]
     ]
     if not pairs:
         return ""
