@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +89,13 @@ def read_results(path: Path) -> ResultLines:
             return parse_lines(stream, str(path))
     except OSError as error:
         raise FileError(f"cannot read the results {str(path)!a}: {error.strerror}") from error
+
+
+def fresh_path(root: Path = Path("runs"), now: float | None = None) -> Path:
+    """A name under `root` that no file has yet: results are kept where no file is named, too."""
+    stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.localtime(now))
+    names = (f"evaluate-{stamp}{suffix}.jsonl" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
+    return next(path for name in names if not (path := root / name).exists())
 
 
 class ResultFile:

@@ -11,7 +11,10 @@ import json
 import math
 import os
 import platform
+import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,6 +32,7 @@ from physdiffuser.expressions import to_text
 
 Emit = Callable[[dict[str, Any]], None]
 _TRACEBACK_LINES = 12
+_WATCH_SECONDS = 1.0
 # What is kept of a peer's own answer when its constants were snapped besides.
 _UNSNAPPED = (
     "expression",
@@ -183,8 +187,23 @@ def plain(value: Any) -> Any:
     return value
 
 
+def end_with_parent() -> None:
+    """End this process and what it started when its parent dies, even in the middle of a problem."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_SECONDS)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    # Only as the leader of its own group: anything else in the group would not be ours to end.
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        threading.Thread(target=watch, daemon=True).start()
+
+
 def main() -> None:
     """Serve tasks from standard input."""
+    end_with_parent()
     cpus = [int(argument) for argument in sys.argv[1:]]
     if cpus and hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):  # a CPU taken away since: better unbound than not run

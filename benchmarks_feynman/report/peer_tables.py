@@ -8,6 +8,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks_feynman.plans import PEERS, Plan
+from benchmarks_feynman.report.layout import Table
 from benchmarks_feynman.report.plan_parts import (
     Found,
     count,
@@ -20,7 +21,6 @@ from benchmarks_feynman.report.plan_parts import (
     whole,
 )
 from benchmarks_feynman.report.render import table_lines
-from benchmarks_feynman.report.sections import Table
 from benchmarks_feynman.report.summary import failed, form, good_fit, overran, recovered, srbench, strict
 from benchmarks_feynman.results import Result
 from benchmarks_feynman.tasks import KNOWN_SYSTEM

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks_feynman.plans import Plan, Stage
+from benchmarks_feynman.report.layout import Table
 from benchmarks_feynman.report.peer_tables import peers
 from benchmarks_feynman.report.plan_parts import (
     Found,
@@ -19,7 +20,6 @@ from benchmarks_feynman.report.plan_parts import (
     trust,
 )
 from benchmarks_feynman.report.render import table_lines
-from benchmarks_feynman.report.sections import Table
 from benchmarks_feynman.report.summary import (
     confident_wrong,
     form,

@@ -8,7 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from benchmarks_feynman.export import make_folder
-from benchmarks_feynman.report.sections import Section, Table, sections
+from benchmarks_feynman.report.layout import Section, Table
+from benchmarks_feynman.report.sections import sections
 from benchmarks_feynman.results import Result
 from physdiffuser.errors import DataError
 from physdiffuser.report.atomic import write_text_atomic
