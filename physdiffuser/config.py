@@ -139,8 +139,10 @@ class TrainingConfig(_Strict):
 
     `start_from` is the folder of an earlier run or of weights, or the name of weights that ship; parameters
     whose names begin with one of `fresh` are not taken from there. Those that begin with one of `frozen`
-    stay as they are. `precision: auto` is bfloat16 where the processor multiplies in it: where it does not,
-    bfloat16 is an order of magnitude slower than single precision.
+    stay as they are. With a `teacher` (weights, named as `start_from` is) the encoder learns to give the
+    memory that the teacher gives, which takes a fraction of the work; the generators then learn nothing.
+    `precision: auto` is bfloat16 where the processor multiplies in it: where it does not, bfloat16 is an
+    order of magnitude slower than single precision.
     """
 
     out: str
@@ -160,6 +162,7 @@ class TrainingConfig(_Strict):
     start_from: str | None = None
     fresh: tuple[str, ...] = ()
     frozen: tuple[str, ...] = ()
+    teacher: str | None = None
     tensorboard: bool = False
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()

@@ -28,7 +28,7 @@ from physdiffuser.models.shipped import fast_bfloat16, shipped, weights_folder
 from physdiffuser.models.vocabulary import BOS, Vocabulary
 from physdiffuser.training.checkpoints import Checkpoint, load_latest, save_checkpoint
 from physdiffuser.training.decontamination import Excluded
-from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss
+from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss, memory_loss
 from physdiffuser.training.processes import Processes, choose_device
 from physdiffuser.training.stream import Batch, LawStream, benchmark_laws
 
@@ -62,6 +62,12 @@ def _board(folder: Path) -> Any:
     return SummaryWriter(str(folder))
 
 
+def model_folder(source: str) -> Path | None:
+    """Folder of the weights that ship under a name, or of a model; None where there is no model."""
+    folder = weights_folder() / source if source in shipped() else Path(source)
+    return folder if (folder / DESCRIPTION).is_file() else None
+
+
 def earlier_weights(source: str, config: ModelConfig) -> dict[str, Tensor]:
     """Parameters by name, of a run (their moving average), of a folder of weights, or of weights that ship.
 
@@ -70,15 +76,13 @@ def earlier_weights(source: str, config: ModelConfig) -> dict[str, Tensor]:
     FileError
         If there is neither a complete checkpoint nor a model.
     """
-    folder = weights_folder() / source if source in shipped() else Path(source)
-    if (folder / DESCRIPTION).is_file():
+    folder = model_folder(source)
+    if folder is not None:
         parts = [part for part in ("diffusion", "autoregressive") if getattr(config, part) is not None]
         return dict(load_model(folder, parts).state_dict())
-    found = load_latest(folder / "checkpoints")
+    found = load_latest(Path(source) / "checkpoints")
     if found is None:
-        raise FileError(
-            f"start_from: no complete checkpoint in '{folder / 'checkpoints'}' and no weights in '{folder}'"
-        )
+        raise FileError(f"start_from: no complete checkpoint and no weights in '{source}'")
     return found.tensors["average"]
 
 
@@ -123,12 +127,19 @@ class Trainer:
             betas=config.optimiser.betas,
             fused=True,
         )
+        self.teacher = None if config.teacher is None else self._teacher(config.teacher)
         self.excluded = Excluded(benchmark_laws())
         self.stream = LawStream(config.data, self.vocabulary, config.model.length, config.seed, self.excluded)
         self.seconds = 0.0
         self._restore()
         leads = config.tensorboard and self.processes.rank == 0
         self.board: Any = _board(self.folder / "tensorboard") if leads else None
+
+    def _teacher(self, source: str) -> LawModel:
+        folder = model_folder(source)
+        if folder is None:
+            raise FileError(f"teacher: no weights in '{source}'")
+        return load_model(folder, (), self.device.type)
 
     def _restore(self) -> None:
         checkpoints = self.folder / "checkpoints"
@@ -219,7 +230,9 @@ class Trainer:
 
     def notes(self) -> dict[str, Any]:
         """What the model has seen, for its description."""
+        sources = {"start_from": self.config.start_from, "teacher": self.config.teacher}
         return {
+            **{name: source for name, source in sources.items() if source is not None},
             "steps": self.step,
             "laws": self.step * self.config.batch * self.processes.count,
             "seconds": round(self.seconds, 1),
@@ -231,9 +244,21 @@ class Trainer:
         return purpose + self.processes.rank
 
     def losses(
-        self, batch: Batch, generator: torch.Generator, drop: float
+        self, batch: Batch, generator: torch.Generator, drop: float, written: bool = True
     ) -> Iterator[tuple[float, dict[str, Tensor]]]:
-        """Losses of each micro-batch, shortest laws first, with its share of the batch."""
+        """Losses of each micro-batch, shortest laws first, with its share of the batch.
+
+        Parameters
+        ----------
+        batch
+            Tables and laws.
+        generator
+            Source of masks and dropped conditions.
+        drop
+            Probability of hiding a table from the generators.
+        written
+            Whether the losses of the generators are wanted beside that of the memory, if there is a teacher.
+        """
         config = self.config
         order = np.argsort(batch.lengths, kind="stable")
         micro = min(config.micro_batch, len(order))
@@ -254,15 +279,20 @@ class Trainer:
             everything = torch.zeros(rows.shape[:2], dtype=torch.bool, device=self.device)
             dropped = (torch.rand(len(chosen), generator=generator) < drop).to(self.device)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
-                memory, mask = self.model.encode(near, everything[:, : near.shape[1]], used, rows, everything)
-                memory, mask = self.model.without_condition(memory, mask, dropped)
+                shown = (near, everything[:, : near.shape[1]], used, rows, everything)
+                memory, mask = self.model.encode(*shown)
                 found: dict[str, Tensor] = {}
-                if self.model.decoder is not None:
+                if self.teacher is not None:
+                    with torch.no_grad():
+                        taught, _ = self.teacher.encode(*shown)
+                    found["memory"] = memory_loss(memory, taught, mask)
+                memory, mask = self.model.without_condition(memory, mask, dropped)
+                if written and self.model.decoder is not None:
                     begin = self.vocabulary.ids[BOS]
                     found["autoregressive"], found["exact"] = autoregressive_loss(
                         self.model.decoder, tokens, lengths, memory, mask, begin
                     )
-                if self.model.denoiser is not None:
+                if written and self.model.denoiser is not None:
                     found["diffusion"] = diffusion_loss(self.model.denoiser, tokens, memory, mask, generator)
             yield len(chosen) / len(order), found
 
@@ -278,8 +308,9 @@ class Trainer:
             group["lr"] = learning_rate(self.config, self.step)
         self.optimiser.zero_grad(set_to_none=True)
         sums: dict[str, float] = {}
-        for share, found in self.losses(batch, self._generator(0), self.config.drop_condition):
-            objective = torch.stack([found[k] for k in ("autoregressive", "diffusion") if k in found]).sum()
+        draws, drop = self._generator(0), self.config.drop_condition
+        for share, found in self.losses(batch, draws, drop, written=self.teacher is None):
+            objective = torch.stack([loss for name, loss in found.items() if name != "exact"]).sum()
             (objective * share).backward()  # type: ignore[no-untyped-call]
             for name, loss in found.items():
                 sums[name] = sums.get(name, 0.0) + share * float(loss.detach())

@@ -172,6 +172,54 @@ def test_frozen_parts_stay_and_the_rest_learns(tmp_path: Path) -> None:
     assert same == {name for name in before if name.startswith("encoder.")}
 
 
+def test_an_encoder_is_taught_by_another(tmp_path: Path) -> None:
+    Trainer(config(tmp_path / "first", steps=2)).run()
+    source = str(tmp_path / "first" / "model")
+    model = settings(tmp_path)["model"]
+    other = {**model, "encoder": {**model["encoder"], "attention": "physics-slice"}}
+    trainer = Trainer(
+        config(
+            tmp_path / "second",
+            steps=12,
+            model=other,
+            start_from=source,
+            teacher=source,
+            fresh=["encoder.blocks"],
+            frozen=["decoder", "denoiser"],
+        )
+    )
+    trainer.run()
+    records = [json.loads(line) for line in (trainer.folder / "metrics.jsonl").read_text().splitlines()]
+    taught = [record["memory"] for record in records if record["kind"] == "validation"]
+    assert taught[-1] < taught[0]
+    # Validation also says what the generators, which learn nothing, make of the memory.
+    assert all("autoregressive" in record for record in records if record["kind"] == "validation")
+    notes = json.loads((trainer.folder / "model" / "model.json").read_text())["training"]
+    assert notes["teacher"] == source
+    with pytest.raises(FileError, match="teacher: no weights"):
+        Trainer(config(tmp_path / "third", teacher=str(tmp_path / "nowhere")))
+
+
+def test_generators_can_be_shared_between_encoders(tmp_path: Path) -> None:
+    Trainer(config(tmp_path / "run", steps=2)).run()
+    first, second = tmp_path / "run" / "model", tmp_path / "run" / "other"
+    second.mkdir()
+    description = json.loads((first / "model.json").read_text())
+    description["files"] = {
+        name if name.startswith("encoder") else f"../model/{name}": total
+        for name, total in description["files"].items()
+    }
+    (second / "model.json").write_text(json.dumps(description))
+    (second / "encoder.safetensors").write_bytes((first / "encoder.safetensors").read_bytes())
+    for (name, left), right in zip(
+        load_model(first).state_dict().items(), load_model(second).state_dict().values(), strict=True
+    ):
+        assert torch.equal(left, right), name
+    (first / "diffusion.safetensors").write_bytes(b"retrained")
+    with pytest.raises(FileError, match="damaged"):
+        load_model(second)
+
+
 def test_precision_is_chosen_by_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # On a processor without bfloat16 products, autocast to it was 12 times slower than single precision.
     for fast in (True, False):
