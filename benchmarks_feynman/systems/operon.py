@@ -1,9 +1,9 @@
 """Peer: Operon through pyoperon (Burlacu, Kronberger, Kommenda 2020).
 
 Settings follow its SRBench entry: 1,000 individuals, trees of at most 50 nodes, five local search steps,
-two objectives; stopped by the clock. Its constants are single precision. The model is chosen from its front by
-Bayes' information criterion: the description length of the entry needs the size of the noise, and without it
-takes formulas that are too short.
+two objectives; stopped by the clock. Its constants are single precision. The model is chosen from its front
+by Bayes' information criterion: the description length of the entry needs the size of the noise, and without
+that takes formulas that are too short.
 
 It has no other stop than its limits, so an answer always takes the whole time. So that its speed can be
 compared all the same, `first_exact_seconds` in the details tells when the best R2 of its population first
