@@ -44,7 +44,7 @@ def main() -> None:
     law = document["best"]["expression"]
     print("T =", law)
     assert law == "a**1.5", law
-    for name in ("result.json", "pareto.csv", "fit.png"):
+    for name in ("result.json", "pareto.csv", "fit.png", "report.html"):
         assert (Path("run") / name).stat().st_size > 0, name
 
     predicted = run("predict", "run", "kepler.csv").split()

@@ -69,7 +69,11 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
 @click.option(
     "--scheduler", default="local", help="local, local:WORKERS (Dask, this machine), or tcp://HOST:PORT."
 )
-@click.option("--results", type=click.Path(path_type=Path, dir_okay=False), help="Result file (JSON lines).")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Result file (JSON lines); a fresh one under runs/ when not given, none with --json.",
+)
 @click.option("--resume", is_flag=True, help="Go on with the result file; what it holds is not run again.")
 @click.option("--no-run", is_flag=True, help="Run nothing: report what the result file holds.")
 @click.option(
@@ -116,13 +120,15 @@ def evaluate(
 ) -> None:
     """Run a benchmark suite: known laws, sampled tables, and a judge of the answers.
 
-    Every problem runs in a process of its own. With --results, each answer is a line in that file as soon
-    as it is there; Ctrl-C keeps them, and --resume goes on. --report writes rates, curves and failures
-    as Markdown and as one HTML page.
+    Every problem runs in a process of its own. Each answer is a line in the result file as soon as it is
+    there; Ctrl-C keeps them, and --resume goes on. --report writes rates, curves and failures as
+    Markdown and as one HTML page.
     """
     from benchmarks_feynman.executors import check_scheduler
+    from benchmarks_feynman.results import fresh_path
     from benchmarks_feynman.suites import select
     from benchmarks_feynman.tasks import KNOWN_SYSTEM, Settings, make_tasks
+    from physdiffuser.cli import messages
 
     laws = select(suites or ("fsred",), only, every)
     check_scheduler(scheduler)
@@ -145,13 +151,15 @@ def evaluate(
     if no_run and results is not None:
         found = _read(results)
     else:
+        if results is None and not as_json:
+            results = fresh_path()
+            messages.note(f"results go to {results}")
         systems = peers if peers_only else (KNOWN_SYSTEM, *peers)
         tasks = make_tasks(laws, systems, seeds, noises, settings)
-        found = _run(tasks, _executor(scheduler, jobs, cores), results, resume, quiet)
+        found = run_tasks(tasks, make_executor(scheduler, jobs, cores), results, resume=resume, quiet=quiet)
     _print(found, as_json)
     if report is not None:
         from benchmarks_feynman.report.render import write_report
-        from physdiffuser.cli import messages
 
         written = write_report(found, report)
         messages.note(f"report: {written[0]} and {written[1].name}")
@@ -182,7 +190,8 @@ def _check(
         raise UsageError(f"{'--resume' if resume else '--no-run'} needs the file: pass --results FILE")
 
 
-def _executor(scheduler: str, jobs: int | None, cores: int) -> Execute:
+def make_executor(scheduler: str, jobs: int | None, cores: int) -> Execute:
+    """What runs tasks: processes on this machine, by default as many as its CPUs allow, or Dask."""
     import os
 
     from benchmarks_feynman.executors import LOCAL, run_dask, run_local
@@ -213,16 +222,31 @@ def _read(path: Path) -> list[Result]:
     return lines.results
 
 
-def _run(tasks: list[Task], execute: Execute, path: Path | None, resume: bool, quiet: bool) -> list[Result]:
+def run_tasks(
+    tasks: list[Task],
+    execute: Execute,
+    path: Path | None,
+    *,
+    resume: bool,
+    quiet: bool = False,
+    renew: bool = False,
+) -> list[Result]:
+    """Run tasks with a progress bar and a result file, going on where it stopped with `resume`.
+
+    With `renew`, results that another commit measured count as missing; the new line then stands for the old.
+    """
     from tqdm import tqdm
 
     from benchmarks_feynman.results import open_results
-    from benchmarks_feynman.runner import pending, run
+    from benchmarks_feynman.runner import commit, pending, run
     from physdiffuser.cli import messages
 
     with open_results(path, resume=resume) as results:
         for problem in results.existing.problems if results is not None else ():
             messages.warning(problem)
+        if results is not None and renew:
+            old = results.existing
+            old.results = [result for result in old.results if result.get("commit") == commit()]
         count = len(pending(tasks, results))
         if results is not None and resume:
             messages.note(f"{len(tasks) - count} of {len(tasks)} problems have results in {path}")

@@ -24,8 +24,8 @@ _RETRIES = 3
 def run_local(tasks: Sequence[Task], *, jobs: int, cores: int) -> Iterator[Done]:
     """Run tasks on this machine, `jobs` at a time, each in a worker process of its own.
 
-    Yields in the order in which they end. Closing the generator kills the workers. When the
-    machine has `jobs` times `cores` CPUs, each worker is bound to its own.
+    Yields in the order in which they end. Closing the generator kills the workers. When there are several
+    jobs and the machine has `jobs` times `cores` CPUs, each worker is bound to its own.
     """
     waiting: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
     for task in tasks:
@@ -51,8 +51,12 @@ def run_local(tasks: Sequence[Task], *, jobs: int, cores: int) -> Iterator[Done]
 
 
 def _cpus(jobs: int, cores: int) -> list[tuple[int, ...]]:
-    """CPU numbers for each job; empty tuples when there are too few to go round."""
-    if not hasattr(os, "sched_getaffinity"):
+    """CPU numbers for each job; empty tuples for one job, and when there are too few to go round.
+
+    One job alone is kept to its cores by its number of threads: bound to a CPU, it would share that one with
+    whoever else is bound there, while others are idle.
+    """
+    if jobs == 1 or not hasattr(os, "sched_getaffinity"):
         return [()] * jobs
     free = sorted(os.sched_getaffinity(0))
     if len(free) < jobs * cores:

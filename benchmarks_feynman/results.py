@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,7 @@ class ResultLines:
     Attributes
     ----------
     results
-        One per readable line, in order; of lines with the same key only the last.
+        One per readable line, in order; of lines with the same key only the one that `finished` last.
     problems
         One message per line that is no result, with its number.
     """
@@ -67,8 +68,11 @@ def parse_lines(lines: Iterable[bytes], name: str) -> ResultLines:
             problems.append(f"{name}, line {number}: {reason}; a problem without a result is run again")
         else:
             key = task_key(result)
-            found.pop(key, None)
-            found[key] = result
+            older = found.get(key)
+            # Files of several machines may be joined in any order: the clock decides, then the place.
+            if older is None or str(result.get("finished", "")) >= str(older.get("finished", "")):
+                found.pop(key, None)
+                found[key] = result
     return ResultLines(list(found.values()), problems)
 
 
@@ -85,6 +89,13 @@ def read_results(path: Path) -> ResultLines:
             return parse_lines(stream, str(path))
     except OSError as error:
         raise FileError(f"cannot read the results {str(path)!a}: {error.strerror}") from error
+
+
+def fresh_path(root: Path = Path("runs"), now: float | None = None) -> Path:
+    """A name under `root` that no file has yet: results are kept where no file is named, too."""
+    stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.localtime(now))
+    names = (f"evaluate-{stamp}{suffix}.jsonl" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
+    return next(path for name in names if not (path := root / name).exists())
 
 
 class ResultFile:

@@ -91,6 +91,7 @@ def run(
     missing = pending(tasks, results)
     if not missing:
         return found
+    commit()  # remembered from here on: the sources may change while this runs
     ended = execute(missing)
     try:
         for task, message in ended:

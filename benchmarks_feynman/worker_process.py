@@ -11,15 +11,19 @@ import json
 import math
 import os
 import platform
+import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from benchmarks_feynman.export import units_of
 from benchmarks_feynman.judge import judge, unjudged
-from benchmarks_feynman.sampling import sample
+from benchmarks_feynman.sampling import Table, sample
 from benchmarks_feynman.suites import Law, select
 from benchmarks_feynman.systems import load_system
 from benchmarks_feynman.systems.answer import Answer
@@ -28,6 +32,22 @@ from physdiffuser.expressions import to_text
 
 Emit = Callable[[dict[str, Any]], None]
 _TRACEBACK_LINES = 12
+_WATCH_SECONDS = 1.0
+# What is kept of a peer's own answer when its constants were snapped besides.
+_UNSNAPPED = (
+    "expression",
+    "status",
+    "seconds",
+    "complexity",
+    "max_relative_error",
+    "exact_numbers",
+    "strict",
+    "srbench",
+    "form",
+    "recovered",
+    "r2_test",
+    "tree_distance",
+)
 
 
 class _Prepared:
@@ -51,26 +71,51 @@ def handle(task: Task, prepared: _Prepared, emit: Emit) -> None:
     try:
         table = sample(law, rows=rows, seed=task.seed, noise=task.noise, dummy=dummy)
         prepared.prepare(task.system, settings)
-        emit({"stage": "solving"})
-        answer = load_system(task.system).solve(table, task, units_of(law, dummy) if settings.units else None)
-        if settings.snap_peers and task.system != KNOWN_SYSTEM and answer.expression is not None:
-            from benchmarks_feynman.systems.snapped import snapped
-
-            answer = snapped(answer, table, answer.expression)
+        system = load_system(task.system)
+        emit({"stage": "solving", "patience": getattr(system, "PATIENCE", 1.0)})
+        used = _cpu_seconds()
+        answer = system.solve(table, task, units_of(law, dummy) if settings.units else None)
+        used = _cpu_seconds() - used
     except Exception as error:
         emit({"stage": "done", "result": unjudged(law) | _failure(error)})
         return
-    result = _answered(answer, table.names, rows, dummy)
+    raw: Answer | None = None
+    if settings.snap_peers and task.system != KNOWN_SYSTEM and answer.expression is not None:
+        raw, answer = answer, _snapped(answer, table)
+    result = _answered(answer, table.names, rows, dummy) | {"cpu_seconds": used}
     emit({"stage": "judging", "result": unjudged(law) | result})
+    test_rows = max(_test_rows(rows), 1)
     try:
-        verdict = judge(
-            law, answer.expression, seed=task.seed, dummy=dummy, test_rows=max(_test_rows(rows), 1)
-        )
+        result |= judge(law, answer.expression, seed=task.seed, dummy=dummy, test_rows=test_rows)
+        result = finish(law, result)
+        if raw is not None:
+            emit({"stage": "judging", "result": result})  # a new limit, and what is known so far
+            verdict = judge(law, raw.expression, seed=task.seed, dummy=dummy, test_rows=test_rows)
+            before = {"expression": _text(raw, table.names), "seconds": raw.seconds, "status": raw.status}
+            whole = finish(law, before | verdict)
+            result["unsnapped"] = {name: whole[name] for name in _UNSNAPPED}
     except Exception as error:
         failed = _failure(error)
         emit({"stage": "done", "result": unjudged(law) | result | {"judge_error": failed["error"]}})
         return
-    emit({"stage": "done", "result": finish(law, result | verdict)})
+    emit({"stage": "done", "result": result})
+
+
+def _snapped(answer: Answer, table: Table) -> Answer:
+    """The answer with its constants snapped; as it was, with the reason, where that fails."""
+    from benchmarks_feynman.systems.snapped import snapped
+
+    assert answer.expression is not None
+    try:
+        return snapped(answer, table, answer.expression)
+    except Exception as error:
+        details = {**answer.details, "snapping_error": f"{type(error).__name__}: {error}"}
+        return replace(answer, details=details)
+
+
+def _cpu_seconds() -> float:
+    """Processor time of this process and of the children it has waited for."""
+    return sum(os.times()[:4])
 
 
 def _test_rows(rows: int) -> int:
@@ -78,10 +123,14 @@ def _test_rows(rows: int) -> int:
     return math.ceil(rows / 3)
 
 
+def _text(answer: Answer, names: tuple[str, ...]) -> str | None:
+    return None if answer.expression is None else to_text(answer.expression, names)
+
+
 def _answered(answer: Answer, names: tuple[str, ...], rows: int, dummy: int) -> dict[str, Any]:
     return {
         "status": answer.status,
-        "expression": None if answer.expression is None else to_text(answer.expression, names),
+        "expression": _text(answer, names),
         "seconds": answer.seconds,
         "details": answer.details,
         "table": {"rows": rows, "dummy": dummy, "columns": list(names)},
@@ -138,8 +187,23 @@ def plain(value: Any) -> Any:
     return value
 
 
+def end_with_parent() -> None:
+    """End this process and what it started when its parent dies, even in the middle of a problem."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_SECONDS)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    # Only as the leader of its own group: anything else in the group would not be ours to end.
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        threading.Thread(target=watch, daemon=True).start()
+
+
 def main() -> None:
     """Serve tasks from standard input."""
+    end_with_parent()
     cpus = [int(argument) for argument in sys.argv[1:]]
     if cpus and hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):  # a CPU taken away since: better unbound than not run

@@ -46,7 +46,8 @@ class Worker:
     cpus
         Numbers of the CPUs it is bound to; not bound when empty.
     solve_grace, judge_limit
-        Seconds after the task's time at which solving, and after which judging, is given up.
+        Seconds after the task's time at which solving, and after which judging, is given up. A system that
+        counts processor time gets its `PATIENCE` times the task's time.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Worker:
             message = {**message, **reply}
             match reply["stage"]:
                 case "solving":
-                    limit = task.settings.time + self.solve_grace
+                    limit = task.settings.time * reply.get("patience", 1.0) + self.solve_grace
                 case "judging":
                     limit = self.judge_limit
                 case _:

@@ -135,7 +135,15 @@ class OptimiserConfig(_Strict):
 
 
 class TrainingConfig(_Strict):
-    """Everything `physdiffuser train` needs."""
+    """Everything `physdiffuser train` needs.
+
+    `start_from` is the folder of an earlier run or of weights, or the name of weights that ship; parameters
+    whose names begin with one of `fresh` are not taken from there. Those that begin with one of `frozen`
+    stay as they are. With a `teacher` (weights, named as `start_from` is) the encoder learns to give the
+    memory that the teacher gives, which takes a fraction of the work; the generators then learn nothing.
+    `precision: auto` is bfloat16 where the processor multiplies in it: where it does not, bfloat16 is an
+    order of magnitude slower than single precision.
+    """
 
     out: str
     steps: Positive
@@ -144,7 +152,7 @@ class TrainingConfig(_Strict):
     seed: Annotated[int, Field(ge=0)] = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
     threads: Annotated[int, Field(ge=0)] = 0
-    precision: Literal["bf16", "fp32"] = "bf16"
+    precision: Literal["auto", "bf16", "fp32"] = "auto"
     drop_condition: Share = 0.1
     checkpoint_every: Positive = 500
     keep: Positive = 2
@@ -152,13 +160,28 @@ class TrainingConfig(_Strict):
     validate_every: Positive = 500
     validation_laws: Positive = 256
     start_from: str | None = None
+    fresh: tuple[str, ...] = ()
+    frozen: tuple[str, ...] = ()
+    teacher: str | None = None
     tensorboard: bool = False
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _list(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            lists = {
+                key: tuple(values[key]) for key in ("fresh", "frozen") if isinstance(values.get(key), list)
+            }
+            values = {**values, **lists}
+        return values
+
     @model_validator(mode="after")
     def _check(self) -> TrainingConfig:
+        if self.fresh and self.start_from is None:
+            raise ValueError("fresh names what start_from does not give; it needs start_from")
         if self.batch % self.micro_batch:
             raise ValueError(f"batch {self.batch} is not a multiple of micro_batch {self.micro_batch}")
         return self

@@ -25,6 +25,7 @@ from physdiffuser.expressions import (
 from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.tree import walk
 from physdiffuser.report.solution import Equation, Solution, sample_fit_points
+from physdiffuser.report.summary import summaries
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rivals, work_out
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
@@ -318,7 +319,8 @@ def _conclude(
         held_out_rows=int(split.held_out.size),
         known_constants=_named_constants(problem, equations),
         timing=_timing(started, searched, result),
-        fit_points=sample_fit_points(dataset.target, prediction, held_out),
+        fit_points=sample_fit_points(dataset.target, prediction, held_out, inputs=dataset.inputs),
+        summaries=summaries(dataset),
     )
 
 
@@ -400,5 +402,8 @@ def _constant(dataset: Dataset, seed: int, started: float, warnings: tuple[str, 
         pareto=(law,),
         derivation=law.derivation,
         timing=_timing(started, clock_module.monotonic(), None),
-        fit_points=sample_fit_points(dataset.target, prediction, np.zeros(dataset.rows, bool)),
+        fit_points=sample_fit_points(
+            dataset.target, prediction, np.zeros(dataset.rows, bool), inputs=dataset.inputs
+        ),
+        summaries=summaries(dataset),
     )

@@ -87,11 +87,37 @@ def expression_sets(count: int) -> dict[str, tuple[list[Expression], list[Expres
     return {"random": (trees[:count], []), "offspring": (children[:count], parents)}
 
 
-def batched(dtype: type[np.floating[Any]]) -> Contender:
-    """`physdiffuser.expressions.batch`, its cache warm with the parents only."""
+def compiled(known: bool) -> Contender:
+    """`physdiffuser.expressions.batch` by its compiled kernels.
+
+    `known`: the trees were translated to programs before the clock starts, as pyoperon's are; otherwise those
+    of the parents only.
+    """
 
     def prepare(expressions: Sequence[Expression], before: Sequence[Expression], inputs: Array) -> Run:
-        evaluator = Evaluator(inputs, dtype)
+        evaluator = Evaluator(inputs, compile_after=0)
+        out = np.empty((len(expressions), inputs.shape[0]))
+        evaluator(expressions, out)
+
+        def run() -> object:
+            return evaluator(expressions, out)
+
+        def reset() -> None:
+            if not known:
+                evaluator.forget_programs()
+                evaluator(before)
+
+        run.reset = reset  # type: ignore[attr-defined]
+        return run
+
+    return prepare
+
+
+def batched(dtype: type[np.floating[Any]]) -> Contender:
+    """`physdiffuser.expressions.batch` by numpy, its cache warm with the parents only."""
+
+    def prepare(expressions: Sequence[Expression], before: Sequence[Expression], inputs: Array) -> Run:
+        evaluator = Evaluator(inputs, dtype, compile_after=math.inf)
         out = np.empty((len(expressions), inputs.shape[0]), dtype)
 
         def run() -> object:
@@ -279,12 +305,14 @@ def with_pyoperon(expressions: Sequence[Expression], before: Sequence[Expression
 
 
 CONTENDERS: dict[str, tuple[Contender, str | None]] = {
-    "physdiffuser float64": (batched(np.float64), None),
-    "physdiffuser float32": (batched(np.float32), None),
+    "compiled float64": (compiled(known=True), None),
+    "compiled (new trees)": (compiled(known=False), None),
+    "numpy float64": (batched(np.float64), None),
+    "numpy float32": (batched(np.float32), None),
     "pyoperon float32": (with_pyoperon, "pyoperon"),
     "numba float64": (with_numba, "numba"),
     "torch float32": (with_torch, "torch"),
-    "evaluate, one by one": (one_by_one, None),
+    "evaluate one by one": (one_by_one, None),
 }
 
 

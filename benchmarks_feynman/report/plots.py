@@ -31,6 +31,11 @@ def _axes() -> tuple[Any, Any]:
     return figure, figure.add_subplot()
 
 
+def _legend(axes: Any) -> None:
+    """Above the axes, where it hides nothing."""
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8, frameon=False)
+
+
 def time_curves(results: Sequence[Result]) -> str:
     """Share of tables recovered within a time, a curve per system and noise."""
     figure, axes = _axes()
@@ -53,7 +58,7 @@ def time_curves(results: Sequence[Result]) -> str:
     axes.set_ylabel("recovered (%)")
     axes.set_ylim(0, 102)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    _legend(axes)
     return _svg(figure)
 
 
@@ -79,5 +84,5 @@ def rate_bars(results: Sequence[Result]) -> str:
     axes.set_xticks(range(len(groups)), [f"{suite}\n{group}" for suite, group in groups], fontsize=8)
     axes.set_ylabel("recovered (%)")
     axes.set_ylim(0, 105)
-    axes.legend(fontsize=8)
+    _legend(axes)
     return _svg(figure)

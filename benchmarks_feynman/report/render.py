@@ -8,7 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from benchmarks_feynman.export import make_folder
-from benchmarks_feynman.report.sections import Section, Table, sections
+from benchmarks_feynman.report.layout import Section, Table
+from benchmarks_feynman.report.sections import sections
 from benchmarks_feynman.results import Result
 from physdiffuser.errors import DataError
 from physdiffuser.report.atomic import write_text_atomic
@@ -24,7 +25,8 @@ def _cell(text: str, code: bool) -> str:
     return re.sub(r"([\\`*_\[\]<>|~])", r"\\\1", flat)
 
 
-def _table(table: Table) -> list[str]:
+def table_lines(table: Table) -> list[str]:
+    """A table in Markdown, a line per row."""
     lines = ["| " + " | ".join(table.header) + " |", "|" + " --- |" * len(table.header)]
     for row in table.rows:
         cells = [_cell(cell, name in table.code) for name, cell in zip(table.header, row, strict=True)]
@@ -48,7 +50,7 @@ def markdown(content: Sequence[Section], pictures: dict[str, str]) -> str:
         for title, _ in section.plots:
             lines += [f"![{title}]({pictures[title]})", ""]
         for table in section.tables:
-            lines += [*_table(table), ""]
+            lines += [*table_lines(table), ""]
     return "\n".join(lines)
 
 

@@ -3,49 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from benchmarks_feynman.report import plots
+from benchmarks_feynman.report.answers import failures, trust
+from benchmarks_feynman.report.layout import Section, Table, labels, number_text, seconds_text
 from benchmarks_feynman.report.summary import (
-    confident_wrong,
-    disagreements,
-    exact_numbers,
-    failed,
+    GOOD_R2,
     form,
     good_fit,
     group_by,
     median_seconds,
     operator_groups,
-    overran,
     rate,
     recovered,
     srbench,
     strict,
-    undecided,
 )
 from benchmarks_feynman.results import Result
 from benchmarks_feynman.suites import published
-
-
-@dataclass(frozen=True)
-class Table:
-    """Cells as text. Columns named in `code` hold formulas."""
-
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    code: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading, paragraphs, tables and plots (name, SVG)."""
-
-    title: str
-    paragraphs: list[str] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-    plots: list[tuple[str, str]] = field(default_factory=list)
 
 
 def sections(results: Sequence[Result]) -> list[Section]:
@@ -54,24 +33,12 @@ def sections(results: Sequence[Result]) -> list[Section]:
         _rates(results),
         _settings(results),
         _by_group(results),
+        _errors(results),
         _times(results),
         _published(results),
-        _failures(results),
-        _trust(results),
+        failures(results),
+        trust(results),
     ]
-
-
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f} s"
-
-
-def _number(value: float | None, digits: int = 4) -> str:
-    return "-" if value is None else f"{value:.{digits}g}"
-
-
-def _label(result_group: tuple[Any, ...]) -> tuple[str, str, str, str]:
-    system, suite, noise, protocol = result_group
-    return system, suite, f"{noise:g}", protocol
 
 
 def _rates(results: Sequence[Result]) -> Section:
@@ -92,7 +59,7 @@ def _rates(results: Sequence[Result]) -> Section:
     for key, group in group_by(results, "system", "suite", "noise", "protocol").items():
         criteria = (recovered, strict, srbench, form, good_fit)
         measured = [rate(group, criterion).text for criterion in criteria]
-        rows.append((*_label(key), str(len(group)), *measured, _seconds(median_seconds(group))))
+        rows.append((*labels(key), str(len(group)), *measured, seconds_text(median_seconds(group))))
     return Section(
         "Rates",
         [
@@ -179,11 +146,65 @@ def _by_group(results: Sequence[Result]) -> Section:
     )
 
 
+def _quantile(values: Iterable[float | None], share: float = 0.5) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.quantile(known, share)) if known else None
+
+
+def _errors(results: Sequence[Result]) -> Section:
+    header = (
+        "system",
+        "suite",
+        "noise",
+        "protocol",
+        "1 - R2, test rows",
+        "largest relative error",
+        "1 - R2, outside the ranges",
+        "R2 > 0.999 outside",
+        "tree distance",
+        "complexity / law's",
+    )
+    rows = []
+    for key, group in group_by(results, "system", "suite", "noise", "protocol").items():
+        outside = [one for one in group if one["r2_extrapolated"] is not None]
+        lengths = [one["complexity"] / one["truth_complexity"] for one in group if one["complexity"]]
+        medians = (
+            _quantile(1 - one["r2_test"] for one in group if one["r2_test"] is not None),
+            _quantile(one["max_relative_error"] for one in group),
+            _quantile(1 - one["r2_extrapolated"] for one in outside),
+        )
+        good = sum(one["r2_extrapolated"] > GOOD_R2 for one in outside)
+        sizes = (_quantile(one["tree_distance"] for one in group), _quantile(lengths))
+        rows.append(
+            (
+                *labels(key),
+                *(number_text(value, 2) for value in medians),
+                f"{good} of {len(outside)}",
+                *(number_text(value, 3) for value in sizes),
+            )
+        )
+    return Section(
+        "Errors and sizes",
+        [
+            "Medians over tables. Errors are taken on clean rows that no system has seen: within the ranges, "
+            "and outside (each range half as wide again on both sides). The tree distance is that of the "
+            "canonical forms, 0 for the law itself and 1 for nothing like it (Matsubara et al. 2022)."
+        ],
+        [Table(header, rows)],
+    )
+
+
 def _times(results: Sequence[Result]) -> Section:
+    header = ("system", "suite", "noise", "protocol", "recovered", "25 %", "median", "75 %", "90 %")
+    rows = []
+    for key, group in group_by(results, "system", "suite", "noise", "protocol").items():
+        seconds = [one["seconds"] for one in group if recovered(one)]
+        parts = (seconds_text(_quantile(seconds, share)) for share in (0.25, 0.5, 0.75, 0.9))
+        rows.append((*labels(key), str(len(seconds)), *parts))
     return Section(
         "Time to solution",
-        ["Share of all tables recovered within the time on the axis."],
-        [],
+        ["Share of all tables recovered within the time on the axis; below, quantiles over the recovered."],
+        [Table(header, rows)],
         [("Time to solution", plots.time_curves(results))],
     )
 
@@ -229,78 +250,3 @@ def _published(results: Sequence[Result]) -> Section:
         ],
         [Table(header, [*measured, *rows])],
     )
-
-
-def _failures(results: Sequence[Result]) -> Section:
-    rows = []
-    for result in results:
-        if recovered(result):
-            continue
-        answer = result["expression"]
-        if answer is None:
-            answer = str(result.get("error") or "no answer").splitlines()[0][:200]
-        rows.append(
-            (
-                result["system"],
-                result["suite"],
-                result["id"],
-                f"{result['noise']:g}",
-                result["truth"],
-                answer,
-                result["status"] + (", form right" if form(result) else ""),
-                _number(result["r2_test"], 6),
-                f"{_number(result['complexity'])} / {result['truth_complexity']}",
-                _seconds(result["seconds"]),
-            )
-        )
-    header = (
-        "system",
-        "suite",
-        "id",
-        "noise",
-        "truth",
-        "answer",
-        "status",
-        "R2",
-        "complexity / truth",
-        "time",
-    )
-    return Section(
-        "Not recovered",
-        [f"{len(rows)} of {len(results)} tables, truth and answer side by side."],
-        [Table(header, rows, frozenset({"truth", "answer"}))] if rows else [],
-    )
-
-
-def _listing(results: list[Result]) -> Table:
-    header = ("system", "suite", "id", "noise", "truth", "answer", "largest relative error", "strict")
-    rows = [
-        (
-            result["system"],
-            result["suite"],
-            result["id"],
-            f"{result['noise']:g}",
-            result["truth"],
-            str(result["expression"]),
-            _number(result["max_relative_error"]),
-            result["strict"],
-        )
-        for result in results
-    ]
-    return Table(header, rows, frozenset({"truth", "answer"}))
-
-
-def _trust(results: Sequence[Result]) -> Section:
-    wrong, split = confident_wrong(results), disagreements(results)
-    unknown = [result for result in results if undecided(result)]
-    numeric = sum(exact_numbers(result) for result in unknown)
-    paragraphs = [
-        f"Answers that called themselves exact and are another law: {len(wrong)}.",
-        f"Symbolic checks without a verdict: {len(unknown)}, of which {numeric} exact in numbers. A check "
-        "that ran out of time never counts as right.",
-        f"Numbers and symbols disagree on {len(split)} answers.",
-        f"Problems that crashed, were killed or raised an error: {sum(map(failed, results))}.",
-        f"Answers more than two seconds late, or stopped for it: {sum(map(overran, results))}.",
-    ]
-    tables = [_listing(found) for found in (wrong, split) if found]
-    return Section("How far to trust these numbers", paragraphs, tables)

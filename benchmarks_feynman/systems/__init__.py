@@ -2,8 +2,9 @@
 
 A system is a module with two functions and, for a peer, the name of its package as `PACKAGE`.
 `prepare(settings)` imports what it needs, so that a warm worker does not count that; it raises
-`PluginError` when the peer is not installed. `solve(table, task, units)` returns an `Answer`. Adding
-a peer is adding a module and its name here.
+`PluginError` when the peer is not installed. `solve(table, task, units)` returns an `Answer`. A module that
+counts its time by the processor (`clock`) says with `PATIENCE` how many times that it may take by the
+wall before it is killed. Adding a peer is adding a module and its name here.
 """
 
 from __future__ import annotations

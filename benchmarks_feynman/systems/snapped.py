@@ -24,7 +24,7 @@ def snapped(answer: Answer, table: Table, expression: Expression) -> Answer:
     The time it takes is added, and the peer's own formula kept in the details. Refitting comes first because
     some peers compute in single precision, which no exact form would survive.
     """
-    started = time.perf_counter()
+    started = time.process_time()
     rows = (table.inputs, table.target)
     ranges = list(zip(table.inputs.min(axis=0).tolist(), table.inputs.max(axis=0).tolist(), strict=True))
     # The canonical form folds products of constants, which would be tied in a fit.
@@ -32,6 +32,6 @@ def snapped(answer: Answer, table: Table, expression: Expression) -> Answer:
     found = canonical(snap(fitted, *rows, rng=np.random.default_rng(0)).expression, ranges=ranges)
     error = max_relative_error(evaluate(found, table.inputs), table.target)
     details = {**answer.details, "before_snapping": to_text(expression, table.names)}
-    seconds = answer.seconds + time.perf_counter() - started
+    seconds = answer.seconds + time.process_time() - started
     status = "exact" if error < _CLAIM else answer.status
     return replace(answer, expression=found, seconds=seconds, details=details, status=status)

@@ -165,7 +165,9 @@ class Run:
             folder.save_result(content)
             folder.save_pareto(solution)
             if self.as_json and code == 0:
-                folder.save_plot(solution)  # before the document, which promises that all went well
+                # Before the document, which promises that all went well.
+                folder.save_plot(solution)
+                folder.save_report(solution)
         for topic, text in solution.notes.items():
             self._note(f"{topic}: {text}")
         for text in solution.warnings:
@@ -179,7 +181,8 @@ class Run:
         stopping.end_report()
         if folder is not None:
             if not self.as_json and code == 0:
-                # People see the answer first: a picture takes half a second, which a stopped run has not.
+                # People see the answer first: pictures take half a second, which a stopped run has not.
+                folder.save_report(solution)
                 folder.save_plot(solution)
             self._note(f"saved in {folder.path}")
 

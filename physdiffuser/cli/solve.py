@@ -71,7 +71,7 @@ def solve(
 ) -> int:
     """Find the law behind TABLE (a file, or - for standard input).
 
-    The report goes to stdout. A run folder keeps result.json, pareto.csv and fit.png.
+    The report goes to stdout. A run folder keeps report.html, result.json, pareto.csv and fit.png.
     """
     if resume and out is None:
         raise UsageError("--resume needs --out DIR, the run folder to go on from.")

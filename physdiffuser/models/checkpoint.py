@@ -1,7 +1,9 @@
 """Weights on disk: safetensors and a JSON description with SHA-256 sums. Nothing is unpickled.
 
 A folder holds `model.json` and one or more `.safetensors` files. The description names the vocabulary,
-the configuration and the attention plugins, so that a missing package is named and not guessed at.
+the configuration and the attention plugins, so that a missing package is named and not guessed at. A file may
+also lie in another folder (`../standard/diffusion.safetensors`): encoders that were taught to give the same
+memory share their generators.
 """
 
 from __future__ import annotations
@@ -142,7 +144,7 @@ def load_model(folder: Path, parts: Iterable[str] = PARTS, device: str = "cpu") 
     try:
         config = ModelConfig.model_validate_json(json.dumps(description["config"]))
         vocabulary = Vocabulary(tuple(str(token) for token in description["vocabulary"]))
-        files = {str(name): str(total) for name, total in description["files"].items()}
+        files = {Path(name).stem: (folder / name, str(total)) for name, total in description["files"].items()}
         needed = {str(name): dict(entry) for name, entry in description["attention"].items()}
     except (KeyError, TypeError, ValueError, AttributeError, ValidationError) as error:
         raise FileError(f"'{folder / DESCRIPTION}' does not describe a model: {error}") from error
@@ -156,7 +158,7 @@ def load_model(folder: Path, parts: Iterable[str] = PARTS, device: str = "cpu") 
             ) from error
     wanted = {"encoder", *parts}
     for part in wanted - {"encoder"}:
-        if f"{part}.safetensors" not in files:
+        if part not in files:
             raise UsageError(
                 f"the weights in '{folder}' hold no {part} generator; train one with its section"
             )
@@ -167,7 +169,7 @@ def load_model(folder: Path, parts: Iterable[str] = PARTS, device: str = "cpu") 
         model = LawModel(config, vocabulary)
     tensors: dict[str, Tensor] = {}
     for part in sorted(wanted):
-        tensors |= read_tensors(folder / f"{part}.safetensors", files[f"{part}.safetensors"])
+        tensors |= read_tensors(*files[part])
     tensors = {name: tensor.to(device=device, dtype=torch.float32) for name, tensor in tensors.items()}
     try:
         model.load_state_dict(tensors, strict=True, assign=True)

@@ -30,6 +30,17 @@ def aligned(value: float | None) -> str:
     return "0" if value == 0 else f"{value:#.3g}".removesuffix(".")
 
 
+def r_squared(value: float) -> str:
+    """Enough nines to tell 0.99 from 0.9999, and 1 only for 1."""
+    if not value < 1.0:
+        return short(value, 6)
+    for digits in range(4, 16):
+        text = f"{value:.{digits}f}"
+        if float(text) < 1.0:
+            return text
+    return "1"
+
+
 def half_width(constant: ConstantEstimate) -> float | None:
     """Half the 95 % confidence interval; None when there is none."""
     if constant.low is None or constant.high is None:

@@ -1,4 +1,4 @@
-"""The folder a run leaves behind: `result.json`, `pareto.csv`, `fit.png`.
+"""The folder a run leaves behind: `result.json`, `pareto.csv`, `fit.png`, `report.html`.
 
 Every file is written in one step, and a folder holds one run at a time, so whatever happens to the
 process, the folder can be read afterwards.
@@ -27,6 +27,7 @@ from physdiffuser.report.solution import Solution
 RESULT_NAME = "result.json"
 PARETO_NAME = "pareto.csv"
 PLOT_NAME = "fit.png"
+REPORT_NAME = "report.html"
 PROGRESS_NAME = "progress.json"
 MAX_RESULT_BYTES = 50_000_000
 _PARETO_HEADER = (
@@ -77,7 +78,7 @@ class RunFolder:
 
     def _remove_leftovers(self) -> None:
         """Temporary files of a run that was killed between two steps."""
-        for name in (RESULT_NAME, PARETO_NAME, PLOT_NAME, PROGRESS_NAME):
+        for name in (RESULT_NAME, PARETO_NAME, PLOT_NAME, REPORT_NAME, PROGRESS_NAME):
             for leftover in self.path.glob(f".{name}.*.tmp"):
                 with contextlib.suppress(OSError):
                     leftover.unlink()
@@ -87,7 +88,10 @@ class RunFolder:
         write_text_atomic(self.path / PROGRESS_NAME, json.dumps(content, allow_nan=False) + "\n")
 
     def save_result(self, content: Mapping[str, Any]) -> None:
-        """Save the document, in one step."""
+        """Save the document, in one step; what showed an earlier result here is removed first."""
+        for name in (PLOT_NAME, REPORT_NAME):
+            with contextlib.suppress(OSError):
+                (self.path / name).unlink(missing_ok=True)
         write_text_atomic(self.path / RESULT_NAME, document_text(content))
         with contextlib.suppress(OSError):
             (self.path / PROGRESS_NAME).unlink(missing_ok=True)
@@ -103,6 +107,15 @@ class RunFolder:
         from physdiffuser.report.plots import fit_png
 
         write_bytes_atomic(self.path / PLOT_NAME, fit_png(solution))
+        return True
+
+    def save_report(self, solution: Solution) -> bool:
+        """Save the report as a web page; False when there is no formula to report."""
+        if solution.best is None:
+            return False
+        from physdiffuser.report.html import report_html
+
+        write_text_atomic(self.path / REPORT_NAME, report_html(solution))
         return True
 
     @property

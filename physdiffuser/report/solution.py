@@ -100,16 +100,24 @@ class FitPoints:
         Shape (points,), True where search and fit have not seen the row.
     rows
         Rows of the table, of which these are a sample.
+    inputs
+        Shape (points, columns), the input columns of these rows; None when they were not kept.
     """
 
     truth: FloatArray
     prediction: FloatArray
     held_out: npt.NDArray[np.bool_]
     rows: int
+    inputs: FloatArray | None = None
 
 
 def sample_fit_points(
-    truth: FloatArray, prediction: FloatArray, held_out: npt.NDArray[np.bool_], limit: int = 5_000
+    truth: FloatArray,
+    prediction: FloatArray,
+    held_out: npt.NDArray[np.bool_],
+    limit: int = 5_000,
+    *,
+    inputs: FloatArray | None = None,
 ) -> FitPoints:
     """Pick the rows that a plot shows: all of a small table; else an even spread and every extreme.
 
@@ -122,6 +130,8 @@ def sample_fit_points(
         Shape (rows,).
     limit
         Most points to keep.
+    inputs
+        Shape (rows, columns), to keep the input columns of the chosen rows too.
     """
     rows = int(truth.shape[0])
     chosen = np.arange(rows)
@@ -133,7 +143,34 @@ def sample_fit_points(
         lowest, highest = np.argmin(truth), np.argmax(truth)
         spread = np.linspace(0, rows - 1, limit - extreme - 2).astype(np.intp)
         chosen = np.unique(np.concatenate([spread, worst, [lowest, highest]]))
-    return FitPoints(truth[chosen], prediction[chosen], held_out[chosen], rows)
+    kept = None if inputs is None else inputs[chosen]
+    return FitPoints(truth[chosen], prediction[chosen], held_out[chosen], rows, kept)
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """A column in a few numbers, for the summary of the data.
+
+    Attributes
+    ----------
+    name, alias
+        As the table has it, and as formulas have it.
+    unit
+        As text; empty when not given.
+    low, median, high
+        Over all rows.
+    distinct
+        Distinct values among `looked_at` rows spread over the table.
+    """
+
+    name: str
+    alias: str
+    unit: str
+    low: float
+    median: float
+    high: float
+    distinct: int
+    looked_at: int
 
 
 @dataclass(frozen=True)
@@ -164,6 +201,8 @@ class Solution:
         Seconds, by part of the run; `elapsed_seconds` is the whole.
     fit_points
         What the plots show; None when there is nothing to plot.
+    summaries
+        The input columns and, last, the target; empty when read back from a file.
     """
 
     target: str
@@ -183,3 +222,4 @@ class Solution:
     seed: int = 0
     version: str = ""
     fit_points: FitPoints | None = field(default=None, compare=False, repr=False)
+    summaries: tuple[ColumnSummary, ...] = field(default=(), compare=False, repr=False)

@@ -16,7 +16,7 @@ import numpy as np
 from physdiffuser.data.display import counted, visible
 from physdiffuser.expressions import to_text
 from physdiffuser.expressions.latex import to_latex
-from physdiffuser.report.digits import aligned, half_width, short, shown_digits, with_uncertainty
+from physdiffuser.report.digits import aligned, half_width, r_squared, short, shown_digits, with_uncertainty
 from physdiffuser.report.json_document import is_chosen
 from physdiffuser.report.solution import Equation, Solution
 
@@ -111,7 +111,7 @@ def _headline(solution: Solution, best: Equation, style: Style) -> list[str]:
 def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
     latex = to_latex(best.expression, solution.names, shown_digits(best))
     lines = _labelled("LaTeX", [visible(latex, _LIMIT)])
-    accuracy = [f"rmse {short(best.rmse)}", f"{style.sign('R²', 'R^2')} {_r2(best.r2)}"]
+    accuracy = [f"rmse {short(best.rmse)}", f"{style.sign('R²', 'R^2')} {r_squared(best.r2)}"]
     accuracy.append(_largest_error(solution, best))
     rows = f", over {counted(solution.rows, 'row')}" if solution.rows else ""
     exact = "exact: " if solution.status == "exact" else ""
@@ -202,17 +202,6 @@ def _wrapped(text: str, style: Style, margin: int, bullet: str) -> list[str]:
 def _labelled(label: str, lines: Sequence[str]) -> list[str]:
     first, *rest = lines
     return [f"  {label:<{_LABEL_WIDTH}}{first}", *(" " * (_LABEL_WIDTH + 2) + line for line in rest)]
-
-
-def _r2(value: float) -> str:
-    """Enough nines to tell 0.99 from 0.9999, and 1 only for 1."""
-    if not value < 1.0:
-        return short(value, 6)
-    for digits in range(4, 16):
-        text = f"{value:.{digits}f}"
-        if float(text) < 1.0:
-            return text
-    return "1"
 
 
 def display_width(text: str) -> int:

@@ -19,14 +19,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from physdiffuser.config import TrainingConfig
+from physdiffuser.config import ModelConfig, TrainingConfig
 from physdiffuser.errors import FileError, UsageError
-from physdiffuser.models.checkpoint import save_model
+from physdiffuser.models.checkpoint import load_model, save_model
+from physdiffuser.models.checkpoint_files import DESCRIPTION
 from physdiffuser.models.network import LawModel
+from physdiffuser.models.shipped import fast_bfloat16, shipped, weights_folder
 from physdiffuser.models.vocabulary import BOS, Vocabulary
 from physdiffuser.training.checkpoints import Checkpoint, load_latest, save_checkpoint
 from physdiffuser.training.decontamination import Excluded
-from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss
+from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss, memory_loss
 from physdiffuser.training.processes import Processes, choose_device
 from physdiffuser.training.stream import Batch, LawStream, benchmark_laws
 
@@ -60,6 +62,30 @@ def _board(folder: Path) -> Any:
     return SummaryWriter(str(folder))
 
 
+def model_folder(source: str) -> Path | None:
+    """Folder of the weights that ship under a name, or of a model; None where there is no model."""
+    folder = weights_folder() / source if source in shipped() else Path(source)
+    return folder if (folder / DESCRIPTION).is_file() else None
+
+
+def earlier_weights(source: str, config: ModelConfig) -> dict[str, Tensor]:
+    """Parameters by name, of a run (their moving average), of a folder of weights, or of weights that ship.
+
+    Raises
+    ------
+    FileError
+        If there is neither a complete checkpoint nor a model.
+    """
+    folder = model_folder(source)
+    if folder is not None:
+        parts = [part for part in ("diffusion", "autoregressive") if getattr(config, part) is not None]
+        return dict(load_model(folder, parts).state_dict())
+    found = load_latest(Path(source) / "checkpoints")
+    if found is None:
+        raise FileError(f"start_from: no complete checkpoint and no weights in '{source}'")
+    return found.tensors["average"]
+
+
 @dataclass
 class Trainer:
     """A run of training.
@@ -86,6 +112,8 @@ class Trainer:
         self.vocabulary = Vocabulary()
         torch.manual_seed(config.seed)
         self.model = LawModel(config.model, self.vocabulary).to(self.device)
+        for name, parameter in self.model.named_parameters():
+            parameter.requires_grad_(not (config.frozen and name.startswith(config.frozen)))
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.average = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
         decayed = [p for p in self.parameters if p.dim() > 1]
@@ -99,12 +127,19 @@ class Trainer:
             betas=config.optimiser.betas,
             fused=True,
         )
+        self.teacher = None if config.teacher is None else self._teacher(config.teacher)
         self.excluded = Excluded(benchmark_laws())
         self.stream = LawStream(config.data, self.vocabulary, config.model.length, config.seed, self.excluded)
         self.seconds = 0.0
         self._restore()
         leads = config.tensorboard and self.processes.rank == 0
         self.board: Any = _board(self.folder / "tensorboard") if leads else None
+
+    def _teacher(self, source: str) -> LawModel:
+        folder = model_folder(source)
+        if folder is None:
+            raise FileError(f"teacher: no weights in '{source}'")
+        return load_model(folder, (), self.device.type)
 
     def _restore(self) -> None:
         checkpoints = self.folder / "checkpoints"
@@ -116,7 +151,7 @@ class Trainer:
             )
         if checkpoint is None:
             if self.config.start_from is not None:
-                self._start_from(Path(self.config.start_from))
+                self._start_from(self.config.start_from)
             return
         trained = checkpoint.state.get("config")
         now = self.config.model_dump(mode="json")
@@ -163,11 +198,19 @@ class Trainer:
             ) from error
         self.average = {name: tensor.to(self.device) for name, tensor in average.items()}
 
-    def _start_from(self, folder: Path) -> None:
-        found = load_latest(folder / "checkpoints")
-        if found is None:
-            raise FileError(f"start_from: no complete checkpoint in '{folder / 'checkpoints'}'")
-        self._load_weights(found.tensors["average"], found.tensors["average"])
+    def _start_from(self, source: str) -> None:
+        found = earlier_weights(source, self.config.model)
+        initial = self.model.state_dict()
+        for name in initial:
+            if not name.startswith(self.config.fresh) and name in found:
+                initial[name] = found[name]
+        missing = [name for name in initial if name not in found and not name.startswith(self.config.fresh)]
+        if missing:
+            raise UsageError(
+                f"start_from: '{source}' has no {', '.join(missing[:3])}"
+                f"{' and others' if len(missing) > 3 else ''}; name what is to begin afresh under 'fresh'"
+            )
+        self._load_weights(initial, {name: tensor.clone() for name, tensor in initial.items()})
 
     def save(self) -> None:
         """Write a checkpoint, and the moving average as a model that can be used."""
@@ -187,7 +230,9 @@ class Trainer:
 
     def notes(self) -> dict[str, Any]:
         """What the model has seen, for its description."""
+        sources = {"start_from": self.config.start_from, "teacher": self.config.teacher}
         return {
+            **{name: source for name, source in sources.items() if source is not None},
             "steps": self.step,
             "laws": self.step * self.config.batch * self.processes.count,
             "seconds": round(self.seconds, 1),
@@ -199,13 +244,26 @@ class Trainer:
         return purpose + self.processes.rank
 
     def losses(
-        self, batch: Batch, generator: torch.Generator, drop: float
+        self, batch: Batch, generator: torch.Generator, drop: float, written: bool = True
     ) -> Iterator[tuple[float, dict[str, Tensor]]]:
-        """Losses of each micro-batch, shortest laws first, with its share of the batch."""
+        """Losses of each micro-batch, shortest laws first, with its share of the batch.
+
+        Parameters
+        ----------
+        batch
+            Tables and laws.
+        generator
+            Source of masks and dropped conditions.
+        drop
+            Probability of hiding a table from the generators.
+        written
+            Whether the losses of the generators are wanted beside that of the memory, if there is a teacher.
+        """
         config = self.config
         order = np.argsort(batch.lengths, kind="stable")
         micro = min(config.micro_batch, len(order))
-        autocast = config.precision == "bf16"
+        fast = config.precision == "auto" and fast_bfloat16(self.device.type)
+        autocast = fast or config.precision == "bf16"
         for start in range(0, len(order), micro):
             chosen = order[start : start + micro]
             # The window of the longest law in it and one more place; now and then the whole length, so
@@ -221,15 +279,20 @@ class Trainer:
             everything = torch.zeros(rows.shape[:2], dtype=torch.bool, device=self.device)
             dropped = (torch.rand(len(chosen), generator=generator) < drop).to(self.device)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
-                memory, mask = self.model.encode(near, everything[:, : near.shape[1]], used, rows, everything)
-                memory, mask = self.model.without_condition(memory, mask, dropped)
+                shown = (near, everything[:, : near.shape[1]], used, rows, everything)
+                memory, mask = self.model.encode(*shown)
                 found: dict[str, Tensor] = {}
-                if self.model.decoder is not None:
+                if self.teacher is not None:
+                    with torch.no_grad():
+                        taught, _ = self.teacher.encode(*shown)
+                    found["memory"] = memory_loss(memory, taught, mask)
+                memory, mask = self.model.without_condition(memory, mask, dropped)
+                if written and self.model.decoder is not None:
                     begin = self.vocabulary.ids[BOS]
                     found["autoregressive"], found["exact"] = autoregressive_loss(
                         self.model.decoder, tokens, lengths, memory, mask, begin
                     )
-                if self.model.denoiser is not None:
+                if written and self.model.denoiser is not None:
                     found["diffusion"] = diffusion_loss(self.model.denoiser, tokens, memory, mask, generator)
             yield len(chosen) / len(order), found
 
@@ -245,8 +308,9 @@ class Trainer:
             group["lr"] = learning_rate(self.config, self.step)
         self.optimiser.zero_grad(set_to_none=True)
         sums: dict[str, float] = {}
-        for share, found in self.losses(batch, self._generator(0), self.config.drop_condition):
-            objective = torch.stack([found[k] for k in ("autoregressive", "diffusion") if k in found]).sum()
+        draws, drop = self._generator(0), self.config.drop_condition
+        for share, found in self.losses(batch, draws, drop, written=self.teacher is None):
+            objective = torch.stack([loss for name, loss in found.items() if name != "exact"]).sum()
             (objective * share).backward()  # type: ignore[no-untyped-call]
             for name, loss in found.items():
                 sums[name] = sums.get(name, 0.0) + share * float(loss.detach())

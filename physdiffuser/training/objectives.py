@@ -1,4 +1,4 @@
-"""Losses: cross-entropy of the next token, and the masked-diffusion bound."""
+"""Losses: cross-entropy of the next token, the masked-diffusion bound, and likeness to a taught memory."""
 
 from __future__ import annotations
 
@@ -90,3 +90,18 @@ def diffusion_loss(
     # Weights above 20 occur for t < 0.05, where little is masked and the variance would be all noise.
     weights = (1.0 / times).clamp(max=20.0)[:, None]
     return (each * masked * weights).sum() / tokens.numel()
+
+
+def memory_loss(memory: Tensor, taught: Tensor, mask: Tensor) -> Tensor:
+    """Mean squared difference from the memory of another encoder, over the tokens that count.
+
+    Parameters
+    ----------
+    memory, taught
+        (batch, tokens, width).
+    mask
+        (batch, tokens), True where a token is ignored.
+    """
+    counts = (~mask).unsqueeze(-1)
+    squares = (memory - taught).square() * counts
+    return squares.sum() / (counts.sum() * memory.shape[-1])

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -139,32 +140,63 @@ def test_an_answer_whose_judge_dies_is_kept_with_verdicts_unknown(monkeypatch: p
     assert "killed at its time limit while judging" in result["judge_error"]
 
 
-def test_ctrl_c_keeps_what_is_there_and_leaves_no_process(tmp_path: Path) -> None:
-    path, count = tmp_path / "results.jsonl", tmp_path / "count"
+@pytest.fixture
+def endless_run(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, str]]]:
+    """`evaluate` without a file named, in the middle of its third problem, which never ends."""
+    count = tmp_path / "count"
     environment = {
         **os.environ,
         fakes.COUNT_VARIABLE: str(count),
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     command = [sys.executable, "-m", "physdiffuser", "evaluate", "--peers", fakes.NAME, "--peers-only"]
-    command += ["--results", str(path), "--jobs", "1", "--only", f"I.6.2,I.9.18,{fakes.ENDLESS}"]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, start_new_session=True)
-    deadline = time.monotonic() + 60
+    command += ["--jobs", "1", "--only", f"I.6.2,I.9.18,{fakes.ENDLESS}"]
+    process = subprocess.Popen(
+        command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True
+    )
+    deadline = time.monotonic() + 120
     while not (count.exists() and fakes.ENDLESS in count.read_text()) and time.monotonic() < deadline:
         time.sleep(0.05)
+    yield process, environment
+    process.kill()
+    process.wait(timeout=20)
+
+
+Endless = tuple[subprocess.Popen[bytes], dict[str, str]]
+
+
+def kept(tmp_path: Path) -> set[str]:
+    """Ids in the result file that a run without `--results` makes."""
+    (path,) = (tmp_path / "runs").glob("evaluate-*.jsonl")
+    return {result["id"] for result in read_results(path).results}
+
+
+def test_ctrl_c_keeps_what_is_there_and_leaves_no_process(endless_run: Endless, tmp_path: Path) -> None:
+    process, environment = endless_run
     started = time.monotonic()
     os.kill(process.pid, signal.SIGINT)
     _, message = process.communicate(timeout=20)
     assert process.returncode == 130
     assert time.monotonic() - started < 5
-    assert b"2 new results are in" in message and b"--resume" in message
-    assert {result["id"] for result in read_results(path).results} == {"I.6.2", "I.9.18"}
-    worker = _worker_of(process.pid, environment)
-    assert worker == [], worker
+    assert b"2 new results are in runs" in message and b"--resume" in message
+    assert kept(tmp_path) == {"I.6.2", "I.9.18"}
+    assert _workers(environment) == []
 
 
-def _worker_of(pid: int, environment: dict[str, str]) -> list[str]:
-    """Processes that still carry this test's environment."""
+def test_a_run_that_is_killed_leaves_no_worker_behind(endless_run: Endless, tmp_path: Path) -> None:
+    process, environment = endless_run
+    assert len(_workers(environment)) == 1
+    process.kill()
+    process.wait(timeout=20)
+    deadline = time.monotonic() + 20
+    while _workers(environment) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _workers(environment) == []
+    assert kept(tmp_path) == {"I.6.2", "I.9.18"}
+
+
+def _workers(environment: dict[str, str]) -> list[str]:
+    """Worker processes that still carry this test's environment."""
     mark = environment[fakes.COUNT_VARIABLE].encode()
     alive = []
     for folder in Path("/proc").glob("[0-9]*"):

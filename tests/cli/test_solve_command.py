@@ -33,7 +33,8 @@ def test_the_report_goes_to_stdout_and_messages_to_stderr(run: Run, table: Path,
     (folder,) = (tmp_path / "runs").iterdir()
     assert f"note: saved in runs{os.sep}{folder.name}" in done.stderr
     assert folder.name.endswith("-data")
-    assert sorted(path.name for path in folder.iterdir()) == ["fit.png", "pareto.csv", "result.json"]
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["fit.png", "pareto.csv", "report.html", "result.json"]
 
 
 def test_json_prints_the_document_and_nothing_else_and_saves_nothing(
@@ -49,6 +50,7 @@ def test_json_with_out_saves_what_it_prints(run: Run, table: Path, tmp_path: Pat
     done = run("solve", "data.csv", "--json", "--out", "here", FAKE_PLOT="1")
     assert json.loads((tmp_path / "here" / "result.json").read_text()) == json.loads(done.stdout)
     assert (tmp_path / "here" / "fit.png").exists()
+    assert (tmp_path / "here" / "report.html").exists()
 
 
 def test_quiet_leaves_warnings(run: Run, tmp_path: Path) -> None:

@@ -24,13 +24,15 @@ def test_files_are_whole_and_small() -> None:
     for name in shipped():
         folder = weights_folder() / name
         description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-        assert description["training"]["laws"] > 100_000
+        # An encoder that was taught by another has seen fewer laws, and says so.
+        assert description["training"]["laws"] > (10_000 if "teacher" in description["training"] else 100_000)
         for file, expected in description["files"].items():
             data = (folder / file).read_bytes()
             assert hashlib.sha256(data).hexdigest() == expected
             assert len(data) <= 15 * MIB
-            total += len(data)
-        assert {path.name for path in folder.glob("*.safetensors")} == set(description["files"])
+            total += len(data) if file == (folder / file).name else 0  # a shared file counts where it lies
+        own = {file for file in description["files"] if "/" not in file}
+        assert {path.name for path in folder.glob("*.safetensors")} == own
     assert total <= 40 * MIB
 
 

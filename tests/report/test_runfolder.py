@@ -29,8 +29,10 @@ def test_everything_is_saved_and_read_back(tmp_path: Path) -> None:
         folder.save_result(document(solution()))
         folder.save_pareto(solution())
         assert folder.save_plot(solution())
+        assert folder.save_report(solution())
     path = tmp_path / "deep" / "run"
-    assert sorted(file.name for file in path.iterdir()) == ["fit.png", "pareto.csv", "result.json"]
+    names = sorted(file.name for file in path.iterdir())
+    assert names == ["fit.png", "pareto.csv", "report.html", "result.json"]
     assert document(load_solution(path)) == document(load_solution(path / "result.json"))
     assert (path / "fit.png").read_bytes().startswith(b"\x89PNG")
 
@@ -175,6 +177,7 @@ def test_a_kill_anywhere_leaves_a_readable_folder(tmp_path: Path) -> None:
                         folder.save_progress({"front": ["a"]})
                         folder.save_result(content)
                         folder.save_pareto(solution(seed=seed))
+                        folder.save_report(solution(seed=seed))
                 os._exit(0)
             finally:
                 os._exit(1)
@@ -188,6 +191,9 @@ def test_a_kill_anywhere_leaves_a_readable_folder(tmp_path: Path) -> None:
         table = tmp_path / "run" / "pareto.csv"
         if table.exists():
             assert table.read_text() == pareto_csv(solution())
+        page = tmp_path / "run" / "report.html"
+        if page.exists():
+            assert page.read_text().rstrip().endswith("</html>")
         with RunFolder(tmp_path / "run") as folder:
             assert all(formula for formula in folder.saved_formulas())
             assert not list((tmp_path / "run").glob(".*.tmp"))

@@ -1,0 +1,209 @@
+"""All parts of the page put together. jinja2 is imported only when a page is made."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from physdiffuser.data.display import counted, visible
+from physdiffuser.errors import UsageError
+from physdiffuser.expressions import Expression, to_text
+from physdiffuser.expressions.format import Digits
+from physdiffuser.expressions.latex import to_latex
+from physdiffuser.expressions.mathml import mathml_terms, name_mathml, to_mathml
+from physdiffuser.expressions.tree import variables
+from physdiffuser.report.digits import aligned, half_width, r_squared, short, shown_digits, with_uncertainty
+from physdiffuser.report.exports import export, formula_of
+from physdiffuser.report.html.charts import Chart
+from physdiffuser.report.html.evidence import checks_of, names_with_target, steps_of
+from physdiffuser.report.html.extrapolation import extrapolation_warnings
+from physdiffuser.report.html.pictures import column_chart, fit_charts, front_chart
+from physdiffuser.report.html.sensitivity import sensitivities
+from physdiffuser.report.json_document import is_chosen
+from physdiffuser.report.solution import Equation, Solution
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_TABLE_DIGITS = 4
+_STEP_DIGITS = 5
+_LIMIT = 20_000
+_MOST_CHARTS = 6
+_LANGUAGES = (("python", "Python"), ("c", "C"), ("latex", "LaTeX"), ("torch", "PyTorch"))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the Pareto table as the page shows it."""
+
+    number: int
+    equation: Equation
+    chosen: bool
+    short_text: str
+    text: str
+    latex: str
+    terms: Sequence[str]
+    charts: Sequence[Chart]
+    constants: Sequence[tuple[str, str, str, str]]
+
+
+def report_html(solution: Solution) -> str:
+    """The report as one page that needs nothing else: no network, no other file.
+
+    Parameters
+    ----------
+    solution
+        As `solve` returns it. Read back from `result.json` it has no rows, and the page no charts.
+
+    Returns
+    -------
+    HTML, with the style, the script and all pictures inside. A policy in its head lets the browser run this
+    script and no other, and load nothing.
+
+    Raises
+    ------
+    ValueError
+        If there is no formula to report.
+    """
+    if solution.best is None:
+        raise ValueError("a solution without a formula has no report")
+    script = _own_file("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    # Numbers near the ends of double precision overflow inside the axes, which costs ticks and no more.
+    with np.errstate(all="ignore"):
+        content = _content(solution, solution.best)
+    return _template().render(**content, style=_own_file("report.css"), script=script, script_digest=digest)
+
+
+@cache
+def _template() -> Template:
+    """The page's template, compiled once."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # The project's own files, and MathML that escapes every name: all else is escaped by the template.
+    environment.filters["own"] = Markup
+    environment.filters["visible"] = lambda text: visible(str(text), _LIMIT)
+    environment.filters["short"] = short
+    environment.filters["aligned"] = aligned
+    environment.filters["counted"] = counted
+    return environment.get_template("report.html")
+
+
+def _own_file(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _content(solution: Solution, best: Equation) -> dict[str, Any]:
+    rows = [_row(solution, row, number) for number, row in enumerate(solution.pareto, start=1)]
+    # A stored run whose chosen formula is not among the rows still has a page.
+    chosen = next((row for row in rows if row.chosen), None) or _row(solution, best, 0)
+    points = solution.fit_points
+    table = None if points is None else points.inputs
+    moved = [] if table is None else sensitivities(best.expression, table)
+    used = sorted(variables(best.expression))
+    along = [column_chart(solution, best.expression, column) for column in used[:_MOST_CHARTS]]
+    target = names_with_target(solution)[-1]
+    return {
+        "solution": solution,
+        "best": best,
+        "target": visible(solution.target, 200),
+        "target_mathml": name_mathml(target),
+        "headline": visible(f"{solution.target} = {chosen.text}", _LIMIT),
+        "rows": rows,
+        "chosen": chosen,
+        "front": front_chart(solution, [row.short_text for row in rows]) if rows else None,
+        "steps": _steps(solution),
+        "checks": checks_of(best.verification),
+        "renamed": _renamed(solution, used),
+        "sensitivities": moved,
+        "columns": [visible(name, 200) for name in solution.columns],
+        "used": used,
+        "along": [chart for chart in along if chart is not None],
+        "extrapolation": extrapolation_warnings(solution, best),
+        "summaries": solution.summaries,
+        "languages": _languages(solution, best),
+        "r_squared": r_squared(best.r2),
+    }
+
+
+def _row(solution: Solution, equation: Equation, number: int) -> Row:
+    names, digits = solution.names, shown_digits(equation)
+    return Row(
+        number=number,
+        equation=equation,
+        chosen=is_chosen(equation, solution.best),
+        short_text=visible(to_text(equation.expression, names, _TABLE_DIGITS), _LIMIT),
+        text=visible(to_text(equation.expression, names, digits), _LIMIT),
+        latex=visible(to_latex(equation.expression, names, digits), _LIMIT),
+        terms=mathml_terms(equation.expression, names, digits),
+        charts=fit_charts(solution, equation, number),
+        constants=_constants(equation),
+    )
+
+
+def _constants(equation: Equation) -> list[tuple[str, str, str, str]]:
+    """Name, value, uncertainty, and the interval, as text."""
+    rows = []
+    for constant in equation.constants:
+        name, width = visible(constant.name), half_width(constant)
+        if constant.exact:
+            value = visible(constant.text)
+            number = short(constant.value, 10)
+            rows.append((name, value, "exact", "" if number == value else f"= {number}"))
+        elif width is None:
+            rows.append((name, short(constant.value, 10), "not determined", ""))
+        else:
+            value, error = with_uncertainty(constant.value, width)
+            rows.append((name, value, f"± {error}", f"{short(constant.low, 6)} to {short(constant.high, 6)}"))
+    return rows
+
+
+def _steps(solution: Solution) -> list[dict[str, str]]:
+    names = names_with_target(solution)
+    steps = []
+    for step in steps_of(solution):
+        formula = ""
+        if step.left is not None and step.right is not None:
+            sides = [_mathml(side, names, _STEP_DIGITS) for side in (step.left, step.right)]
+            formula = "<mo>=</mo>".join(sides)
+        steps.append({"text": visible(step.text, _LIMIT), "formula": formula, "evidence": step.evidence})
+    return steps
+
+
+def _mathml(expression: Expression, names: Sequence[str], digits: Digits) -> str:
+    return to_mathml(expression, names, digits)
+
+
+def _renamed(solution: Solution, used: Sequence[int]) -> list[tuple[str, str]]:
+    """Names of the formula that are not those of the table."""
+    pairs = [(solution.names[column], solution.columns[column]) for column in used]
+    pairs.append((names_with_target(solution)[-1], solution.target))
+    return [(alias, visible(name, 200)) for alias, name in pairs if alias != name]
+
+
+def _languages(solution: Solution, best: Equation) -> list[tuple[str, str, str]]:
+    """Format, its name, and the formula in it; without those that an operator has no form in."""
+    formula = formula_of(solution, best)
+    found = []
+    for format_name, language in _LANGUAGES:
+        try:
+            found.append((format_name, language, export(formula, format_name).rstrip("\n")))
+        except UsageError:
+            continue
+    return found

@@ -1,0 +1,36 @@
+"""The columns of a dataset in a few numbers each."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.data.dataset import Column, Dataset
+from physdiffuser.report.solution import ColumnSummary
+
+FloatArray = npt.NDArray[np.float64]
+
+# Rows among which distinct values are counted: sorting a long column would take longer than all else.
+_LOOKED_AT = 5_000
+
+
+def summaries(dataset: Dataset) -> tuple[ColumnSummary, ...]:
+    """A summary of each input column, in order, and of the target, last."""
+    pairs = zip(dataset.columns, dataset.inputs.T, strict=True)
+    described = [_summary(column, values, dataset) for column, values in pairs]
+    return (*described, _summary(dataset.target_column, dataset.target, dataset))
+
+
+def _summary(column: Column, values: FloatArray, dataset: Dataset) -> ColumnSummary:
+    some = values[np.linspace(0, values.size - 1, min(values.size, _LOOKED_AT)).astype(np.intp)]
+    written = dataset.unit_strings.get(column.name, "")
+    return ColumnSummary(
+        name=column.name,
+        alias=column.alias,
+        unit=str(column.unit) if column.unit is not None else written,
+        low=float(values.min()),
+        median=float(np.median(values)),
+        high=float(values.max()),
+        distinct=int(np.unique(some).size),
+        looked_at=int(some.size),
+    )
