@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Number, Variable, complexity
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-from physdiffuser.generation.enumeration.factors import Frame, telling_columns
+from physdiffuser.generation.enumeration.factors import Frame, hypotheses, telling_columns
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.problem import Problem
 
@@ -34,17 +34,20 @@ ROWS = 400
 FEWEST_ROWS = 24
 # Features at the start; steps of the search look at all pairs of them.
 MOST_FEATURES = 6
+SOME_FEATURES = 5
 # States followed at each number of features, ways looked at more closely for each, and frames in the end.
-BEAM = 3
+BEAM = 4
 CLOSER = 12
-FRAMES_OF_SIZE = {1: 2, 2: 2, 3: 2, 4: 1}
+FRAMES_OF_SIZE = {1: 2, 2: 3, 3: 2, 4: 1}
 # A combined feature is at most so complex.
 MOST_COMPLEX = 11
 # A step may leave the rows this much less predictable; chance alone does as much.
 SLACK = 1.15
 UNIMPORTANT = 1e-3
-# The features must predict the order of the rows to this share of what chance gives.
+# The features must predict the rows to this share of what the mean leaves over.
 PREDICTS = 0.5
+# Errors of one row count at most so many times the target's variance.
+MOST_ERROR = 4.0
 
 _HALF = Fraction(1, 2)
 _DROP_EXPONENTS = tuple(Fraction(n, 2) for n in (1, -1, 2, -2, 3, -3, 4, -4, 6, -6, 8, -8))
@@ -130,8 +133,9 @@ class _State:
 
     @property
     def merit(self) -> float:
-        """The score, with a little added for factors: y = w*g(w) is also y = g(w)."""
-        return self.score * (1 + 0.02 * sum(complexity(base) for base, _ in self.factors)) + 1e-4
+        """The score, with a little added for what is long: y = w*g(w) is also y = g(w)."""
+        parts = [*self.trees, *(base for base, _ in self.factors)]
+        return (self.score + 1e-4) * (1 + 0.04 * sum(map(complexity, parts)))
 
     def frame(self) -> Frame:
         """The state as a hypothesis of the enumeration."""
@@ -156,54 +160,82 @@ def collapsed(problem: Problem, archive: ParetoArchive) -> Generator[float, None
 
 
 def _search(problem: Problem) -> Generator[float, None, tuple[Frame, ...]]:
-    columns = telling_columns(problem.inputs, problem.target)
-    columns = columns if len(columns) < problem.columns else list(range(problem.columns))
     rows = problem.generator(5).permutation(problem.rows)[:ROWS]
-    if len(rows) < FEWEST_ROWS or not 2 <= len(columns) <= MOST_FEATURES:
+    if len(rows) < FEWEST_ROWS or problem.columns < 2:
         return ()
-    inputs, target = problem.inputs[rows], problem.target[rows]
-    judge = _Judge(target)
-    start = _State((), tuple(Variable(column) for column in columns), inputs[:, columns].T.copy(), target)
-    beam = [replace(start, score=_local_score(start.values, target, judge))]
+    waiting, judge = _starts(problem, rows)
+    yield 0.02 * sum(map(len, waiting.values()))
+    beam: list[_State] = []
     frames: list[Frame] = []
-    while beam and len(beam[0].trees) > 1:
-        found: dict[frozenset[bytes], _State] = {}
+    for size in range(max(waiting, default=0), 0, -1):
+        beam = sorted([*beam, *waiting.get(size, [])], key=lambda state: state.merit)[:BEAM]
+        reached: dict[frozenset[bytes], _State] = {}
         for state in beam:
+            if size == 1:
+                break
             for reduced in _reduced(state, problem.operators, judge):
                 # u/v says as much as v/u does.
                 key = frozenset(_alike(value) for value in reduced.values)
-                if key not in found or reduced.merit < found[key].merit:
-                    found[key] = reduced
-            yield 4e-4 * len(_JOINS) * len(state.trees) ** 2 + 0.05
-        beam = sorted(found.values(), key=lambda state: state.merit)[:BEAM]
-        if beam:
-            most = FRAMES_OF_SIZE.get(len(beam[0].trees), 0)
-            # The search goes on to fewer features, the enumeration begins with the fewest.
-            frames[:0] = [state.frame() for state in beam[:most] if state.score < PREDICTS]
+                if key not in reached or reduced.merit < reached[key].merit:
+                    reached[key] = reduced
+            yield 4e-4 * len(_JOINS) * size**2 + 0.05
+        beam = list(reached.values())
+        ranked = sorted(beam, key=lambda state: state.merit)[: FRAMES_OF_SIZE.get(size - 1, 0)]
+        # The search goes on to fewer features, the enumeration begins with the fewest.
+        frames[:0] = [state.frame() for state in ranked if state.score < PREDICTS]
     return tuple(frames)
 
 
-class _Judge:
-    """How far predictions are off, in ranks of the target itself.
+def _starts(problem: Problem, rows: npt.NDArray[np.intp]) -> tuple[dict[int, list[_State]], _Judge]:
+    """The bare columns, and what slopes and units suggest, by number of features; and who judges them."""
+    inputs, target = problem.inputs[rows], problem.target[rows]
+    telling = telling_columns(problem.inputs, problem.target)
+    chosen = telling if len(telling) < problem.columns else list(range(problem.columns))
+    bare = Frame((), tuple(Variable(column) for column in chosen))
+    found: dict[int, list[_State]] = {}
+    off = np.median(np.abs(_local_predictions(bare.values(inputs).T, target) - target))
+    judge = _Judge(target, max(1.5 * float(off), 1e-3 * float(np.median(np.abs(target)))) or 1.0)
+    for frame in dict.fromkeys([*hypotheses(problem), bare]):
+        size = len(frame.features)
+        fewer = any(others and number < size for number, others in found.items())
+        # Many features take long; they are worth it only where nothing else is known.
+        if not 2 <= size <= (SOME_FEATURES if fewer else MOST_FEATURES):
+            continue
+        values = frame.values(inputs).T
+        with np.errstate(all="ignore"):
+            divided = target / frame.product(inputs)
+        if not (np.isfinite(values).all() and np.isfinite(divided).all()):
+            continue
+        bases = frame.bases or tuple(Variable(column) for column in range(problem.columns))
+        factors = tuple((bases[position], exponent) for position, exponent in frame.factors)
+        score = _local_score(values, divided, judge)
+        found.setdefault(size, []).append(_State(factors, frame.features, values, divided, score))
+    return found, judge
 
-    Not in ranks of what is left of it: divided by a high power of one feature, any target is mostly that
-    power, and easy to predict.
+
+class _Judge:
+    """How far predictions are off: relative where the target is large, absolute where it is small.
+
+    In the target itself, not in what is left of it: divided by a high power of one feature, any target is
+    mostly that power, and easy to predict.
+
+    Parameters
+    ----------
+    scale
+        Where absolute turns into relative: the size of the noise, roughly.
     """
 
-    def __init__(self, target: FloatArray) -> None:
+    def __init__(self, target: FloatArray, scale: float) -> None:
         self.target = target
-        self._sorted = np.sort(target)
-        self._rank = self.rank(target)
-
-    def rank(self, values: FloatArray) -> FloatArray:
-        """Share of the target's values below each value."""
-        ranks: FloatArray = np.searchsorted(self._sorted, values) / len(self._sorted)
-        return ranks
+        self._scale = scale
+        self._image = np.arcsinh(target / scale)
+        self._spread = float(self._image.var()) or 1.0
 
     def errors(self, predicted: FloatArray) -> FloatArray:
         """Mean squared error of each row of predictions of the target; 1 is the mean's error."""
-        # Uniform ranks have variance 1/12.
-        errors: FloatArray = np.square(self.rank(predicted) - self._rank).mean(axis=-1) * 12
+        square = np.square(np.arcsinh(predicted / self._scale) - self._image)
+        # One row at a pole must not decide.
+        errors: FloatArray = np.minimum(square, MOST_ERROR * self._spread).mean(axis=-1) / self._spread
         return errors
 
     def restored(self, divided: FloatArray, predicted: FloatArray) -> FloatArray:
@@ -330,7 +362,12 @@ def _nearest(distances: FloatArray32) -> npt.NDArray[np.intp]:
 
 
 def _local_score(values: FloatArray, target: FloatArray, judge: _Judge) -> float:
-    """Error of predicting a row by a local linear fit to its neighbours; 1 is the mean's error.
+    """Error of predicting a row by a local linear fit to its neighbours; 1 is the mean's error."""
+    return float(judge.errors(judge.restored(target, _local_predictions(values, target))))
+
+
+def _local_predictions(values: FloatArray, target: FloatArray) -> FloatArray:
+    """Each row predicted by a local linear fit, of ranks, to its nearest neighbours.
 
     Parameters
     ----------
@@ -353,5 +390,5 @@ def _local_score(values: FloatArray, target: FloatArray, judge: _Judge) -> float
     # A ridge far below the spread of the neighbours: they may lie in a plane.
     gram[:, np.arange(1, features + 1), np.arange(1, features + 1)] += 1e-3 * np.square(offset).mean() + 1e-12
     solved = np.linalg.solve(gram, design.transpose(0, 2, 1) @ wanted[near][:, :, None])
-    quantiles = np.interp(solved[:, 0, 0], np.arange(rows) / rows, np.sort(target))
-    return float(judge.errors(judge.restored(target, quantiles)))
+    predictions: FloatArray = np.interp(solved[:, 0, 0], np.arange(rows) / rows, np.sort(target))
+    return predictions

@@ -195,4 +195,5 @@ def _telling_first(rows: npt.NDArray[np.intp], target: FloatArray) -> npt.NDArra
     ranked = rows[np.argsort(target[rows], kind="stable")]
     first = np.array([0, len(rows) // 2, len(rows) - 1, len(rows) // 4, 3 * len(rows) // 4])
     rest = np.setdiff1d(np.arange(len(rows)), first)
-    return ranked[np.concatenate([first, rest])]
+    ordered: npt.NDArray[np.intp] = ranked[np.concatenate([first, rest])]
+    return ordered
