@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import os
 import queue
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -74,7 +75,8 @@ def check_scheduler(scheduler: str) -> None:
     """
     kind, _, rest = scheduler.partition(":")
     workers = rest.isdigit() and int(rest) > 0
-    if scheduler == LOCAL or (kind == LOCAL and workers) or scheduler.startswith(("tcp://", "tls://")):
+    address = re.fullmatch(r"(tcp|tls)://\S+:\d{1,5}", scheduler)
+    if scheduler == LOCAL or (kind == LOCAL and workers) or address:
         return
     raise UsageError(f"unknown scheduler {scheduler!a}; valid are {SCHEDULERS}")
 

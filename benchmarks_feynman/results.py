@@ -119,6 +119,7 @@ class ResultFile:
 
     def __init__(self, path: Path, *, resume: bool) -> None:
         self.path = path
+        self._made = not path.exists()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._stream: BinaryIO = path.open("a+b", buffering=0)
@@ -169,6 +170,9 @@ class ResultFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._made and os.fstat(self._stream.fileno()).st_size == 0:
+            with contextlib.suppress(OSError):  # nothing was run: no file is left that says otherwise
+                self.path.unlink()
         # Closing gives the lock back; a process that dies gives it back as well.
         self._stream.close()
 

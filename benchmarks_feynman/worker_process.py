@@ -165,7 +165,8 @@ def _processor() -> str:
 
 def finish(law: Law, result: dict[str, Any]) -> dict[str, Any]:
     """Add what follows from the answer and the verdicts together."""
-    right = result["exact_numbers"] or result["strict"] == "verified"
+    numbers = result["exact_numbers"] and result["exact_outside"] is not False
+    right = numbers or result["strict"] == "verified"
     claimed = result["status"] == "exact"
     # A law with noise has no exact numbers to find: there, the form is what a claim can be right about.
     return result | {"recovered": right, "confident_wrong": claimed and not right and not result["form"]}

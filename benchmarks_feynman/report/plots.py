@@ -38,6 +38,8 @@ def _legend(axes: Any) -> None:
 
 def time_curves(results: Sequence[Result]) -> str:
     """Share of tables recovered within a time, a curve per system and noise."""
+    from matplotlib.ticker import LogLocator
+
     figure, axes = _axes()
     for (system, noise), group in group_by(results, "system", "noise").items():
         seconds = sorted(
@@ -52,6 +54,7 @@ def time_curves(results: Sequence[Result]) -> str:
         else:
             axes.plot([], [], label=f"{label} (none)")
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("")
     axes.set_xlabel("wall time per table (s)")

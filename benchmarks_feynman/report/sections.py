@@ -64,11 +64,11 @@ def _rates(results: Sequence[Result]) -> Section:
         "Rates",
         [
             "Each problem is a table drawn from a known law. A law is *recovered* when the answer is shown "
-            "symbolically to equal it, or agrees with it to nine digits on 1,000 fresh rows. *strict* "
-            "counts only the symbolic proof, with no free offset or factor. The *SRBench rule* rounds "
-            "constants to three digits and allows a constant offset or factor. *form* asks whether the "
-            "answer is exact once its own constants are refitted to clean rows: under noise, constants "
-            "cannot be exact, but the structure can. *R2 > 0.999* says how well the answer fits, "
+            "symbolically to equal it, or agrees with it to nine digits on 1,000 fresh rows and beyond their "
+            "ranges. *strict* counts only the symbolic proof, with no free offset or factor. The *SRBench "
+            "rule* rounds constants to three digits and allows a constant offset or factor. *form* asks "
+            "whether the answer is exact once its own constants are refitted to clean rows: under noise, "
+            "constants cannot be exact, but the structure can. *R2 > 0.999* says how well the answer fits, "
             "whatever it looks like.",
             "In parentheses: 95 % bootstrap interval over laws, in percent. Suites overlap, so their rates "
             "are never added up.",

@@ -21,7 +21,7 @@ from benchmarks_feynman.tasks import Settings, Task
 
 _FUNCTIONS = "add,sub,mul,div,power,exp,log,sqrt,sin,cos"
 PACKAGE = "eggp"
-PATIENCE = 4.0
+PATIENCE = 20.0
 
 
 def prepare(settings: Settings) -> None:

@@ -20,7 +20,7 @@ from physdiffuser.expressions.tree import ONE
 _FUNCTIONS = ("add", "sub", "mul", "div", "log", "sqrt", "sin", "cos")
 _STEP = 5
 PACKAGE = "gplearn"
-PATIENCE = 10.0
+PATIENCE = 40.0
 
 
 def prepare(settings: Settings) -> None:

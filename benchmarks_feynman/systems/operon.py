@@ -28,7 +28,7 @@ _SYMBOLS = "add,sub,mul,div,constant,variable,exp,log,sqrt,square,sin,cos,tanh,a
 _DIGITS = 17
 _SINGLE_PRECISION = 2.0**-24
 PACKAGE = "pyoperon"
-PATIENCE = 10.0
+PATIENCE = 40.0
 
 
 def prepare(settings: Settings) -> None:

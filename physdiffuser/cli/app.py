@@ -22,13 +22,13 @@ BUILT_IN = {
     "solve": LazyCommand("physdiffuser.cli.solve", "solve", "Find the law behind a table."),
     "predict": LazyCommand("physdiffuser.cli.predict", "predict", "Apply a law that was found to a table."),
     "export": LazyCommand("physdiffuser.cli.export", "export", "Write a law as Python, C, LaTeX, ..."),
+    "inspect": LazyCommand("physdiffuser.cli.inspect", "inspect", "Look inside the learned generators."),
 }
 
 # Commands that ship with the package but come through the entry points, as a stranger's would.
 _SUMMARIES = {
     "evaluate": "Run a benchmark suite and report recovery rates.",
     "train": "Train the learned generators.",
-    "inspect": "Look inside the learned generators.",
     "plugins": "List, create and check plugins.",
 }
 

@@ -23,7 +23,8 @@ MAX_LENGTH = 20_000
 MAX_DEPTH = 100
 # Depth of the tree: a sum of a hundred terms is a hundred deep.
 MAX_TREE_DEPTH = 200
-MAX_INTEGER_DIGITS = 30
+# Half of what a double holds: longer ones are more likely a mistake than a constant.
+MAX_INTEGER_DIGITS = 155
 # A decimal this short is taken to be meant exactly (0.5 is a half); a longer one is a measurement.
 MAX_EXACT_DECIMALS = 4
 

@@ -184,3 +184,16 @@ def free_constants(expression: Expression) -> tuple[Expression, tuple[float, ...
         return None
 
     return substitute(expression, replace), tuple(values)
+
+
+def distinct_constants(expression: Expression) -> tuple[Expression, tuple[float, ...]]:
+    """As `free_constants`, but one parameter for all fitted constants of the same value: they are tied."""
+    position: dict[float, int] = {}
+
+    def replace(node: Expression) -> Expression | None:
+        if isinstance(node, Number) and not node.exact:
+            return Parameter(position.setdefault(float(node.value), len(position)))
+        return None
+
+    skeleton = substitute(expression, replace)
+    return skeleton, tuple(position)

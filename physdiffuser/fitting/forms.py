@@ -37,6 +37,8 @@ _RARE: tuple[tuple[float, float, Expression], ...] = (
     (1.0 / math.log(10.0), 6.0, div(ONE, call("log", Number(10)))),
 )
 _LARGEST_TABLE_COST = 13.0
+_ODD_DENOMINATOR = 1.5
+"""Price of sevenths, elevenths and the like, which laws hardly have."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,17 @@ def fraction_cost(number: Fraction) -> float:
         # Halves, thirds and quarters are the fractions of physics.
         usual = 0.6 if number.denominator <= 4 else 1.0
         cost += 0.2 + usual * integer_cost(number.denominator)
+        if not _smooth(number.denominator):
+            cost += _ODD_DENOMINATOR
     return cost
+
+
+def _smooth(number: int) -> bool:
+    """Whether 2, 3 and 5 are all its prime factors."""
+    for prime in (2, 3, 5):
+        while number % prime == 0:
+            number //= prime
+    return number == 1
 
 
 def decimal_cost(digits: int, exponent: int) -> float:

@@ -32,6 +32,8 @@ _BETTER_THAN_FREE = 5.0
 """Gain of the likelihood by a constraint, in nats, that shows the free fit to be no optimum."""
 _LEAST_GAIN = 1.0
 """What a snap must gain, in nats: the odds must be at least e to 1 in its favour."""
+_FEW_ROWS = 12.0
+"""With so many degrees of freedom it must gain twice as much: the noise level is hardly known either."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,9 @@ def snap(
         first = evidence.start(skeleton, np.array(values))
         if first is None:
             return finish(expression, (), skeleton, np.array(values))
-        best = _search(evidence, first, table, stop or _never)
+        freedom = max(target.shape[0] - len(values), 1)
+        least = _LEAST_GAIN * (1.0 if noise else 1.0 + _FEW_ROWS / freedom)
+        best = _search(evidence, first, table, least, stop or _never)
     return finish(best.expression, best.changes, best.skeleton, best.values)
 
 
@@ -121,8 +125,10 @@ def _never() -> bool:
     return False
 
 
-def _search(evidence: Evidence, first: State, table: FormTable, stop: Callable[[], bool]) -> State:
-    """Beam search from the free fit over ever more exact states."""
+def _search(
+    evidence: Evidence, first: State, table: FormTable, least: float, stop: Callable[[], bool]
+) -> State:
+    """Beam search from the free fit over ever more exact states; each step must gain `least` nats."""
     best = _without_needless(evidence, first)
     beam = [best]
     seen = {best.skeleton}
@@ -132,7 +138,7 @@ def _search(evidence: Evidence, first: State, table: FormTable, stop: Callable[[
             for proposal in proposals(evidence, state, table)[:_TRIED]:
                 if stop():
                     break
-                if proposal.gain < _LEAST_GAIN or proposal.skeleton in seen:
+                if proposal.gain < least or proposal.skeleton in seen:
                     continue
                 seen.add(proposal.skeleton)
                 changed = evidence.follow(state, proposal)
@@ -146,8 +152,8 @@ def _search(evidence: Evidence, first: State, table: FormTable, stop: Callable[[
                             score=again.score - changed.cost,
                             changes=changed.changes,
                         )
-                        return _search(evidence, again, table, stop)
-                if changed is not None and changed.score >= state.score + _LEAST_GAIN:
+                        return _search(evidence, again, table, least, stop)
+                if changed is not None and changed.score >= state.score + least:
                     following.append(changed)
         following.sort(key=lambda state: -state.score)
         beam = following[:_BEAM]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from physdiffuser.data.csv_safe import neutralise
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate
-from physdiffuser.expressions.tree import free_constants
+from physdiffuser.expressions.tree import distinct_constants
 from physdiffuser.report.solution import Equation
 
 FloatArray = npt.NDArray[np.float64]
@@ -43,7 +43,7 @@ def prediction_interval(equation: Equation, inputs: FloatArray) -> tuple[FloatAr
     UsageError
         If the run holds no covariance for the formula.
     """
-    skeleton, values = free_constants(equation.expression)
+    skeleton, values = distinct_constants(equation.expression)
     if not values:
         prediction = evaluate(equation.expression, inputs)
         return prediction, prediction.copy()

@@ -16,7 +16,7 @@ from physdiffuser.expressions.arrange import arrange
 from physdiffuser.expressions.canonical import canonical
 from physdiffuser.expressions.format import number_text
 from physdiffuser.expressions.latex import to_latex
-from physdiffuser.expressions.tree import free_constants, substitute, walk
+from physdiffuser.expressions.tree import distinct_constants, substitute, walk
 from physdiffuser.fitting import refit
 from physdiffuser.fitting.snapping import Snap, snap
 from physdiffuser.fitting.uncertainty import uncertainty
@@ -243,8 +243,11 @@ def rivals(laws: list[Law], chosen: int, rows: int, floor: float) -> list[int]:
 def constants_of(
     expression: Expression, problem: Problem
 ) -> tuple[tuple[ConstantEstimate, ...], tuple[tuple[float, ...], ...] | None, int | None]:
-    """The constants of a formula with 95 % intervals, their covariance, and the degrees of freedom."""
-    skeleton, values = free_constants(expression)
+    """The constants of a formula with 95 % intervals, their covariance, and the degrees of freedom.
+
+    A constant that stands in several places is one constant.
+    """
+    skeleton, values = distinct_constants(expression)
     intervals: FloatArray | None = None
     covariance: tuple[tuple[float, ...], ...] | None = None
     freedom: int | None = None
@@ -258,8 +261,13 @@ def constants_of(
         if np.isfinite(matrix).all():
             covariance = tuple(tuple(float(part) for part in row) for row in matrix)
     estimates: list[ConstantEstimate] = []
+    seen: set[Expression] = set()
     free = 0
     for node in _constant_nodes(expression):
+        fitted = isinstance(node, Number) and not node.exact
+        if fitted and node in seen:
+            continue
+        seen.add(node)
         name = f"c{len(estimates) + 1}"
         if isinstance(node, Number) and not node.exact:
             low, high = (None, None) if intervals is None else (float(x) for x in intervals[free])

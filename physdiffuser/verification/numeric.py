@@ -6,13 +6,15 @@ to 40 digits at a dozen random points is strong evidence of equality, though no 
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mpmath
+import numpy as np
 
-from physdiffuser.expressions import Apply, Expression, Number, Parameter, Symbol, Variable
+from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
 from physdiffuser.expressions.tree import PI
 
 DIGITS = 60
@@ -114,6 +116,33 @@ _FUNCTIONS: Mapping[str, Callable[..., Real]] = {
 }
 
 
+def _of_plugin(operator: str) -> Callable[..., Real]:
+    """An operator that a plugin registered, by its sympy form."""
+    spec = OPERATORS.get(operator)
+    if spec is None:
+        raise TooLarge
+
+    def function(*values: Real) -> Real:
+        import sympy
+
+        try:
+            digits = mpmath.mp.dps
+            result = sympy.N(spec.sympy(*(sympy.Float(value, digits) for value in values)), digits)
+            number = result._to_mpmath(mpmath.mp.prec) if result.is_Float or result.is_Rational else None
+            with np.errstate(all="ignore"):
+                expected = float(spec.evaluate(*(np.array([float(value)]) for value in values))[0])
+        except Exception as error:  # the code is not ours
+            raise TooLarge from error
+        if number is None and not math.isfinite(expected):
+            raise Undefined
+        # Two forms that disagree prove nothing.
+        if number is None or not abs(number - expected) <= 1e-6 * max(abs(expected), 1e-300):
+            raise TooLarge
+        return number
+
+    return function
+
+
 _CANCELLING = frozenset({"sin", "cos", "tan"})
 
 
@@ -125,8 +154,8 @@ def value_at(
     Raises
     ------
     Undefined
-        Outside the real domain, for magnitudes that would take forever, and for operators of
-        plugins, which have no form of many digits.
+        Outside the real domain, for magnitudes that would take forever, and for operators of plugins whose
+        sympy form has no value of many digits.
     """
     largest = mpmath.mpf(0)
     rounding = mpmath.mpf(10) ** (8 - mpmath.mp.dps)
@@ -151,9 +180,7 @@ def value_at(
             case Parameter(index=index):
                 result = parameters[index]
             case Apply(operator=operator, arguments=arguments):
-                function = _FUNCTIONS.get(operator)
-                if function is None:
-                    raise TooLarge
+                function = _FUNCTIONS.get(operator) or _of_plugin(operator)
                 values = [visit(argument) for argument in arguments]
                 result = function(*values)
                 if operator in _CANCELLING and abs(result) < rounding * max(1, *map(abs, values)):

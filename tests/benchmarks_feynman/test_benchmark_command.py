@@ -27,6 +27,7 @@ from physdiffuser.expressions import parse
         (["--peers", "module:benchmark_fakes,"], None),
         (["--scheduler", "slurm"], "local:WORKERS"),
         (["--scheduler", "local:0"], "tcp://HOST:PORT"),
+        (["--scheduler", "tcp://127.0.0.1"], "tcp://HOST:PORT"),
         (["--noise", "a"], "numbers separated by commas"),
         (["--noise", "-1"], "numbers from 0"),
         (["--seed", "-1"], "not negative"),

@@ -19,6 +19,7 @@ from benchmarks_feynman.metrics import (
     tree_distance,
 )
 from benchmarks_feynman.suites import Law, load_suite, select
+from benchmarks_feynman.worker_process import finish
 from physdiffuser.expressions import parse
 from physdiffuser.verification import equivalent
 
@@ -107,6 +108,17 @@ def test_a_needless_column_is_not_the_law() -> None:
     assert verdicts("fsred", "I.12.1", "mu*Nn*extra1/extra1", dummy=1)["exact_numbers"]
     found = verdicts("fsred", "I.12.1", "mu*Nn + 0.001*extra1", dummy=1)
     assert not found["exact_numbers"] and found["strict"] == "different"
+
+
+def test_numbers_that_are_exact_only_inside_the_ranges_are_no_law() -> None:
+    # I.12.1 is drawn between 1 and 5: the second term is far below rounding there, and not above
+    (law,) = select(["fsred"], ["I.12.1"])
+    assert {(one.low, one.high) for one in law.variables} == {(1.0, 5.0)}
+    found = verdicts("fsred", "I.12.1", "mu*Nn*(1 + exp(400*(mu - 5.1)))")
+    assert found["exact_numbers"] and found["exact_outside"] is False
+    assert verdicts("fsred", "I.12.1", "mu*Nn")["exact_outside"] is True
+    answer = {"status": "exact", **found, "strict": "unknown"}
+    assert not finish(law, answer)["recovered"]
 
 
 def test_extrapolation_tells_a_fit_from_the_law() -> None:

@@ -125,6 +125,17 @@ def test_a_second_run_on_the_same_file_is_refused(tmp_path: Path) -> None:
     ResultFile(path, resume=True).__exit__(None, None, None)
 
 
+def test_a_run_without_results_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    with ResultFile(path, resume=False):
+        assert path.exists()
+    assert not path.exists()
+    path.touch()
+    with ResultFile(path, resume=True):
+        pass
+    assert path.exists()  # it was there before
+
+
 def test_a_task_and_its_result_have_the_same_key() -> None:
     (task,) = tasks("I.6.2", settings=Settings(time=3, generators=("a", "b"), rows=10))
     document = json.loads(json.dumps(task.document()))

@@ -6,6 +6,7 @@ import time
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -174,7 +175,7 @@ PAYLOADS = [
     "nan",
     "inf",
     "1e999",
-    "9" * 31,
+    "9" * 156,
     "-" * 200 + "x",
     "(" * 200 + "x" + ")" * 200,
     "sin(" * 200 + "x" + ")" * 200,
@@ -257,3 +258,14 @@ def test_what_is_read_can_be_used(formula: str) -> None:
     for form in (canonical(tree), arrange(tree)):
         assert evaluate(form, inputs).shape == (2,)
     assert time.perf_counter() - started < 10.0
+
+
+def test_long_integers_are_read_and_never_overflow() -> None:
+    digits = "9" * 155
+    inputs = np.array([[0.5], [2.0]])
+    for text in (f"{digits}*x", f"{digits}*{digits}*{digits}*x", f"x**{digits}", f"{digits}**{digits}"):
+        expression = parse(text, ["x"])
+        assert parse(to_text(expression, ["x"]), ["x"]) == expression
+        values = evaluate(expression, inputs)
+        np.testing.assert_array_equal(evaluate(canonical(expression), inputs), values)
+        assert not np.isnan(values).any()

@@ -283,3 +283,25 @@ def test_noise_weights_only_where_the_rows_ask_for_them() -> None:
     weights = noise_weights(skeleton, values, inputs, relative)
     assert weights is not None
     assert np.corrcoef(np.log(weights), np.log(clean))[0, 1] < -0.99
+
+
+def test_few_rows_do_not_make_a_strange_fraction_of_a_measured_constant() -> None:
+    # A spring's rest length of 0.182 m: 2/11 is nearer than its error of 0.2 %.
+    mass = np.arange(0.05, 0.55, 0.05)
+    length = np.array([0.2019, 0.221, 0.2407, 0.2595, 0.2802, 0.2994, 0.3177, 0.3383, 0.3585, 0.3776])
+    law = as_fitted("0.3912*m + 0.1819", ["m"])
+    snapped = snap(law, mass[:, None], length)
+    assert len(floats(snapped.expression)) == 2
+
+
+def test_arbitrary_constants_of_short_tables_are_seldom_made_exact() -> None:
+    rng = np.random.default_rng(0)
+    exact = 0
+    for _ in range(40):
+        factor = math.exp(rng.uniform(math.log(0.5), math.log(20)))
+        x = rng.uniform(0.5, 3.0, (12, 1))
+        target = factor * x[:, 0] / (1 + x[:, 0]) * (1 + 0.01 * rng.normal(size=12))
+        start = div(mul(Number(factor), Variable(0)), parse("1 + x", ["x"]))
+        exact += not floats(snap(start, x, target).expression)
+    # Some are near a whole number by chance.
+    assert exact <= 8

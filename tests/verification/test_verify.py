@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from physdiffuser.expressions import Expression, Number, evaluate, parse
-from physdiffuser.expressions.tree import substitute
+from physdiffuser.expressions import OPERATORS, Expression, Number, Variable, evaluate, parse
+from physdiffuser.expressions.operators import OperatorSpec
+from physdiffuser.expressions.tree import call, div, mul, substitute
 from physdiffuser.verification import Verification, verify
 
 NAMES = ["x", "y"]
@@ -183,3 +186,35 @@ def test_products_of_fitted_constants_are_multiplied_out() -> None:
         "-0.0086169*(-127.66 + x*y)", "1.1 - 0.0086170123456789*x*y", "1.1 - 0.008617*x*y", noise=0.01
     )
     assert found.verdict == "verified"
+
+
+def _langevin(form: str) -> OperatorSpec:
+    def to_sympy(argument: Any) -> Any:
+        import sympy
+
+        return (
+            sympy.coth(argument) - 1 / argument if form == "right" else sympy.Function("langevin")(argument)
+        )
+
+    return OperatorSpec(
+        "langevin",
+        1,
+        2,
+        lambda x: 1.0 / np.tanh(x) - 1.0 / x,
+        (lambda x, value: 1.0 / x**2 - 1.0 / np.sinh(x) ** 2,),
+        to_sympy,
+        domain="not 0",
+    )
+
+
+@pytest.mark.parametrize(("form", "verdict"), [("right", "verified"), ("none", "unknown")])
+def test_a_law_with_an_operator_of_a_plugin(monkeypatch: pytest.MonkeyPatch, form: str, verdict: str) -> None:
+    monkeypatch.setitem(OPERATORS, "langevin", _langevin(form))
+    rng = np.random.default_rng(0)
+    inputs = rng.uniform(0.5, 4.0, (100, 2))
+    x, y = Variable(0), Variable(1)
+    fitted = mul(Number(2.0000001), call("langevin", mul(Number(1.4999999), div(x, y))))
+    final = mul(Number(2), call("langevin", div(mul(Number(3), x), mul(Number(2), y))))
+    target = evaluate(final, inputs)
+    found = verify(fitted, final, inputs, target, np.arange(80), np.arange(80, 100))
+    assert found.verdict == verdict

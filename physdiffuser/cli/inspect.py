@@ -1,0 +1,178 @@
+"""`physdiffuser inspect`: look inside the learned generators."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from physdiffuser.cli import messages
+from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
+from physdiffuser.errors import UsageError
+
+if TYPE_CHECKING:
+    from physdiffuser.inspection.page import Report
+
+_SUITES = ("fsred", "tiers", "ood", "dev")
+
+
+@click.command(short_help="Look inside the learned generators.")
+@click.argument("table", required=False)
+@click.option("--equation", metavar="ID", help="A law of a suite, by id or name, instead of a table.")
+@click.option("--suite", type=click.Choice(_SUITES), metavar="NAME", help="Statistics over a suite instead.")
+@click.option(
+    "--sample", type=WholeNumber(2), default=10, metavar="N", show_default=True, help="Laws of --suite."
+)
+@click.option("--target", metavar="COLUMN", help="Column to explain; else the last one.")
+@click.option("--inputs", type=Names(), metavar="A,B", help="Columns that may explain it; else all others.")
+@table_options
+@click.option("--columns", type=Names(), metavar="A,B", help="The two columns on which rows are drawn.")
+@click.option("--attention", metavar="NAME", help="Attention variant of the weights; else standard.")
+@click.option("--rows", type=WholeNumber(4), metavar="N", help="Rows drawn from a law; else 200.")
+@click.option(
+    "--noise", type=FiniteNumber(least=0), metavar="SIGMA", help="Relative noise on a law's target."
+)
+@click.option(
+    "--remask", type=FiniteNumber(least=0), metavar="P", help="Share of tokens that may be taken back."
+)
+@click.option(
+    "--trajectories", type=WholeNumber(1, 4096), metavar="N", help="Windows filled; else 64, 8 a law."
+)
+@click.option(
+    "--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Start of chance."
+)
+@click.option(
+    "--dpi", type=WholeNumber(50, 600), default=300, metavar="N", show_default=True, help="Of the PNG."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder; else a fresh one in runs/."
+)
+@click.option("--quiet", is_flag=True, help="No progress and no notes on stderr; warnings stay.")
+def inspect(
+    table: str | None,
+    equation: str | None,
+    suite: str | None,
+    out: Path | None,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Show what the networks do with TABLE, with a law (--equation) or over many laws (--suite).
+
+    Writes inspection.html, the same pictures as PNG, and inspection.json. TABLE is a file, or - for
+    standard input.
+    """
+    _check(table, equation, suite, options)
+    from physdiffuser.inspection.folder import check_writable, fresh_name, write
+
+    subject = table or equation or suite or ""
+    folder = out if out is not None else fresh_name("stdin" if subject == "-" else Path(subject).name)
+    check_writable(folder)
+    report = _report(table, equation, suite, options, quiet)
+    paths = write(report, folder)
+    messages.output(f"{paths[0]}\n")
+    if not quiet:
+        messages.note(f"{len(report.pictures)} pictures beside it, and their numbers in inspection.json")
+
+
+def _check(table: str | None, equation: str | None, suite: str | None, options: dict[str, Any]) -> None:
+    """Refuse what contradicts itself, before anything is read."""
+    given = [
+        name for name, value in (("TABLE", table), ("--equation", equation), ("--suite", suite)) if value
+    ]
+    if len(given) != 1:
+        what = f"not {' and '.join(given)}" if given else "none was given"
+        raise UsageError(f"name one thing to look at: TABLE, --equation ID or --suite NAME; {what}.")
+    of_tables = ("target", "inputs", "encoding", "delimiter", "header", "thousands")
+    meant = {
+        "TABLE": (*of_tables, "units_row", "columns", "remask"),
+        "--equation": ("columns", "rows", "noise", "remask"),
+        "--suite": ("rows", "noise"),
+    }
+    for name in sorted(
+        {option for options_of in meant.values() for option in options_of} - set(meant[given[0]])
+    ):
+        if options[name] not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} says nothing about {given[0]}; leave it out.")
+    if options["remask"] is not None and options["remask"] > 1:
+        raise UsageError(f"--remask {options['remask']:g}: a share lies between 0 and 1.")
+    if options["columns"] is not None and len(options["columns"]) != 2:
+        raise UsageError(f"--columns: rows are drawn on two columns, not {len(options['columns'])}.")
+
+
+def _report(
+    table: str | None, equation: str | None, suite: str | None, options: dict[str, Any], quiet: bool
+) -> Report:
+    from physdiffuser.inspection.subjects import find_columns, find_law, from_law, from_table, sample_suite
+
+    # What the user may have mistyped is looked up before torch is imported.
+    rows, noise, seed = options["rows"] or 200, options["noise"] or 0.0, options["seed"]
+    command = shlex.join(["physdiffuser", *sys.argv[1:]])
+    pair = None
+    subject = None
+    laws = sample_suite(suite, options["sample"]) if suite is not None else ()
+    if table is not None:
+        named = ("target", "inputs", "encoding", "delimiter", "header", "thousands", "units_row")
+        subject, warnings = from_table(table, {name: options[name] for name in named})
+        for warning in warnings:
+            messages.warning(warning)
+    elif equation is not None:
+        subject = from_law(find_law(equation), rows=rows, noise=noise, seed=seed)
+    if subject is not None and options["columns"] is not None:
+        first, second = find_columns((*subject.names, subject.target_name), options["columns"])
+        pair = (first, second)
+
+    from physdiffuser.inspection.session import open_networks
+
+    networks = open_networks(options["attention"])
+    if not networks.trained:
+        messages.warning(f"these weights are untrained: {networks.label}")
+    from physdiffuser.inspection.looks import look_at_suite, look_at_table
+
+    with _Progress(quiet) as progress:
+        if subject is not None:
+            return look_at_table(
+                networks,
+                subject,
+                seed=seed,
+                pair=pair,
+                remask=options["remask"],
+                trajectories=options["trajectories"] or 64,
+                dpi=options["dpi"],
+                command=command,
+                say=progress.say,
+            )
+        assert suite is not None
+        return look_at_suite(
+            networks,
+            suite,
+            laws,
+            rows=rows,
+            noise=noise,
+            seed=seed,
+            trajectories=options["trajectories"] or 8,
+            dpi=options["dpi"],
+            command=command,
+            say=progress.say,
+        )
+
+
+class _Progress:
+    """A line on a terminal that says what is being done; silent elsewhere."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.shown = not quiet and sys.stderr.isatty()
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def say(self, text: str) -> None:
+        """Replace the line."""
+        if self.shown:
+            click.echo(f"\r\x1b[K{messages.one_line(text)}", nl=False, err=True)
+
+    def __exit__(self, *exception: object) -> None:
+        if self.shown:
+            click.echo("\r\x1b[K", nl=False, err=True)

@@ -1,0 +1,213 @@
+"""Pictures of physics-slice attention: assignment, masses, attention among slices, cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from physdiffuser.inspection.capture import Place
+from physdiffuser.inspection.draw import (
+    QUIET,
+    Origin,
+    Picture,
+    Side,
+    around_one,
+    bar,
+    even_bar,
+    mosaic,
+    new_figure,
+    plain,
+    png_of,
+    relative,
+)
+from physdiffuser.inspection.reads import telling_pair
+from physdiffuser.inspection.session import Showing
+from physdiffuser.inspection.slices import COST_ROWS, Slices, cost, slices_of
+from physdiffuser.inspection.tokens import pretty
+
+SECTION = "Slices"
+_MOST_SHOWN = 8
+
+
+def layers_of(showing: Showing) -> list[Slices]:
+    """Slices of every layer of the encoder; empty where its attention has none."""
+    count = len(showing.networks.model.encoder.blocks)
+    calls = [showing.heard.calls.get(Place("encoder", "rows", layer)) for layer in range(count)]
+    found = [slices_of(heard[-1]) for heard in calls if heard]
+    return [one for one in found if one is not None]
+
+
+def pictures(showing: Showing, origin: Origin, pair: tuple[int, int] | None) -> list[Picture]:
+    """All pictures of slices; none where the encoder's attention has no slices."""
+    layers = layers_of(showing)
+    if not layers:
+        return []
+    return [
+        *[
+            assignment(showing, one, layer, len(layers), origin, pair or telling_pair(showing))
+            for layer, one in enumerate(layers)
+        ],
+        among(layers, origin),
+        prices(showing, origin),
+    ]
+
+
+def assignment(
+    showing: Showing, one: Slices, layer: int, count: int, origin: Origin, pair: tuple[int, int]
+) -> Picture:
+    """The heaviest slices of the head that separates rows most: how much of each row is in each."""
+    rows = one.assignment[:, showing.order]
+    heads, number, slices = rows.shape
+    # The head whose assignment says most about a row: largest spread of a row's weights over the slices.
+    head = int(rows.std(axis=1).mean(axis=1).argmax())
+    heavy = np.argsort(-one.masses[head], kind="stable")[: min(_MOST_SHOWN, slices)]
+    hard = rows[head].argmax(axis=1)
+    across = 3 if len(heavy) + 1 <= 6 else 5 if len(heavy) > 8 else 3
+    down = -(-(len(heavy) + 1) // across)
+    title = f"Rows in slices, layer {layer + 1} of {count}, head {head + 1}: M = {slices}"
+    figure = new_figure(3.1 * across + 0.9, 2.7 * down + 1.0, title, origin)
+    panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    first, second = pair
+    from matplotlib import colormaps
+
+    palette: Any = colormaps["tab20"] if slices > 10 else colormaps["tab10"]
+    ranking = np.argsort(-one.masses[head], kind="stable")
+    place = {int(member): position for position, member in enumerate(ranking)}
+    for position, panel in enumerate(panels.flat):
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.tick_params(labelsize=8)
+        if position > len(heavy):
+            panel.set_visible(False)
+        elif position == 0:
+            colours = [palette(place[int(member)] % palette.N) for member in hard]
+            panel.scatter(
+                showing.values[:, first],
+                showing.values[:, second],
+                c=colours,
+                s=26,
+                edgecolors="0.3",
+                linewidths=0.3,
+            )
+            panel.set_title(f"heaviest slice of each row ({len(set(hard.tolist()))} in use)", fontsize=9.5)
+        else:
+            member = int(heavy[position - 1])
+            rank = np.argsort(rows[head, :, member], kind="stable")
+            dots = panel.scatter(
+                showing.values[rank, first], showing.values[rank, second], c=rows[head, rank, member], s=26,
+                cmap="magma_r", vmin=0.0, vmax=max(1e-6, float(rows[head].max())),
+                edgecolors="0.5", linewidths=0.3,
+            )  # fmt: skip
+            panel.set_title(f"slice {member + 1}: mass {one.masses[head, member]:.0%}", fontsize=9.5)
+            panel.title.set_color(palette(place[member] % palette.N))
+    for panel in panels[-1]:
+        panel.set_xlabel(plain(pretty(showing.labels[first]), 30), fontsize=10.5)
+    for panel in panels[:, 0]:
+        panel.set_ylabel(plain(pretty(showing.labels[second]), 30), fontsize=10.5)
+    bar(figure, dots, panels, "share of the row in the slice")
+    sure = rows.max(axis=2).mean(axis=1)
+    return Picture(
+        name=f"slices-rows-{layer + 1}",
+        title=f"Layer {layer + 1}: which rows are in which slice",
+        caption=(
+            f"Each dot is a row of the table, drawn on {showing.labels[first]} and "
+            f"{showing.labels[second]}. First, "
+            "the slice that holds most of each row; then, for the heaviest slices, how much of each row it "
+            "holds. Of "
+            f"{heads} heads the one whose assignment differs most between rows."
+        ),
+        alt=(
+            f"Scatter plots of {number} rows in {slices} slices. The largest share of a row in one slice is "
+            f"{sure[head]:.2f} in the mean (even: {1 / slices:.2f}); by head "
+            + ", ".join(f"{value:.2f}" for value in sure)
+            + ". Masses of the slices drawn: "
+            + ", ".join(f"{one.masses[head, member]:.0%}" for member in heavy)
+            + "."
+        ),
+        png=png_of(figure, origin.dpi),
+        section=SECTION,
+    )
+
+
+def among(layers: list[Slices], origin: Origin) -> Picture:
+    """Masses of the slices, and how slices attend to each other, for each layer and head."""
+    heads, slices = layers[0].masses.shape
+    figure = new_figure(
+        1.9 * heads + 1.8, 3.0 * len(layers) + 1.4, f"Slices among themselves: M = {slices}", origin
+    )
+    panels = figure.subplots(2 * len(layers), 1, height_ratios=[1.0, 2.2] * len(layers), squeeze=False)[:, 0]
+    said = []
+    for layer, one in enumerate(layers):
+        order = np.argsort(-one.masses, axis=1, kind="stable")
+        masses = np.take_along_axis(one.masses, order, axis=1)
+        weights = np.stack([one.attention[head][np.ix_(order[head], order[head])] for head in range(heads)])
+        axes, gap = panels[2 * layer], max(1, round(slices / 14))
+        for head in range(heads):
+            axes.bar(np.arange(slices) + head * (slices + gap), masses[head], width=0.85, color="#0b5394")
+        axes.axhline(1.0 / slices, color=QUIET, linewidth=0.8, linestyle=":")
+        axes.set_xlim(-0.5, heads * (slices + gap) - gap - 0.5)
+        axes.set_xticks([])
+        axes.set_ylabel(f"layer {layer + 1}\nmass", fontsize=9)
+        axes.tick_params(labelsize=7.5)
+        axes.spines[["top", "right"]].set_visible(False)
+        values = relative(weights)
+        image = mosaic(
+            panels[2 * layer + 1], values[None], lines=["slice attends"],
+            columns=[f"head {head + 1}" for head in range(heads)], left=Side(),
+            below=Side(title="slice attended to, heaviest first →" if layer == len(layers) - 1 else ""),
+            **around_one(values),
+        )  # fmt: skip
+        even_bar(figure, image, panels[2 * layer + 1])
+        filled = np.exp(-(masses * np.log(np.maximum(masses, 1e-30))).sum(axis=1))
+        said.append(
+            f"layer {layer + 1}: effectively {filled.mean():.1f} of {slices} slices are filled, the "
+            "heaviest holds "
+            f"{masses.max():.0%}"
+        )
+    return Picture(
+        name="slices-attention",
+        title="Masses of slices, and attention among them",
+        caption=(
+            "Bars: the share of all rows that each slice holds, heaviest first; dotted, an even share. "
+            "Maps: how much "
+            "each slice attends to each other one; white is even attention."
+        ),
+        alt="; ".join(said).capitalize() + ".",
+        png=png_of(figure, origin.dpi),
+        section=SECTION,
+    )
+
+
+def prices(showing: Showing, origin: Origin) -> Picture:
+    """Measured seconds of this layer and of standard attention of its size."""
+    found = cost(showing.heard.last(Place("encoder", "rows", 0)))
+    figure = new_figure(6.4, 4.4, "Cost of one layer on one thread", origin)
+    axes = figure.subplots()
+    for (name, seconds), colour in zip(found.items(), ("#0b5394", "#d1793b"), strict=True):
+        axes.loglog(
+            COST_ROWS, [1e3 * value for value in seconds], "o-", color=colour, label=name, linewidth=2
+        )
+    axes.set_xticks(COST_ROWS, [f"{rows:,}" for rows in COST_ROWS], fontsize=9)
+    axes.minorticks_off()
+    axes.set_xlabel("rows", fontsize=10)
+    axes.set_ylabel("CPU milliseconds a forward pass", fontsize=10)
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=10)
+    said = "; ".join(
+        f"{rows:,} rows: {1e3 * slow:.2f} ms, standard {1e3 * fast:.2f} ms"
+        for rows, slow, fast in zip(COST_ROWS, found["physics-slice"], found["standard"], strict=True)
+    )
+    return Picture(
+        name="slices-cost",
+        title="What it costs, beside standard attention",
+        caption=(
+            "CPU time of one forward pass of this layer, without asking for weights, and of full standard "
+            "self-attention of the same width and heads over the same rows; the fastest of several passes, "
+            "measured "
+            "when this page was made."
+        ),
+        alt=f"Physics-slice: {said}.",
+        png=png_of(figure, origin.dpi),
+        section=SECTION,
+    )

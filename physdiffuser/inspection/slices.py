@@ -1,0 +1,96 @@
+"""Inside physics-slice attention: who is in which slice, what slices weigh, attend to and cost."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from physdiffuser_attention_physics_slice.attention import PhysicsSliceAttention
+
+from physdiffuser.inspection.capture import Heard
+from physdiffuser.inspection.session import quiet_networks
+
+FloatArray = npt.NDArray[np.float64]
+
+COST_ROWS = (64, 256, 1024, 4096)
+_LEAST_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Slices:
+    """One layer's slices of one table.
+
+    Attributes
+    ----------
+    assignment
+        (heads, rows, slices): weights of each row over the slices.
+    masses
+        (heads, slices): share of all rows in each slice.
+    attention
+        (heads, slices, slices): weights among the slices, receiving slice first.
+    """
+
+    assignment: FloatArray
+    masses: FloatArray
+    attention: FloatArray
+
+
+def slices_of(heard: Heard) -> Slices | None:
+    """What one call did, or None if its module is no physics-slice attention.
+
+    The weights among the slices are formed inside a fused kernel, so they are made once more here from
+    the same vectors; put together, the three parts give the module's output.
+    """
+    module = heard.module
+    if not isinstance(module, PhysicsSliceAttention) or heard.weights is None:
+        return None
+    with quiet_networks():
+        weights = heard.weights[0].float()
+        vectors = heard.query[:1]
+        content = vectors if module.content is None else module.content(vectors)
+        rows, head = content.shape[1], module.width // module.heads
+        split = content.view(rows, module.heads, head).transpose(0, 1)
+        mass = weights.sum(dim=1)
+        tokens = (weights.transpose(1, 2) @ split.float()) / (mass.unsqueeze(-1) + 1e-6)
+        logits = module.query(tokens) @ module.key(tokens).transpose(1, 2) / math.sqrt(head)
+        among = logits.softmax(dim=-1)
+    shares = mass / mass.sum(dim=-1, keepdim=True)
+    return Slices(*(part.double().numpy() for part in (weights, shares, among)))
+
+
+def cost(heard: Heard, rows: Sequence[int] = COST_ROWS) -> dict[str, list[float]]:
+    """Seconds of one forward pass of this module and of standard attention of its size, by number of rows.
+
+    CPU seconds of one thread, the smallest of several passes. Vectors are the layer's own, repeated.
+    """
+    from physdiffuser_attention_standard.attention import StandardAttention
+
+    module = heard.module
+    width, heads = heard.query.shape[-1], int(getattr(module, "heads", 1))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        standard = StandardAttention(width, heads).eval()
+    found: dict[str, list[float]] = {"physics-slice": [], "standard": []}
+    with quiet_networks():
+        for count in rows:
+            repeats = -(-count // heard.query.shape[1])
+            vectors = heard.query[:1].repeat(1, repeats, 1)[:, :count]
+            for name, attention in (("physics-slice", module), ("standard", standard)):
+                found[name].append(_seconds(attention, vectors))
+    return found
+
+
+def _seconds(module: torch.nn.Module, vectors: torch.Tensor) -> float:
+    module(vectors)
+    best, spent = math.inf, 0.0
+    while spent < _LEAST_SECONDS:
+        began = time.process_time()
+        module(vectors)
+        taken = time.process_time() - began
+        best, spent = min(best, taken), spent + max(taken, 1e-5)
+    return best

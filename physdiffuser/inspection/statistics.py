@@ -1,0 +1,141 @@
+"""Numbers from attention: entropy, what kinds of tokens receive, agreement with the expression tree."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def relative_entropy(weights: FloatArray, causal: bool = False) -> FloatArray:
+    """Entropy of each query's weights over its largest possible value: 0 for one key, 1 for all alike.
+
+    Parameters
+    ----------
+    weights
+        (..., queries, keys).
+    causal
+        Query i can see i + 1 keys; the first one has no choice and gets nan.
+
+    Returns
+    -------
+    (..., queries).
+    """
+    logs = np.log(np.maximum(weights, 1e-30))
+    entropy = -(weights * logs).sum(axis=-1)
+    queries, keys = weights.shape[-2:]
+    choices = np.arange(1, queries + 1) if causal else np.full(queries, keys)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result: FloatArray = np.where(choices > 1, entropy / np.log(choices), np.nan)
+    return result
+
+
+def received(
+    weights: FloatArray, kinds: npt.NDArray[np.int64], count: int, causal: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Attention that keys of each kind receive, and what they would receive if all keys were alike.
+
+    Parameters
+    ----------
+    weights
+        (..., queries, keys).
+    kinds
+        (keys,) the kind of each key, from 0; a negative one is not counted.
+    count
+        How many kinds there are.
+    causal
+        Query i can see i + 1 keys; the first one has no choice and is left out.
+
+    Returns
+    -------
+    Both (count,), means over queries and everything before.
+    """
+    is_kind = (kinds[:, None] == np.arange(count)).astype(np.float64)
+    queries = weights.shape[-2]
+    if causal:
+        seen = np.cumsum(is_kind, axis=0)[:queries] / np.arange(1, queries + 1)[:, None]
+        got, even = (weights @ is_kind)[..., 1:, :], seen[1:]
+    else:
+        got, even = weights @ is_kind, np.broadcast_to(is_kind.mean(axis=0), (queries, count))
+    if got.shape[-2] == 0:
+        return np.full(count, np.nan), np.full(count, np.nan)
+    return got.reshape(-1, count).mean(axis=0), even.mean(axis=0)
+
+
+def agreement(
+    weights: FloatArray, edges: list[tuple[int, int]], allowed: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """Weight along the edges of a tree, beside what chance and position alone would give.
+
+    Parameters
+    ----------
+    weights
+        (heads, places, places).
+    edges
+        Pairs of query and key.
+    allowed
+        (places, places), True where a query could attend to a key.
+
+    Returns
+    -------
+    (4, heads): mean weight over the edges; the same after shuffling the keys of each query among the other
+    places it could attend to (in expectation); mean weight over those edges that have pairs equally far apart
+    that are no edges; mean weight over these pairs. nan where there is nothing to compare.
+    """
+    heads, places = weights.shape[0], weights.shape[1]
+    is_edge = np.zeros((places, places), dtype=np.bool_)
+    for query, key in edges:
+        is_edge[query, key] = True
+    open_places = allowed & ~np.eye(places, dtype=np.bool_)
+    parts: list[list[FloatArray]] = [[], [], [], []]
+    for query, key in edges:
+        others = open_places[query].copy()
+        others[key] = True
+        if others.sum() < 2:
+            continue
+        parts[0].append(weights[:, query, key])
+        parts[1].append(weights[:, query, others].mean(axis=1))
+        first = np.arange(places)
+        second = first + key - query
+        inside = (second >= 0) & (second < places)
+        first, second = first[inside], second[inside]
+        plain = open_places[first, second] & ~is_edge[first, second]
+        if plain.any():
+            parts[2].append(weights[:, query, key])
+            parts[3].append(weights[:, first[plain], second[plain]].mean(axis=1))
+    nothing = np.full(heads, np.nan)
+    return np.stack([np.mean(part, axis=0) if part else nothing for part in parts])
+
+
+def interval(values: FloatArray, samples: int = 2000, level: float = 0.95) -> tuple[float, float, float]:
+    """Mean over laws and its bootstrap interval; nan entries are left out.
+
+    Parameters
+    ----------
+    values
+        (laws,).
+    """
+    return ratio_interval(values, np.ones_like(values), samples, level)
+
+
+def ratio_interval(
+    above: FloatArray, below: FloatArray, samples: int = 2000, level: float = 0.95
+) -> tuple[float, float, float]:
+    """Ratio of two sums over laws and its bootstrap interval, by resampling laws.
+
+    Parameters
+    ----------
+    above, below
+        (laws,); a law with nan in either is left out.
+    """
+    kept = np.isfinite(above) & np.isfinite(below)
+    above, below = above[kept], below[kept]
+    if not above.size or below.sum() == 0.0:
+        return (float("nan"),) * 3
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, len(above), (samples, len(above)))
+    sums = below[drawn].sum(axis=1)
+    ratios = above[drawn].sum(axis=1)[sums > 0] / sums[sums > 0]
+    low, high = np.quantile(ratios, ((1 - level) / 2, (1 + level) / 2))
+    return float(above.sum() / below.sum()), float(low), float(high)
