@@ -12,7 +12,7 @@ from physdiffuser.expressions import complexity, evaluate
 from physdiffuser.fitting import losses
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import fitted_constants
+from physdiffuser.search.selection import exact_nats, fitted_constants, formula_length
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -26,11 +26,14 @@ class Entry:
     loss
         Weighted mean squared residual (or Huber loss) divided by that of the constant model:
         0 is perfect, 1 is as good as a constant.
+    nats
+        What the formula's exact numbers take to write down.
     """
 
     candidate: Candidate
     complexity: int
     loss: float
+    nats: float = 0.0
 
 
 def relative_loss(problem: Problem, prediction: FloatArray) -> float:
@@ -66,11 +69,21 @@ class ParetoArchive:
         if not np.isfinite(loss):
             return False
         constants = fitted_constants(candidate.expression)
+        nats = exact_nats(candidate.expression)
         for (size, count), kept in self._best.items():
-            if size <= cost and count <= constants and kept.loss <= loss:
+            if size <= cost and count <= constants and kept.nats <= nats and kept.loss <= loss:
                 return False
-        self._best[cost, constants] = Entry(candidate, cost, loss)
+        entry = Entry(candidate, cost, loss, nats)
+        # Of two that differ in their exact numbers alone (`T**4`, `T**3.75`) the shorter description.
+        known = self._best.get((cost, constants))
+        if known is not None and self.length(known) <= self.length(entry):
+            return False
+        self._best[cost, constants] = entry
         return True
+
+    def length(self, entry: Entry) -> float:
+        """Nats to describe the rows by an entry."""
+        return formula_length(entry.candidate.expression, entry.loss, self.problem.rows)
 
     def front(self) -> list[Entry]:
         """Entries that no other beats in all of complexity, constants and loss, simple ones first."""

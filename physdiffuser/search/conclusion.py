@@ -27,7 +27,7 @@ from physdiffuser.search.derivation import derivation, readable
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
 from physdiffuser.search.sampling import Split
-from physdiffuser.search.selection import description_length, fitted_constants, shortest
+from physdiffuser.search.selection import fitted_constants, formula_length, shortest
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -143,7 +143,7 @@ def _over(clock: Callable[[], float], end: float) -> bool:
 
 
 def _length(loss: float, expression: Expression, rows: int, floor: float) -> float:
-    return description_length(loss, complexity(expression), fitted_constants(expression), rows, floor)
+    return formula_length(expression, loss, rows, floor)
 
 
 def _work_out_one(

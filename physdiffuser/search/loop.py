@@ -16,11 +16,11 @@ from physdiffuser.generation.protocol import Generator
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.rewriting import rounded, tame, worth_arranging
+from physdiffuser.search.rewriting import tame, worth_arranging, worth_rounding
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.selection import (
-    description_length,
     fitted_constants,
+    formula_length,
     residual_is_noise,
     rounding_loss,
     shortest,
@@ -168,7 +168,7 @@ class SearchLoop:
             )
             expression = fit.expression
         forms = [expression]
-        for form in {expression: None, rounded(expression): None}:
+        for form in {expression: None, worth_rounding(expression): None}:
             if worth_arranging(form):
                 arranged = arrange(form, positive=self.positive)
                 if tame(arranged, form):
@@ -196,8 +196,7 @@ class SearchLoop:
     def _length(self, entry: Entry | None) -> float:
         if entry is None:
             return float("inf")
-        constants = fitted_constants(entry.candidate.expression)
-        return description_length(entry.loss, entry.complexity, constants, self.problem.rows, self.floor)
+        return formula_length(entry.candidate.expression, entry.loss, self.problem.rows, self.floor)
 
     def _settled(self, since: int, reached: int) -> bool:
         best = self._best

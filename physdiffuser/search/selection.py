@@ -1,7 +1,7 @@
 """Which formula to believe: the one that describes the table in the fewest words.
 
 The description of a table by a formula has two parts: the formula, and what it leaves over. With n rows,
-p fitted constants and mean squared residual s**2 the second costs (n - p - 1)/2 * log(s**2) nats up to a
+p fitted constants and mean squared residual s**2 the second costs (n - p)/2 * log(s**2) nats up to a
 constant (the size of the noise is not known and has to be averaged over); a formula costs
 `NATS_PER_UNIT` for each unit of complexity, and half a log(n) for each fitted constant (the accuracy
 to which n rows determine it). See Rissanen, "Modeling by shortest data description" (1978), and for
@@ -11,11 +11,12 @@ formulas Udrescu et al., "AI Feynman 2.0" (2020).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Expression, Number
+from physdiffuser.expressions import Apply, Expression, Number, complexity
 from physdiffuser.expressions.tree import walk
 
 FloatArray = npt.NDArray[np.float64]
@@ -29,6 +30,39 @@ ROUNDING_LOSS = 1e-22
 def fitted_constants(expression: Expression) -> int:
     """How many constants of the formula were fitted."""
     return sum(1 for node in walk(expression) if isinstance(node, Number) and not node.exact)
+
+
+# Exponents up to 4 and half-integers up to 2 are what exponents are.
+EXPONENT_NATS = float(np.log(4))
+
+
+def exact_nats(expression: Expression) -> float:
+    """Nats to write down the exact numbers of a formula: log(p*q) for p/q, less for exponents."""
+    total = 0.0
+    for node in walk(expression):
+        if not isinstance(node, Apply):
+            if node is expression:
+                total += _number_nats(node)
+            continue
+        for position, argument in enumerate(node.arguments):
+            if not (node.operator == "pow" and position == 1):
+                total += _number_nats(argument)
+            else:
+                total += max(0.0, _number_nats(argument) - EXPONENT_NATS)
+    return total
+
+
+def _number_nats(node: Expression) -> float:
+    if not isinstance(node, Number) or not node.exact or not node.value:
+        return 0.0
+    value = Fraction(node.value)
+    return float(np.log(abs(value.numerator)) + np.log(value.denominator))
+
+
+def formula_length(expression: Expression, loss: float, rows: int, floor: float = ROUNDING_LOSS) -> float:
+    """Nats to describe the table by a formula of known loss; see `description_length`."""
+    length = description_length(loss, complexity(expression), fitted_constants(expression), rows, floor)
+    return length + exact_nats(expression)
 
 
 def description_length(
@@ -51,7 +85,7 @@ def description_length(
         return float("inf")
     formula = NATS_PER_UNIT * complexity + 0.5 * constants * np.log(max(rows, 2))
     # With as many constants as rows nothing is explained; a formula never gains from having more.
-    free = max(rows - constants - 1, 0)
+    free = max(rows - constants, 0)
     return float(0.5 * free * np.log(max(loss, floor)) + formula)
 
 

@@ -19,7 +19,7 @@ from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.loop import SearchLoop
 from physdiffuser.search.precision import DOUBLE, decimal_precision
 from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.rewriting import rounded
+from physdiffuser.search.rewriting import rounded, worth_rounding
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.selection import description_length, residual_is_noise
@@ -265,3 +265,9 @@ def test_the_scheduler_tries_all_and_prefers_what_pays() -> None:
 )
 def test_constants_near_half_integers_are_tried_as_such(given: str, expected: str) -> None:
     assert rounded(parse(given, NAMES)) == parse(expected, NAMES)
+
+
+def test_beside_other_constants_only_exponents_are_rounded() -> None:
+    given, expected = "0.7312345*a**1.4997123 + 3.5031234", "0.7312345*a**1.5 + 3.5031234"
+    assert worth_rounding(parse(given, NAMES)) == parse(expected, NAMES)
+    assert worth_rounding(parse("1.0004321*a**1.4997123", NAMES)) == parse("1*a**1.5", NAMES)
