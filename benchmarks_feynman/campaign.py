@@ -44,7 +44,8 @@ def replace_block(document: str, name: str, block: str) -> str:
         raise DataError(f"the document does not hold {first} and {last} once each, in this order; add them")
     before, _, rest = document.partition(first)
     _, _, after = rest.partition(last)
-    return f"{before}{first}\n\n{block.strip()}\n\n{last}{after}"
+    inner = block.strip("\n")
+    return f"{before}{first}\n\n{inner}\n\n{last}{after}"
 
 
 @click.command(context_settings={"show_default": True, "help_option_names": ["-h", "--help"]})
@@ -96,11 +97,12 @@ def campaign(
         _check(targets[plan.name], plan)
     for plan, wanted in work:
         path = folder / f"{plan.name}.jsonl"
-        if not tables_only:
-            for stage in wanted:
-                _run(plan, stage, path, every, jobs, renew, quiet)
-                write_tables(plan, path, targets[plan.name])
-        write_tables(plan, path, targets[plan.name])
+        if tables_only:
+            write_tables(plan, path, targets[plan.name])
+            continue
+        for stage in wanted:
+            _run(plan, stage, path, every, jobs, renew, quiet)
+            write_tables(plan, path, targets[plan.name])
 
 
 def _command(plan: Plan, stage: Stage, folder: Path, every: int) -> str:

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 CONCLUSION_SHARE = 0.15
 CONCLUSION_SECONDS = 4.0
 PROGRESS_INTERVAL = 0.1
+# Seconds that a search gets however long reading the table took.
+LEAST_SEARCH = 2.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ def solve(
     PhysdiffuserError
         With one message, when the table, a file or an option cannot be used.
     """
+    # Reading counts: a caller who gives a minute wants an answer after a minute.
     started = clock_module.monotonic()
     dataset = load_dataset(
         source,
@@ -160,7 +163,8 @@ def solve_dataset(
     Parameters
     ----------
     time
-        Seconds in all, the conclusion included; None for no limit but the steps.
+        Seconds in all, reading and conclusion included; None for no limit but the steps. The search gets
+        two seconds even where reading has used them up, and a warning says so.
     steps
         Most steps of the search; equal steps give equal results on one machine.
     seed
@@ -205,6 +209,10 @@ def solve_dataset(
     chosen, refused = build_generators(generators, loaded, attention=attention, device=device)
     reserve = min(CONCLUSION_SECONDS, CONCLUSION_SHARE * time) if time is not None else 0.0
     deadline = float("inf") if time is None else started + time
+    now = clock_module.monotonic()
+    if time is not None and now - started > time / 2 and deadline - reserve < now + LEAST_SEARCH:
+        warnings = (*warnings, _used_up(now - started, time))
+        deadline = now + min(LEAST_SEARCH, time) + reserve
     reporter = _Reporter(dataset, started, time, on_progress)
     if time is not None:
         # sympy takes a second to start in its own process; it may do so while the search runs.
@@ -228,6 +236,13 @@ def solve_dataset(
         # A stopped run has a second to say what it has.
         conclude_by = clock_module.monotonic() + 0.3 if loop.cancelled() else deadline
         return _conclude(dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings)
+
+
+def _used_up(seconds: float, time: float) -> str:
+    return (
+        f"reading the table took {seconds:.1f} s of the {time:g} s given, so there was hardly any search: "
+        "give more time (--time), or a Parquet file, which is read faster"
+    )
 
 
 def _named_constants(problem: Problem, equations: Sequence[Equation]) -> dict[str, float]:

@@ -63,7 +63,7 @@ def provenance(plan: Plan, used: Sequence[Stage], found: Found, path: Path) -> l
 
 
 def _busy(results: Sequence[Result]) -> str:
-    """Processor time against wall time of one-core answers: what other work on the machine took away."""
+    """Processor time against wall time of one-core answers: low where other work shared the machine."""
     pairs = [
         (result["cpu_seconds"], result["details"].get("wall_seconds", result["seconds"]))
         for result in results
@@ -72,7 +72,7 @@ def _busy(results: Sequence[Result]) -> str:
     if not pairs:
         return ""
     share = sum(cpu for cpu, _ in pairs) / sum(wall for _, wall in pairs)
-    return f" The processes had {100 * min(share, 1.0):.0f} % of their core on average."
+    return f" The solving processes were on a processor for {100 * min(share, 1.0):.0f} % of their time."
 
 
 def law_list(results: Iterable[Result], *, suite: bool = False) -> str:

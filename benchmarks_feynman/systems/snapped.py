@@ -16,6 +16,8 @@ from physdiffuser.fitting import refit
 from physdiffuser.fitting.snapping import snap
 
 _CLAIM = 1e-9
+# Seconds, after which no further constant is tried: answers of peers may have dozens.
+_LIMIT = 5.0
 
 
 def snapped(answer: Answer, table: Table, expression: Expression) -> Answer:
@@ -29,7 +31,9 @@ def snapped(answer: Answer, table: Table, expression: Expression) -> Answer:
     ranges = list(zip(table.inputs.min(axis=0).tolist(), table.inputs.max(axis=0).tolist(), strict=True))
     # The canonical form folds products of constants, which would be tied in a fit.
     fitted = refit(canonical(expression, ranges=ranges), *rows).expression
-    found = canonical(snap(fitted, *rows, rng=np.random.default_rng(0)).expression, ranges=ranges)
+    late = started + _LIMIT
+    exact = snap(fitted, *rows, rng=np.random.default_rng(0), stop=lambda: time.process_time() > late)
+    found = canonical(exact.expression, ranges=ranges)
     error = max_relative_error(evaluate(found, table.inputs), table.target)
     details = {**answer.details, "before_snapping": to_text(expression, table.names)}
     seconds = answer.seconds + time.process_time() - started

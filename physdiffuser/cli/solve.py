@@ -29,7 +29,7 @@ _LOSS_HELP = "What is minimised: squared, or huber, which bears outliers."
     "seconds",
     type=FiniteNumber(above=0),
     metavar="SECONDS",
-    help=f"Most seconds to search; {DEFAULT_TIME:g} unless --steps is given.",
+    help=f"Most seconds, reading included; {DEFAULT_TIME:g} unless --steps is given.",
 )
 @click.option("--steps", type=WholeNumber(1), metavar="N", help="Most steps: the same answer on every run.")
 @click.option(

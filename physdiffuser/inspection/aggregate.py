@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from physdiffuser.inspection.biases import layers_of as bias_layers
 from physdiffuser.inspection.capture import captured
 from physdiffuser.inspection.session import Networks, Showing, quiet_networks, show
+from physdiffuser.inspection.slices import layers_of as slice_layers
 from physdiffuser.inspection.statistics import agreement, received, relative_entropy
 from physdiffuser.inspection.subjects import from_law
 from physdiffuser.inspection.tokens import KINDS, arguments_of, kind_of, law_tokens
@@ -48,11 +50,9 @@ class LawStatistics:
         on the other columns.
     order
         By kind of token: mean share of the steps after which it was in place.
-    returned
-        Encoder: share of a row's attention to the inducing points that differs from an even one; nan
-        without inducing points.
-    gathered
-        Encoder: the same for inducing points and rows.
+    encoder
+        Share of the encoder's attention that differs from an even one, by what attends to what; for a bias
+        also the share that it moves.
     """
 
     law: str
@@ -63,8 +63,7 @@ class LawStatistics:
     tree: dict[str, FloatArray] = field(default_factory=dict)
     own_column: dict[str, FloatArray] = field(default_factory=dict)
     order: dict[str, float] = field(default_factory=dict)
-    returned: float = float("nan")
-    gathered: float = float("nan")
+    encoder: dict[str, float] = field(default_factory=dict)
 
 
 def study(
@@ -116,9 +115,22 @@ def _unevenness(weights: FloatArray) -> float:
 
 
 def _encoder(showing: Showing, one: LawStatistics) -> None:
+    found = one.encoder
     if showing.has("gather"):
-        one.gathered = _unevenness(showing.encoder_weights("gather"))
-        one.returned = _unevenness(showing.encoder_weights("spread"))
+        found["inducing points from rows"] = _unevenness(showing.encoder_weights("gather"))
+        found["rows from inducing points"] = _unevenness(showing.encoder_weights("spread"))
+    layers = slice_layers(showing)
+    if layers:
+        found["rows into slices"] = float(np.mean([_unevenness(layer.assignment) for layer in layers]))
+        found["slices from slices"] = float(np.mean([_unevenness(layer.attention) for layer in layers]))
+    biases = bias_layers(showing)
+    if biases:
+        found["rows from rows"] = float(np.mean([_unevenness(layer.with_bias) for layer in biases]))
+        found["rows from rows, without the bias"] = float(
+            np.mean([_unevenness(layer.without) for layer in biases])
+        )
+        found["moved by the bias"] = float(np.mean([layer.moved.mean() for layer in biases]))
+    found["memory from rows"] = _unevenness(showing.encoder_weights("pooling"))
 
 
 def _memory_kinds(showing: Showing) -> npt.NDArray[np.int64]:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from physdiffuser_attention_biased.attention import BiasedAttention
 
-from physdiffuser.inspection.capture import Heard
-from physdiffuser.inspection.session import quiet_networks
+from physdiffuser.inspection.capture import Heard, Place
+from physdiffuser.inspection.session import Showing, quiet_networks
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -58,3 +58,11 @@ def bias_of(heard: Heard) -> Bias | None:
     weights = heard.weights[0].double().numpy()
     moved = 0.5 * np.abs(weights - without).sum(axis=-1).mean(axis=-1)
     return Bias(module.form, bias, weights, without, alpha, beta, moved)
+
+
+def layers_of(showing: Showing) -> list[Bias]:
+    """The bias of every layer of the encoder; empty where its attention has none."""
+    count = len(showing.networks.model.encoder.blocks)
+    calls = [showing.heard.calls.get(Place("encoder", "rows", layer)) for layer in range(count)]
+    found = [bias_of(heard[-1]) for heard in calls if heard]
+    return [one for one in found if one is not None]

@@ -105,7 +105,9 @@ def new_figure(width: float, height: float, title: str, origin: Origin) -> Figur
     engine.set(rect=(0.0, bottom, 1.0, 1.0 - bottom))  # type: ignore[call-arg]
     warning = "" if origin.trained else "UNTRAINED NETWORK: "
     colour = INK if origin.trained else WARNING
-    figure.suptitle(warning + title, fontsize=12.5, color=colour, fontweight="bold")
+    # A bold letter is about 0.68 of its size wide; a long title is set smaller rather than cut.
+    size = min(12.5, 72 * 0.97 * width / (0.68 * max(1, len(warning + title))))
+    figure.suptitle(warning + title, fontsize=size, color=colour, fontweight="bold")
     figure.text(
         0.995, 0.06 / height, "\n".join(line[:letters] for line in lines), ha="right", fontsize=7,
         color=QUIET if origin.trained else WARNING,

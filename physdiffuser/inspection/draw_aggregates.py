@@ -133,8 +133,7 @@ def draw_receipts(numbers: dict[str, dict[str, dict[str, Three]]], laws: int, or
         "received",
         "Attention received by kind of token",
         "Attention that a kind of token receives, over the share of such tokens among all that could be "
-        "attended "
-        f"to: 1 is what even attention gives. {_NOTE}",
+        f"attended to: 1 is what even attention gives. {_NOTE}",
         f"Over {laws} laws. {found}.",
         png_of(figure, origin.dpi),
         SECTION,
@@ -198,17 +197,15 @@ def draw_agreements(
             total = len(found[baseline]["trained"])
             said.append(
                 f"{part}, against {baseline}: {up} of {total} heads above 0 and {down} below (random "
-                "weights: "
-                f"{control_up} and {control_down})"
+                f"weights: {control_up} and {control_down})"
             )
     return Picture(
         "tree",
         "Attention and the expression tree",
         "Attention along the edges of the formula's tree less what a baseline gives. Above, the arguments "
-        "are "
-        "shuffled over the other places of the formula; below, edges are compared with pairs of tokens "
-        "equally far "
-        f"apart that are no edges, so that a head which only looks at its neighbour gains nothing. {_NOTE}",
+        "are shuffled over the other places of the formula; below, edges are compared with pairs of tokens "
+        "equally far apart that are no edges, so that a head which only looks at its neighbour gains "
+        f"nothing. {_NOTE}",
         f"Over {laws} laws, intervals of single heads. " + "; ".join(said) + ".",
         png_of(figure, origin.dpi),
         SECTION,
@@ -252,8 +249,7 @@ def draw_own_columns(numbers: dict[str, dict[str, list[Three]]], laws: int, orig
         "own-column",
         "Cross-attention and the variable to be written",
         "Cross-attention at the places where a variable of the law is to be written, on the summary of its "
-        "column "
-        f"over that on the other columns (1: no preference), averaged over heads. {_NOTE}",
+        f"column over that on the other columns (1: no preference), averaged over heads. {_NOTE}",
         f"Over {laws} laws with two columns or more. {said}.",
         png_of(figure, origin.dpi),
         SECTION,
@@ -289,10 +285,8 @@ def draw_orders(numbers: dict[str, dict[str, Three]], laws: int, origin: Origin)
         "order",
         "Order in which tokens are resolved",
         "Mean share of the refinement steps after which tokens of a kind are in place for good (lower: "
-        "earlier), in "
-        f"windows that ended in a formula. {_NOTE} Random networks hardly ever write a formula, so theirs "
-        "are "
-        "taken from all windows.",
+        f"earlier), in windows that ended in a formula. {_NOTE} Random networks hardly ever write a "
+        "formula, so theirs are taken from all windows.",
         f"Over {laws} laws: {said}.",
         png_of(figure, origin.dpi),
         SECTION,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from physdiffuser.inspection.biases import Bias, bias_of
-from physdiffuser.inspection.capture import Place
+from physdiffuser.inspection.biases import Bias, layers_of
 from physdiffuser.inspection.draw import (
     SIGNED_MAP,
     Origin,
@@ -24,14 +23,6 @@ from physdiffuser.inspection.session import Showing
 from physdiffuser.inspection.tokens import pretty
 
 SECTION = "Bias"
-
-
-def layers_of(showing: Showing) -> list[Bias]:
-    """The bias of every layer of the encoder; empty where its attention has none."""
-    count = len(showing.networks.model.encoder.blocks)
-    calls = [showing.heard.calls.get(Place("encoder", "rows", layer)) for layer in range(count)]
-    found = [bias_of(heard[-1]) for heard in calls if heard]
-    return [one for one in found if one is not None]
 
 
 def pictures(showing: Showing, origin: Origin) -> list[Picture]:
@@ -75,9 +66,8 @@ def matrices(showing: Showing, one: Bias, layer: int, count: int, origin: Origin
         title=f"Layer {layer + 1}: the bias and what it changes",
         caption=(
             "Rows stand by rising target both ways. Above, what is added to the logits before the softmax; "
-            "then the "
-            "attention weights, and what they would be for the same vectors without the bias. White is "
-            "even attention."
+            "then the attention weights, and what they would be for the same vectors without the bias. "
+            "White is even attention."
         ),
         alt=(
             f"Heat maps for {heads} heads. The bias moves this share of the attention, by head: "
@@ -116,9 +106,8 @@ def learned(layers: list[Bias], origin: Origin) -> Picture:
         name="bias-learned",
         title="Learned strength",
         caption=(
-            "Share of the attention that the bias moves (mean total-variation distance between weights "
-            "with and without "
-            f"it), and its learned parameters, by layer and head.{gate}{strength}"
+            "Share of the attention that the bias moves (mean total-variation distance between weights with "
+            f"and without it), and its learned parameters, by layer and head.{gate}{strength}"
         ),
         alt="; ".join(
             f"{name}: " + " / ".join(", ".join(f"{value:.2f}" for value in numbers) for numbers in values)

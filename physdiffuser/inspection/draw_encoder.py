@@ -71,18 +71,16 @@ def induced_blocks(showing: Showing, origin: Origin) -> list[Picture]:
                 title=f"Block {layer + 1}: rows and inducing points",
                 caption=(
                     f"Above, what each of the {points} inducing points takes from the {rows} rows (each "
-                    "line sums "
-                    "to 1); below, what each row takes back from them (each column sums to 1). Rows stand "
-                    "by rising "
-                    "target, inducing points by where they look. White is what attending to all alike "
-                    "would give."
+                    "line sums to 1); below, what each row takes back from them (each column sums to 1). "
+                    "Rows stand by rising target, inducing points by where they look. White is what "
+                    f"attending to all alike would give. On the way back {uneven:.1%} of the weight is "
+                    "uneven."
                 ),
                 alt=(
                     f"Heat maps for {heads} heads. An inducing point looks at {np.median(seen):.0f} of "
-                    f"{rows} rows in "
-                    f"the median over points and heads (exponential of the entropy), at {seen.min():.0f} "
-                    "where it is "
-                    f"choosiest. On the way back {uneven:.0%} of a row's attention differs from an even one."
+                    f"{rows} rows in the median over points and heads (exponential of the entropy), at "
+                    f"{seen.min():.0f} where it is choosiest. On the way back {uneven:.0%} of a row's "
+                    "attention differs from an even one."
                 ),
                 png=png_of(figure, origin.dpi),
                 section=SECTION,
@@ -111,13 +109,11 @@ def pooling(showing: Showing, origin: Origin) -> Picture:
         title="Pooling by multihead attention",
         caption=(
             f"What each of the {vectors} memory vectors, all that the generators get of single rows, takes "
-            "from the "
-            "rows. Each line sums to 1; white is what attending to all alike would give."
+            "from the rows. Each line sums to 1; white is what attending to all alike would give."
         ),
         alt=(
-            f"Heat maps for {heads} heads. A memory vector looks at {np.median(seen):.0f} of {rows} rows "
-            "in the "
-            f"median, between {seen.min():.0f} and {seen.max():.0f}."
+            f"Heat maps for {heads} heads. A memory vector looks at {np.median(seen):.0f} of {rows} rows in "
+            f"the median, between {seen.min():.0f} and {seen.max():.0f}."
         ),
         png=png_of(figure, origin.dpi),
         section=SECTION,
@@ -152,13 +148,11 @@ def mixing(showing: Showing, origin: Origin) -> Picture | None:
         title="Memory among itself",
         caption=(
             f"The memory holds {memory} pooled vectors (m1 to m{memory}) and one summary for each column "
-            "and for "
-            "the table. Each line is a token that attends, each column of cells a token attended to."
+            "and for the table. Each line is a token that attends, each column of cells a token attended to."
         ),
         alt=(
             f"Heat maps for {layers} layers of {heads} heads. Summaries of columns and table receive "
-            f"{received:.0%} "
-            f"of all attention and are {len(summaries)} of {len(kept)} tokens."
+            f"{received:.0%} of all attention and are {len(summaries)} of {len(kept)} tokens."
         ),
         png=png_of(figure, origin.dpi),
         section=SECTION,
@@ -206,11 +200,9 @@ def readers(
         title=f"Which columns and rows each {noun} reads",
         caption=(
             "Left: one column at a time is shuffled over the rows and the table is read again; the colour "
-            "says "
-            f"what share of the attention of the {noun} goes to other rows then (0: the column has no part "
-            "in "
-            "the choice). Right: the mean of each column over the rows read, weighted with the attention, in "
-            "standard deviations from the mean of all rows. The target is the last column."
+            f"says what share of the attention of the {noun} goes to other rows then (0: the column has no "
+            "part in the choice). Right: the mean of each column over the rows read, weighted with the "
+            "attention, in standard deviations from the mean of all rows. The target is the last column."
         ),
         alt=(
             "Two heat maps a layer. Averaged over layers and "
@@ -264,10 +256,9 @@ def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None, kin
         title=f"Choosy {noun}s, row by row",
         caption=(
             f"Each dot is a row of the table, drawn on {showing.labels[first]} and "
-            f"{showing.labels[second]}; red "
-            f"and large: the {noun} takes more than an even share of it. The choosiest {noun} comes first, "
-            "then "
-            "those among the choosy that differ most from the ones before."
+            f"{showing.labels[second]}; red and large: the {noun} takes more than an even share of it. The "
+            f"choosiest {noun} comes first, then those among the choosy that differ most from the ones "
+            "before."
         ),
         alt=(
             "Scatter plots. "

@@ -91,9 +91,8 @@ def attention_grid(
         name=f"{part}-{kind}",
         title=f"{part.capitalize()}, {kind}-attention",
         caption=(
-            "Each line is a token of the formula that attends, each column what it attends to; lines sum "
-            f"to 1.{nothing}"
-            f"{future}"
+            "Each line is a token of the formula that attends, each column what it attends to; lines sum to "
+            f"1.{nothing}{future}"
             + (
                 " m1, m2, ... are pooled memory vectors; then summaries of columns and table."
                 if kind == "cross"
@@ -102,10 +101,8 @@ def attention_grid(
         ),
         alt=(
             f"Heat maps for {layers} layers of {heads} heads over the tokens {' '.join(queries)}. Mean "
-            "entropy over "
-            f"its largest possible value by layer: {', '.join(f'{value:.2f}' for value in spread)}; the "
-            "largest weight is "
-            f"{weights.max():.2f}."
+            "entropy over its largest possible value by layer: "
+            f"{', '.join(f'{value:.2f}' for value in spread)}; the largest weight is {weights.max():.2f}."
         ),
         png=png_of(figure, origin.dpi),
         section=part.capitalize(),
@@ -205,15 +202,14 @@ def trajectory(showing: Showing, path: Trajectory, origin: Origin) -> Picture:
         title="A refinement trajectory",
         caption=(
             "Above: the window after every step, from all masks (grey) to the formula, read downwards in "
-            "prefix order "
-            "(operator, then its arguments). Below: the probability of the likeliest token at each mask; "
-            "a frame marks the step that put a token there, which keeps its value, paler, from then on. "
+            "prefix order (operator, then its arguments). Below: the probability of the likeliest token at "
+            "each mask; a frame marks the step that put a token there, which keeps its value, paler, from "
+            "then on. "
             + (f"Crosses: {again} tokens that were taken back." if again else "No token was taken back.")
         ),
         alt=(
             f"{places} places filled in {steps} steps. Formula tokens in the order in which they were "
-            "filled for good: "
-            f"{', '.join(first)}. Tokens taken back: {again}."
+            f"filled for good: {', '.join(first)}. Tokens taken back: {again}."
         ),
         png=png_of(figure, origin.dpi),
         section="Refinement",
@@ -251,10 +247,9 @@ def resolution_order(found: dict[str, list[float]], total: int, origin: Origin) 
         title="What is decided first",
         caption=(
             f"Of {total} windows that ended in a formula: the share of operators, variables and constants "
-            "that had "
-            "been put in place for good, over the steps. A line to the upper left is decided early. One "
-            "table only: "
-            "its tokens depend on each other, so no interval is drawn; --suite gives intervals."
+            "that had been put in place for good, over the steps. A line to the upper left is decided "
+            "early. One table only: its tokens depend on each other, so no interval is drawn; --suite gives "
+            "intervals."
         ),
         alt=(
             "Medians of the share of steps after which tokens stand: "

@@ -23,19 +23,11 @@ from physdiffuser.inspection.draw import (
 )
 from physdiffuser.inspection.reads import telling_pair
 from physdiffuser.inspection.session import Showing
-from physdiffuser.inspection.slices import COST_ROWS, Slices, cost, slices_of
+from physdiffuser.inspection.slices import COST_ROWS, Slices, cost, layers_of
 from physdiffuser.inspection.tokens import pretty
 
 SECTION = "Slices"
-_MOST_SHOWN = 8
-
-
-def layers_of(showing: Showing) -> list[Slices]:
-    """Slices of every layer of the encoder; empty where its attention has none."""
-    count = len(showing.networks.model.encoder.blocks)
-    calls = [showing.heard.calls.get(Place("encoder", "rows", layer)) for layer in range(count)]
-    found = [slices_of(heard[-1]) for heard in calls if heard]
-    return [one for one in found if one is not None]
+_MOST_SHOWN, _LEAST_MASS = 8, 0.01
 
 
 def pictures(showing: Showing, origin: Origin, pair: tuple[int, int] | None) -> list[Picture]:
@@ -61,9 +53,10 @@ def assignment(
     heads, number, slices = rows.shape
     # The head whose assignment says most about a row: largest spread of a row's weights over the slices.
     head = int(rows.std(axis=1).mean(axis=1).argmax())
-    heavy = np.argsort(-one.masses[head], kind="stable")[: min(_MOST_SHOWN, slices)]
+    ranking = np.argsort(-one.masses[head], kind="stable")
+    heavy = ranking[: min(_MOST_SHOWN, max(2, int((one.masses[head] >= _LEAST_MASS).sum())))]
     hard = rows[head].argmax(axis=1)
-    across = 3 if len(heavy) + 1 <= 6 else 5 if len(heavy) > 8 else 3
+    across = 3
     down = -(-(len(heavy) + 1) // across)
     title = f"Rows in slices, layer {layer + 1} of {count}, head {head + 1}: M = {slices}"
     figure = new_figure(3.1 * across + 0.9, 2.7 * down + 1.0, title, origin)
@@ -72,7 +65,6 @@ def assignment(
     from matplotlib import colormaps
 
     palette: Any = colormaps["tab20"] if slices > 10 else colormaps["tab10"]
-    ranking = np.argsort(-one.masses[head], kind="stable")
     place = {int(member): position for position, member in enumerate(ranking)}
     for position, panel in enumerate(panels.flat):
         panel.spines[["top", "right"]].set_visible(False)
@@ -111,10 +103,9 @@ def assignment(
         title=f"Layer {layer + 1}: which rows are in which slice",
         caption=(
             f"Each dot is a row of the table, drawn on {showing.labels[first]} and "
-            f"{showing.labels[second]}. First, "
-            "the slice that holds most of each row; then, for the heaviest slices, how much of each row it "
-            "holds. Of "
-            f"{heads} heads the one whose assignment differs most between rows."
+            f"{showing.labels[second]}. First, the slice that holds most of each row; then, for the "
+            f"heaviest slices, how much of each row it holds. Of {heads} heads the one whose assignment "
+            "differs most between rows."
         ),
         alt=(
             f"Scatter plots of {number} rows in {slices} slices. The largest share of a row in one slice is "
@@ -151,26 +142,25 @@ def among(layers: list[Slices], origin: Origin) -> Picture:
         axes.tick_params(labelsize=7.5)
         axes.spines[["top", "right"]].set_visible(False)
         values = relative(weights)
+        uneven = 0.5 * np.abs(weights - 1.0 / slices).sum(axis=-1).mean()
         image = mosaic(
             panels[2 * layer + 1], values[None], lines=["slice attends"],
             columns=[f"head {head + 1}" for head in range(heads)], left=Side(),
-            below=Side(title="slice attended to, heaviest first →" if layer == len(layers) - 1 else ""),
+            below=Side(title=f"slice attended to, heaviest first → ({uneven:.1%} of the weight is uneven)"),
             **around_one(values),
         )  # fmt: skip
         even_bar(figure, image, panels[2 * layer + 1])
         filled = np.exp(-(masses * np.log(np.maximum(masses, 1e-30))).sum(axis=1))
         said.append(
             f"layer {layer + 1}: effectively {filled.mean():.1f} of {slices} slices are filled, the "
-            "heaviest holds "
-            f"{masses.max():.0%}"
+            f"heaviest holds {masses.max():.0%}"
         )
     return Picture(
         name="slices-attention",
         title="Masses of slices, and attention among them",
         caption=(
             "Bars: the share of all rows that each slice holds, heaviest first; dotted, an even share. "
-            "Maps: how much "
-            "each slice attends to each other one; white is even attention."
+            "Maps: how much each slice attends to each other one; white is even attention."
         ),
         alt="; ".join(said).capitalize() + ".",
         png=png_of(figure, origin.dpi),
@@ -180,7 +170,7 @@ def among(layers: list[Slices], origin: Origin) -> Picture:
 
 def prices(showing: Showing, origin: Origin) -> Picture:
     """Measured seconds of this layer and of standard attention of its size."""
-    found = cost(showing.heard.last(Place("encoder", "rows", 0)))
+    found = cost(showing.heard.last(Place("encoder", "rows", 0)), COST_ROWS)
     figure = new_figure(6.4, 4.4, "Cost of one layer on one thread", origin)
     axes = figure.subplots()
     for (name, seconds), colour in zip(found.items(), ("#0b5394", "#d1793b"), strict=True):
@@ -204,8 +194,7 @@ def prices(showing: Showing, origin: Origin) -> Picture:
         caption=(
             "CPU time of one forward pass of this layer, without asking for weights, and of full standard "
             "self-attention of the same width and heads over the same rows; the fastest of several passes, "
-            "measured "
-            "when this page was made."
+            "measured when this page was made."
         ),
         alt=f"Physics-slice: {said}.",
         png=png_of(figure, origin.dpi),

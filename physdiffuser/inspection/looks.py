@@ -13,6 +13,7 @@ from physdiffuser.inspection.aggregate import LawStatistics, study
 from physdiffuser.inspection.draw import DPI, Origin, Picture
 from physdiffuser.inspection.page import Report, Table
 from physdiffuser.inspection.session import Networks, Showing, random_networks, show
+from physdiffuser.inspection.slices import layers_of as slice_layers
 from physdiffuser.inspection.statistics import interval
 from physdiffuser.inspection.subjects import Subject
 from physdiffuser.inspection.trajectories import order_of_kinds, record, sampling_options
@@ -135,7 +136,7 @@ def _encoder(
         reads, found = draw_encoder.readers(showing, origin)
         numbers |= found
         pictures += [reads, draw_encoder.close_up(showing, origin, pair)]
-    elif draw_slices.layers_of(showing):
+    elif slice_layers(showing):
         reads, found = draw_encoder.readers(showing, origin, "rows")
         numbers |= found
         pictures.append(reads)
@@ -261,10 +262,10 @@ def look_at_suite(
         pictures.append(draw_aggregates.draw_orders(order, count, origin))
     encoder = {
         what: {
-            name: interval(np.array([getattr(one, what) for one in found]))
+            name: interval(np.array([one.encoder[what] for one in found]))
             for name, found in (("trained", trained), ("random", control))
         }
-        for what in ("gathered", "returned")
+        for what in (trained[0].encoder if trained else ())
     }
     facts = {
         "Laws": f"{count} of {suite}"
@@ -279,6 +280,7 @@ def look_at_suite(
         title=f"Attention over the suite {suite}",
         facts=facts,
         pictures=pictures,
+        tables={draw_aggregates.SECTION: [_unevenness_table(encoder)]},
         introductions={
             draw_aggregates.SECTION: "The true formula of each law is given to the denoiser with half of its "
             "places masked (four ways), and to the decoder token by token. Laws are the unit of resampling."
@@ -294,6 +296,15 @@ def look_at_suite(
             "tree": tree,
             "own_column": own,
             "order": order,
-            "encoder_unevenness": encoder,
+            "encoder": encoder,
         },
     )
+
+
+def _unevenness_table(encoder: dict[str, dict[str, tuple[float, float, float]]]) -> Table:
+    rows = [
+        (what, *(f"{middle:.1%} [{low:.1%}, {high:.1%}]" for middle, low, high in both.values()))
+        for what, both in encoder.items()
+    ]
+    title = "Encoder: share of the attention that is uneven, with 95 % bootstrap intervals over laws"
+    return Table(title, ("who attends to what", "trained", "random weights"), tuple(rows))

@@ -49,6 +49,8 @@ class Networks:
         Laws seen in training; 0 for random weights.
     digest
         First characters of the SHA-256 sum of the encoder's file, "" when there is no file.
+    teacher
+        Attention of the weights whose memory the encoder was taught to give, "" when it had no teacher.
     """
 
     model: LawModel
@@ -56,6 +58,7 @@ class Networks:
     source: str
     laws: int
     digest: str
+    teacher: str = ""
 
     @property
     def trained(self) -> bool:
@@ -68,7 +71,8 @@ class Networks:
         if not self.trained:
             return f"UNTRAINED random weights, {self.attention} attention"
         file = f", encoder {self.digest}" if self.digest else ""
-        return f"weights {self.attention} ({self.source}), {self.laws:,} laws seen{file}"
+        teacher = f", taught by {self.teacher}" if self.teacher else ""
+        return f"weights {self.attention} ({self.source}), {self.laws:,} laws seen{teacher}{file}"
 
 
 def open_networks(attention: str | None = None, weights: str | None = None) -> Networks:
@@ -105,7 +109,8 @@ def open_networks(attention: str | None = None, weights: str | None = None) -> N
         {Path(name).stem: str(total) for name, total in listed.items()} if isinstance(listed, dict) else {}
     )
     notes = description.get("training")
-    laws = notes.get("laws", 0) if isinstance(notes, dict) else 0
+    notes = notes if isinstance(notes, dict) else {}
+    laws = notes.get("laws", 0)
     # Everything above answers at once; torch is needed from here on.
     from physdiffuser.models.checkpoint import load_model
 
@@ -116,6 +121,7 @@ def open_networks(attention: str | None = None, weights: str | None = None) -> N
         source="shipped" if folder.parent == weights_folder() else _named(folder),
         laws=laws if isinstance(laws, int) else 0,
         digest=files.get("encoder", "")[:8],
+        teacher=visible(str(notes.get("teacher") or ""), 40),
     )
 
 

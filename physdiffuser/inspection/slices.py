@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 from physdiffuser_attention_physics_slice.attention import PhysicsSliceAttention
 
-from physdiffuser.inspection.capture import Heard
-from physdiffuser.inspection.session import quiet_networks
+from physdiffuser.inspection.capture import Heard, Place
+from physdiffuser.inspection.session import Showing, quiet_networks
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -63,7 +63,7 @@ def slices_of(heard: Heard) -> Slices | None:
     return Slices(*(part.double().numpy() for part in (weights, shares, among)))
 
 
-def cost(heard: Heard, rows: Sequence[int] = COST_ROWS) -> dict[str, list[float]]:
+def cost(heard: Heard, rows: Sequence[int]) -> dict[str, list[float]]:
     """Seconds of one forward pass of this module and of standard attention of its size, by number of rows.
 
     CPU seconds of one thread, the smallest of several passes. Vectors are the layer's own, repeated.
@@ -94,3 +94,11 @@ def _seconds(module: torch.nn.Module, vectors: torch.Tensor) -> float:
         taken = time.process_time() - began
         best, spent = min(best, taken), spent + max(taken, 1e-5)
     return best
+
+
+def layers_of(showing: Showing) -> list[Slices]:
+    """Slices of every layer of the encoder; empty where its attention has none."""
+    count = len(showing.networks.model.encoder.blocks)
+    calls = [showing.heard.calls.get(Place("encoder", "rows", layer)) for layer in range(count)]
+    found = [slices_of(heard[-1]) for heard in calls if heard]
+    return [one for one in found if one is not None]

@@ -77,8 +77,7 @@ def from_table(table: str, options: dict[str, Any]) -> tuple[Subject, tuple[str,
         telling = listed([names[index] for index in telling_columns(data.inputs, data.target)], MAX_VARIABLES)
         raise DataError(
             f"{data.source}: {len(names)} input columns, and the encoder has places for {MAX_VARIABLES}; "
-            "name "
-            f"at most {MAX_VARIABLES} with --inputs. The most telling are {telling}"
+            f"name at most {MAX_VARIABLES} with --inputs. The most telling are {telling}"
         )
     if not names:
         raise DataError(f"{data.source}: no input column is left to look at")

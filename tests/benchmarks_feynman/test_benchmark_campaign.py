@@ -113,6 +113,7 @@ def test_a_campaign_runs_resumes_and_writes_its_block(
     assert campaign.main([*words, "--stage", "fsred-0"]) == 0
     text = document.read_text()
     assert text.startswith("before\n<!-- campaign:suites -->\n") and text.endswith("suites -->\nafter\n")
+    assert "\n    python -m benchmarks_feynman.campaign --plan suites\n" in text  # a block of code
     assert "old" not in text and "3/3, 100.0 %" in text and "# 3 of 3" in text
     # stopped in the middle of a line, it goes on: what is whole is not run again
     path = tmp_path / "suites.jsonl"
@@ -167,7 +168,7 @@ def test_tables_name_commits_failures_and_wrong_claims() -> None:
     assert f"not recovered: {second.id}, {third.id}." in text
     assert f"1 timeout ({third.id})" in text
     assert f"1 confidently wrong (fsred {second.id})" in text
-    assert "had 50 % of their core" in text
+    assert "on a processor for 50 % of their time" in text
     assert block(plan, [], Path("suites.jsonl")) == "*Not run yet.*"
 
 

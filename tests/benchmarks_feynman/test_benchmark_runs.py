@@ -9,20 +9,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import benchmark_fakes as fakes
 import pytest
 
-from benchmarks_feynman import executors
+from benchmarks_feynman import executors, worker_process
 from benchmarks_feynman.executors import run_dask, run_local
 from benchmarks_feynman.results import Result, ResultFile, read_results
 from benchmarks_feynman.runner import pending, run
+from benchmarks_feynman.sampling import Table
 from benchmarks_feynman.suites import select
+from benchmarks_feynman.systems.answer import Answer
 from benchmarks_feynman.tasks import Settings, Task, make_tasks, task_key
 from benchmarks_feynman.workers import Worker
 from physdiffuser.errors import FileError, UsageError
+from physdiffuser.expressions import parse
 
 SETTINGS = Settings(time=0.5, rows=50)
 
@@ -81,6 +86,38 @@ def test_units_reach_the_system_when_asked_for() -> None:
     with_units = run(tasks("I.39.1", settings=Settings(time=1, rows=50, units=True)), local(), None)  # type: ignore[arg-type]
     assert with_units[0]["details"]["units"]["V"] == "m^3"
     assert run(tasks("I.39.1"), local(), None)[0]["details"]["units"] is None  # type: ignore[arg-type]
+
+
+def answered(task: Task) -> Result:
+    """The result of a task that is handled in this process."""
+    messages: list[dict[str, Any]] = []
+    worker_process.handle(task, worker_process._Prepared(), messages.append)
+    assert messages[-1]["stage"] == "done"
+    return messages[-1]["result"]
+
+
+def test_a_peer_is_judged_before_and_after_its_constants_are_snapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nearly(table: Table, task: Task, units: object) -> Answer:
+        return Answer("approximate", parse("1.0000003*mu*Nn", table.names), 0.25)
+
+    monkeypatch.setattr(fakes, "solve", nearly)
+    (task,) = tasks("I.12.1", settings=replace(SETTINGS, snap_peers=True))
+    found = answered(task)
+    assert found["recovered"] and found["status"] == "exact"
+    assert found["unsnapped"]["expression"] == "1.0000003*mu*Nn"
+    assert found["unsnapped"]["strict"] == "different" and not found["unsnapped"]["recovered"]
+    assert found["unsnapped"]["seconds"] == 0.25 <= found["seconds"]
+
+
+def test_an_answer_that_cannot_be_snapped_is_kept_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> Answer:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("benchmarks_feynman.systems.snapped.snapped", failing)
+    (task,) = tasks("I.39.1", settings=replace(SETTINGS, snap_peers=True))
+    found = answered(task)
+    assert found["recovered"] and found["unsnapped"]["recovered"]
+    assert found["details"]["snapping_error"] == "RecursionError: too deep"
 
 
 def test_a_second_run_goes_on_where_the_first_stopped(tmp_path: Path) -> None:

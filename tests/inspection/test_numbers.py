@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import parse
 from physdiffuser.generation.diffusion.sampler import DiffusionSampler
 from physdiffuser.inspection.reads import effective_rows, focus, over_rows, reliance
-from physdiffuser.inspection.session import random_networks, show
+from physdiffuser.inspection.session import open_networks, random_networks, show
 from physdiffuser.inspection.statistics import agreement, interval, ratio_interval, received, relative_entropy
 from physdiffuser.inspection.subjects import find_columns, find_law, from_law, from_table, sample_suite
 from physdiffuser.inspection.tokens import arguments_of, kind_of, law_tokens, pretty
@@ -187,6 +189,15 @@ def test_random_networks_leave_the_generator_of_chance_alone() -> None:
     control = random_networks(like)
     assert torch.equal(torch.rand(1), expected)
     assert not control.trained and "UNTRAINED" in control.label
+
+
+def test_every_label_says_whether_anything_was_learned() -> None:
+    untrained = networks(**SLICES)
+    assert untrained.label == "UNTRAINED random weights, physics-slice attention"
+    shipped = open_networks()
+    assert shipped.trained and re.fullmatch(
+        r"weights standard \(shipped\), [\d,]+ laws seen, encoder [0-9a-f]{8}", shipped.label
+    )
 
 
 def test_laws_are_found_and_near_misses_named() -> None:
