@@ -336,7 +336,7 @@ def _left_out(errors: _Errors, final: Expression, inputs: FloatArray) -> str | N
         return None
     ratio = errors.rms(errors.absolute / (1.0 - leverage), rows) / fitted
     return (
-        "held-out rows: not checked, the table is too small to set any aside; with each row in turn left out, "
+        "held-out rows: not checked, the table is too small to set any aside; with each row left out in turn "
         f"the others predict it with {ratio:.2g} times the rms error of the fit"
     )
 
