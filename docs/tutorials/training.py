@@ -41,8 +41,8 @@ settings = {
 config = parse_training_config(settings, "this page")
 
 # %% [markdown]
-# A configuration is checked before anything starts: a name that is misspelt is an error that says what is
-# known.
+# A configuration is checked before anything starts: a name that is misspelt is refused by its
+# name.
 
 # %%
 from physdiffuser.errors import UsageError
