@@ -136,7 +136,7 @@ def write_api(folder: Path) -> list[str]:
 def contents(index: str, api: list[str]) -> str:
     """The side bar: what the index lists under each of its headings, then the API."""
     parts = []
-    for heading, body in re.findall(r"^\*\*(.+?)\*\*\n(.*?)(?=^\*\*|\Z)", index, re.M | re.S):
+    for heading, body in re.findall(r"^\*\*(.+?)\*\*.*?\n(.*?)(?=^\*\*|\Z)", index, re.M | re.S):
         found = re.findall(r"\]\(([^)#\s:]+\.md)\)", body)
         parts.append((heading, found))
     parts.append(("The API", [f"api/{name}.md" for name in api]))

@@ -81,6 +81,12 @@ class Capture:
         found = [self.last(place).weights for place in places]
         return torch.stack([weights for weights in found if weights is not None])
 
+    def has(self, part: str, kind: str) -> bool:
+        """Whether weights of some layer were heard there."""
+        return any(
+            place[:2] == (part, kind) and calls[-1].weights is not None for place, calls in self.calls.items()
+        )
+
     def clear(self) -> None:
         """Forget what was heard so far."""
         self.calls.clear()

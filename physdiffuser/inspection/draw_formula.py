@@ -131,7 +131,7 @@ def trajectory(showing: Showing, path: Trajectory, origin: Origin) -> Picture:
         formula = shown_formula(
             [names[token] for token in path.written], showing.reading, showing.subject.names
         )
-    title = f"From all masks to {plain(formula, 60)}"
+    title = f"From all masks to {plain(formula, 60)}" + (" (repaired)" if path.projected else "")
     figure = new_figure(max(width, 8.5), max(height, 6.0), title, origin)
     upper, lower = figure.subplots(2, 1, sharex=True)
     for step in range(steps + 1):
@@ -206,6 +206,11 @@ def trajectory(showing: Showing, path: Trajectory, origin: Origin) -> Picture:
             "each mask; a frame marks the step that put a token there, which keeps its value, paler, from "
             "then on. "
             + (f"Crosses: {again} tokens that were taken back." if again else "No token was taken back.")
+            + (
+                " The last state is no formula; the likeliest one near it was taken."
+                if path.projected
+                else ""
+            )
         ),
         alt=(
             f"{places} places filled in {steps} steps. Formula tokens in the order in which they were "

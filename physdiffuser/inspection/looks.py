@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from physdiffuser.errors import UsageError
 from physdiffuser.expressions import to_text
 from physdiffuser.inspection import draw_aggregates, draw_bias, draw_encoder, draw_formula, draw_slices
 from physdiffuser.inspection.aggregate import LawStatistics, study
+from physdiffuser.inspection.capture import places
 from physdiffuser.inspection.draw import DPI, Origin, Picture
 from physdiffuser.inspection.page import Report, Table
 from physdiffuser.inspection.session import Networks, Showing, random_networks, show
@@ -25,6 +27,7 @@ from physdiffuser.inspection.writing import (
     read_by_denoiser,
     state_of,
 )
+from physdiffuser.models.attention import find_attention
 from physdiffuser.models.vocabulary import BOS
 
 if TYPE_CHECKING:
@@ -185,6 +188,7 @@ def _refinement(
     return pictures + [
         draw_formula.attention_grid(showing, heard, "denoiser", kind, tokens, origin)
         for kind in ("self", "cross")
+        if heard.has("denoiser", kind)
     ]
 
 
@@ -201,6 +205,7 @@ def _decoding(showing: Showing, origin: Origin, tables: dict[str, list[Table]]) 
     return [
         draw_formula.attention_grid(showing, heard, "decoder", kind, tokens, origin)
         for kind in ("self", "cross")
+        if heard.has("decoder", kind)
     ]
 
 
@@ -231,7 +236,19 @@ def look_at_suite(
         Windows that are filled for each law.
     dpi, command, say
         As in `look_at_table`.
+
+    Raises
+    ------
+    UsageError
+        If the generators' attention does not return weights, or they can write none of the laws.
     """
+    used = {variant for place, _, variant in places(networks.model) if place.part != "encoder"}
+    silent = sorted(variant for variant in used if "weights" not in find_attention(variant).supports)
+    if silent:
+        raise UsageError(
+            f"the attention {silent[0]!r} of these generators does not return its weights, so there is "
+            "nothing to count over a suite; look at one table instead"
+        )
     settings = {"rows": rows, "noise": noise, "seed": seed, "trajectories": trajectories}
 
     def statistics(who: Networks, note: str) -> list[LawStatistics]:
@@ -243,6 +260,8 @@ def look_at_suite(
     trained = statistics(networks, "")
     control = statistics(random_networks(networks, seed), ", random weights")
     count = len(trained)
+    if not count:
+        raise UsageError(f"none of these {len(laws)} laws of {suite} can be written by these networks")
     title = f"{count} laws of {suite}, {rows} rows" + (f", noise {noise:g}" if noise else "")
     origin = Origin(networks.label, title, networks.trained, dpi)
     entropy = draw_aggregates.entropies(trained, control)

@@ -221,10 +221,7 @@ class Showing:
 
     def has(self, kind: str) -> bool:
         """Whether the encoder has attention of that kind whose weights can be seen."""
-        return any(
-            place.part == "encoder" and place.kind == kind and calls[-1].weights is not None
-            for place, calls in self.heard.calls.items()
-        )
+        return self.heard.has("encoder", kind)
 
 
 def show(networks: Networks, subject: Subject, seed: int = 0) -> Showing:

@@ -111,6 +111,11 @@ def python_function(formula: Formula) -> str:
     return "\n".join(lines) + "\n"
 
 
+def numpy_function(formula: Formula) -> str:
+    """The function with the import that it needs, to be pasted anywhere."""
+    return f"import numpy as np\n\n\n{python_function(formula)}"
+
+
 def python_file(formula: Formula) -> str:
     """A Python module that needs numpy only."""
     head = f'"""Law found by {formula.maker}; a function of numpy arrays that broadcast."""'
@@ -208,7 +213,7 @@ def latex_text(formula: Formula) -> str:
 
 FORMATS: dict[str, Callable[[Formula], str]] = {
     "python": python_file,
-    "numpy": python_function,
+    "numpy": numpy_function,
     "c": c_file,
     "torch": torch_file,
     "sympy": sympy_file,

@@ -26,8 +26,10 @@ _LABEL_WIDTH = 11
 _VERDICTS = {
     "verified": "verified",
     "different": "not verified: the law shown is not the formula that was fitted",
-    "unknown": "not verified: a check failed or could not be made",
+    "unknown": "not verified: not every check holds",
 }
+# What the sentences of `verification.verify` say when a check fails.
+_AGAINST = ("more than chance explains", "no value", "still show a pattern", "not decided", "differs from")
 
 
 @dataclass(frozen=True)
@@ -126,11 +128,20 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
         for text in best.verification
         for line in _wrapped(visible(text, _LIMIT), style, _LABEL_WIDTH + 2, "- ")
     ]
-    lines += _labelled("Verdict", [_VERDICTS[best.verdict], *checks])
+    lines += _labelled("Verdict", [_verdict(best), *checks])
     constants = _constants(best, style)
     if constants:
         lines += _labelled("Constants", constants)
     return lines
+
+
+def _verdict(best: Equation) -> str:
+    """Why a law is not verified: because something speaks against it, or for want of rows."""
+    unmade = [text for text in best.verification if "not checked" in text]
+    against = any(sign in text for text in best.verification for sign in _AGAINST)
+    if best.verdict == "unknown" and unmade and not against:
+        return "not verified, for want of rows: every check that could be made holds"
+    return _VERDICTS[best.verdict]
 
 
 def _largest_error(solution: Solution, best: Equation) -> str:

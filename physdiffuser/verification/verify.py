@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Number, evaluate
-from physdiffuser.expressions.tree import free_constants, substitute, variables
+from physdiffuser.expressions.evaluate import value_and_jacobian
+from physdiffuser.expressions.tree import distinct_constants, free_constants, substitute, variables
 from physdiffuser.verification.constants import Polish, exact_floats, has_floats, polish
 from physdiffuser.verification.equivalence import Verdict, equivalent, put_exact
 from physdiffuser.verification.worker import SymbolicWorker
@@ -98,6 +99,8 @@ def verify(
     sentences = [sentence]
     errors = _Errors(evaluate(final, inputs), target, noise_scale, train_rows, weights)
     holds, sentence = _held_out(errors, held_out_rows)
+    if not held_out_rows.size:
+        sentence = _left_out(errors, final, inputs) or sentence
     sentences.append(sentence)
     edges, sentence = _edges(errors, inputs, sorted(variables(final)), names)
     sentences.append(sentence)
@@ -308,6 +311,34 @@ def _held_out(errors: _Errors, rows: RowArray) -> tuple[bool, str]:
                 holds, ratio, size = True, relative / expected, _percent(relative)
         what = f"{ratio:.2g} times that on the rows fitted"
     return holds, f"held-out rows: rms error {size} on {where}, {what}{'' if holds else _TOO_MUCH}"
+
+
+def _left_out(errors: _Errors, final: Expression, inputs: FloatArray) -> str | None:
+    """How well the other rows predict each row, where there are too few to set some aside.
+
+    The constants are not fitted again: to first order the error of a row that is left out is its residual
+    divided by one less its leverage (Cook and Weisberg, Residuals and Influence in Regression, 1982). This
+    tests the constants, not the choice of the formula, which has seen every row: it earns no verdict.
+    """
+    skeleton, values = distinct_constants(final)
+    if not 0 < len(values) < errors.absolute.size or not errors.finite.all():
+        return None
+    _, jacobian = value_and_jacobian(skeleton, inputs, np.array(values))
+    root = 1.0 if errors.weights is None else np.sqrt(errors.weights)
+    size = np.abs(jacobian).max(axis=1, keepdims=True)
+    if not np.isfinite(jacobian).all() or not size.all():
+        return None
+    orthogonal = np.linalg.qr((root * jacobian / size).T)[0]
+    leverage = np.square(orthogonal).sum(axis=1)
+    rows = np.arange(errors.absolute.size)
+    fitted = errors.rms(errors.absolute, rows)
+    if leverage.max() > 1.0 - 1e-9 or fitted == 0.0:
+        return None
+    ratio = errors.rms(errors.absolute / (1.0 - leverage), rows) / fitted
+    return (
+        "held-out rows: not checked, the table is too small to set any aside; with each row left out in turn "
+        f"the others predict it with {ratio:.2g} times the rms error of the fit"
+    )
 
 
 def _edges(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import numpy as np
@@ -75,7 +76,7 @@ def ranges_of(law: Law) -> list[tuple[float, float]]:
 
 def test_two_hundred_equal_pairs_are_accepted() -> None:
     verdicts = Counter(
-        equivalent(pair, law.expression, ranges_of(law))
+        equivalent(pair, law.expression, ranges_of(law), seconds=120)  # the verdict counts, not the machine
         for law in load_suite("fsred")
         for pair in equal_pairs(law)
     )
@@ -91,6 +92,16 @@ def test_two_hundred_near_misses_are_rejected() -> None:
     )
     assert verdicts["different"] >= 200
     assert set(verdicts) == {"different"}, verdicts
+
+
+def test_dozens_of_fitted_constants_cost_no_time_and_are_never_accepted() -> None:
+    terms = " + ".join(f"{0.001 + 1e-9 * place}*mu*Nn**{1 + 1e-12 * place}" for place in range(1000 // 40))
+    started = time.perf_counter()
+    near = verdicts("fsred", "I.12.1", f"{terms} + {1 - 0.025}*mu*Nn")
+    assert near["exact_numbers"] is False and near["srbench"] == "unknown"
+    far = verdicts("fsred", "I.12.1", f"{terms} + 0.3*mu**1.7 + 0.01*sin(30.1*Nn)")
+    assert (far["strict"], far["srbench"]) == ("different", "different")
+    assert time.perf_counter() - started < 30
 
 
 def test_srbench_asks_for_a_fit_besides() -> None:

@@ -71,3 +71,24 @@ def test_a_learned_generator_recovers_a_law_by_itself(
     found = to_text(solution.best.expression, names)
     assert evaluate(parse(found, names), rows[names].to_numpy()) == pytest.approx(rows[target].to_numpy())
     assert len(found) <= len(expected)
+
+
+@pytest.mark.parametrize("name", [name for name in shipped() if name != "standard"])
+def test_every_shipped_attention_recovers_a_law(name: str) -> None:
+    options = {"generators": ["autoregressive"], "attention": name, "steps": 40, "seed": 0}
+    solution = solve(pendulum(), target="T", **options)
+    assert solution.status == "exact"
+    assert to_text(solution.best.expression, ["L", "g"]) == "2*pi*sqrt(L/g)"
+
+
+def test_taught_encoders_serve_the_generators_that_ship() -> None:
+    """Retraining the default weights without teaching the others again must not go unnoticed."""
+    for name in shipped():
+        description = json.loads((weights_folder() / name / "model.json").read_text(encoding="utf-8"))
+        if "teacher" in description["training"]:
+            teacher = weights_folder() / description["training"]["teacher"] / "model.json"
+            files = json.loads(teacher.read_text(encoding="utf-8"))["files"]
+            shared = {
+                file.split("/")[-1]: total for file, total in description["files"].items() if "/" in file
+            }
+            assert shared and shared.items() <= files.items()

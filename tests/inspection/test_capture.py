@@ -185,6 +185,33 @@ def test_a_variant_without_weights_is_not_asked(monkeypatch: pytest.MonkeyPatch)
     assert heard.last(Place("encoder", "pooling", 0)).weights is not None
 
 
+def test_a_generator_without_weights_is_looked_at_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from physdiffuser.errors import UsageError
+    from physdiffuser.inspection import capture, looks
+    from physdiffuser.inspection.subjects import sample_suite
+
+    class Silent:
+        supports = frozenset({"padding_mask", "cross", "causal", "cache"})
+
+    for module in (capture, looks):
+        monkeypatch.setattr(module, "find_attention", lambda name: Silent())
+    shown = networks(**SLICES)
+    with pytest.raises(UsageError, match="does not return its weights"):
+        looks.look_at_suite(shown, "ood", sample_suite("ood", 2))
+    heard = read_by_decoder(show(shown, subject()), [6])
+    assert heard.calls and not heard.has("decoder", "self")
+
+
+def test_a_suite_that_cannot_be_written_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from physdiffuser.errors import UsageError
+    from physdiffuser.inspection import aggregate, looks
+    from physdiffuser.inspection.subjects import sample_suite
+
+    monkeypatch.setattr(aggregate, "law_tokens", lambda *given: None)
+    with pytest.raises(UsageError, match="none of these 2 laws of ood can be written"):
+        looks.look_at_suite(networks(), "ood", sample_suite("ood", 2))
+
+
 def test_caches_are_left_as_they_were() -> None:
     model = random_model()
     cache = KeyValueCache()

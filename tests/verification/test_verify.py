@@ -9,7 +9,7 @@ import pytest
 
 from physdiffuser.expressions import OPERATORS, Expression, Number, Variable, evaluate, parse
 from physdiffuser.expressions.operators import OperatorSpec
-from physdiffuser.expressions.tree import call, div, mul, substitute
+from physdiffuser.expressions.tree import add, call, div, mul, substitute
 from physdiffuser.verification import Verification, verify
 
 NAMES = ["x", "y"]
@@ -218,3 +218,23 @@ def test_a_law_with_an_operator_of_a_plugin(monkeypatch: pytest.MonkeyPatch, for
     target = evaluate(final, inputs)
     found = verify(fitted, final, inputs, target, np.arange(80), np.arange(80, 100))
     assert found.verdict == verdict
+
+
+def test_a_small_table_says_how_well_each_row_is_predicted_by_the_others() -> None:
+    rng = np.random.default_rng(0)
+    x = np.linspace(1.0, 3.0, 9)[:, None]
+    target = 1.7 * x[:, 0] + 0.4 + 0.01 * rng.normal(size=9)
+    design = np.column_stack([x[:, 0], np.ones(9)])
+    (slope, offset), *_ = np.linalg.lstsq(design, target, rcond=None)
+    final = add(mul(Number(float(slope)), Variable(0)), Number(float(offset)))
+    rows = np.arange(9)
+    left_out = []
+    for row in rows:
+        others = rows != row
+        fit = np.linalg.lstsq(design[others], target[others], rcond=None)[0]
+        left_out.append(target[row] - design[row] @ fit)
+    residual = target - design @ [slope, offset]
+    ratio = np.sqrt(np.mean(np.square(left_out)) / np.mean(np.square(residual)))
+    found = verify(final, final, x, target, rows, np.array([], dtype=np.intp))
+    assert found.verdict == "unknown"
+    assert f"the others predict it with {ratio:.2g} times the rms error of the fit" in found.sentences[1]
