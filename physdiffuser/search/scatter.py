@@ -36,7 +36,7 @@ DECISIVE = 3.0
 # The neighbours must explain this share of the variance of the logarithm.
 EXPLAINED = 0.9
 # Errors smaller than this, relative, are nobody's noise.
-NO_NOISE = 1e-3
+NO_NOISE = 1e-6
 # A row is off when its error is so many times the usual one, and larger than this share of the value.
 FAR, FAR_SHARE = 8.0, 0.3
 # At most this share of the rows may be off: more is a law that neighbours do not tell.
