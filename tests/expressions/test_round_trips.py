@@ -319,7 +319,5 @@ def test_every_name_of_sympy_may_be_a_column() -> None:
         (123.456, 5, "123.46"),
     ],
 )
-def test_shortened_numbers_of_everyday_size_are_plain(
-    value: float, digits: int, text: str
-) -> None:
+def test_shortened_numbers_of_everyday_size_are_plain(value: float, digits: int, text: str) -> None:
     assert number_text(value, digits) == text
