@@ -32,12 +32,18 @@ def to_text(expression: Expression, names: Sequence[str] | None = None, digits: 
     return _write(expression, names, digits)[0]
 
 
+_LARGEST_PLAIN = 1e6
+"""Shortened numbers below it are written without a power of ten."""
+
+
 def number_text(value: int | Fraction | float, digits: Digits | None = None) -> str:
     """A number as written in formulas: fractions of four decimals as decimals, others as `p/q`."""
     if isinstance(value, float):
         if digits is None:
             return repr(value)
-        return f"{value:.{digits(value) if callable(digits) else digits}g}"
+        text = f"{value:.{digits(value) if callable(digits) else digits}g}"
+        # People write 9020, not 9.02e+03.
+        return f"{float(text):.0f}" if "e+" in text and abs(float(text)) < _LARGEST_PLAIN else text
     if isinstance(value, Fraction) and 10_000 % value.denominator == 0:
         # The parser reads so few decimals as the exact fraction.
         whole, rest = divmod(abs(value), 1)

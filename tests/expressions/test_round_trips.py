@@ -29,6 +29,7 @@ from physdiffuser.expressions import (
     to_text,
 )
 from physdiffuser.expressions.canonical import canonical
+from physdiffuser.expressions.format import number_text
 from physdiffuser.expressions.operators import register
 from physdiffuser.expressions.sympy_bridge import from_sympy, to_sympy
 from physdiffuser.expressions.tree import (
@@ -305,3 +306,18 @@ def test_every_name_of_sympy_may_be_a_column() -> None:
         again = from_sympy(symbolic, chosen)
         assert parse(to_text(again, chosen), chosen) == again
         assert canonical(again) == canonical(tree)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (9024.7, 3, "9020"),
+        (-92270.3, 4, "-92270"),
+        (999_600.0, 3, "1e+06"),
+        (6.2313e6, 3, "6.23e+06"),
+        (0.00012345, 2, "0.00012"),
+        (123.456, 5, "123.46"),
+    ],
+)
+def test_shortened_numbers_of_everyday_size_are_plain(value: float, digits: int, text: str) -> None:
+    assert number_text(value, digits) == text
