@@ -30,8 +30,13 @@ from physdiffuser.search.selection import (
 # least so many steps, in case something simpler is near.
 GRACE_SHARE = 0.5
 GRACE_STEPS = 20
-# ... which are fewer where every simpler formula describes the rows in this many nats more: chance does not
-# do that, and only something simpler yet as accurate could still do better.
+# Each constant that was fitted asks for more of both: a law without it may yet be found, and would need much
+# less to describe it.
+SHARE_OF_CONSTANT = 0.25
+STEPS_OF_CONSTANT = 5
+MOST_CONSTANTS = 4
+# Where all constants but one are exact and every simpler formula describes the rows in this many nats more,
+# chance does not do that, and fewer steps will do.
 PLAIN_NATS = 20.0
 PLAIN_SHARE = 0.15
 PLAIN_STEPS = 4
@@ -206,9 +211,12 @@ class SearchLoop:
             return True
         if since < max(PLAIN_STEPS, PLAIN_SHARE * reached):
             return False
-        if since < max(GRACE_STEPS, GRACE_SHARE * reached) and not self._plain(best):
-            return False
         expression = best.candidate.expression
+        constants = min(fitted_constants(expression), MOST_CONSTANTS)
+        steps = GRACE_STEPS + STEPS_OF_CONSTANT * constants
+        share = GRACE_SHARE + SHARE_OF_CONSTANT * constants
+        if since < max(steps, share * reached) and not (constants <= 1 and self._plain(best)):
+            return False
         known = self._noise_checked.get(expression)
         if known is None:
             residual = self.problem.target - evaluate(expression, self.problem.inputs)

@@ -87,13 +87,19 @@ def fill(library: Library, limit: int) -> None:
     before = library.size
     library.add_monomials(products, costs)
     monomials = np.concatenate([np.arange(len(library.features)), np.arange(before, library.size)])
-    # Sums and differences of columns, and of their squares.
+    # Sums and differences of columns, and of equal powers of them: T**4 - T0**4, 1/n**2 - 1/m**2.
     features = np.arange(len(library.features))
-    before = library.size
-    library.apply("sq", features)
-    squares = np.arange(before, library.size)
-    for some in (features, squares):
-        library.apply_pairs(("add", "sub"), some)
+    library.apply_pairs(("add", "sub"), features)
+    powers = features
+    for step in ("sq", "sq", "inv"):
+        before = library.size
+        library.apply(step, features if step == "inv" else powers)
+        powers = np.arange(before, library.size)
+        library.apply_pairs(("add", "sub"), powers)
+        if step == "inv":
+            before = library.size
+            library.apply("sq", powers)
+            library.apply_pairs(("add", "sub"), np.arange(before, library.size))
     for name in ("one_plus", "one_minus"):
         before = library.size
         library.apply(name, monomials)
