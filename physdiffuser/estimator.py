@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from physdiffuser.report.solution import Equation
     from physdiffuser.report.torch_module import TorchLaw
     from physdiffuser.search.problem import Loss
+    from physdiffuser.search.scatter import Scatter
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,7 +55,10 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     noise
         Relative standard deviation of the target, if known.
     loss
-        "squared", or "huber" where the table has outliers.
+        "squared", or "huber" where the table has outliers; "auto" to have it found out.
+    scatter
+        "constant", or "relative" where errors of `y` are in proportion to its value; "auto" to have it
+        found out. (Not by default, so that repeated rows and weights mean the same.)
     attention, device
         For the learned generators: name of the attention variant; "auto", "cpu" or "cuda".
 
@@ -95,7 +99,8 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         constants: Mapping[str, float | None] | None = None,
         units: Any = None,
         noise: float | None = None,
-        loss: Loss = "squared",
+        loss: Loss | Literal["auto"] = "squared",
+        scatter: Scatter = "constant",
         attention: str | None = None,
         device: str = "auto",
     ) -> None:
@@ -109,6 +114,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.units = units
         self.noise = noise
         self.loss = loss
+        self.scatter = scatter
         self.attention = attention
         self.device = device
 
@@ -153,6 +159,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             units=self.units,
             noise=self.noise,
             loss=self.loss,
+            scatter=self.scatter,
             attention=self.attention,
             device=self.device,
         )

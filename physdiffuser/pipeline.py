@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock_module
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -39,6 +39,7 @@ from physdiffuser.search.posing import (
 from physdiffuser.search.precision import decimal_precision
 from physdiffuser.search.problem import Loss, Problem
 from physdiffuser.search.sampling import Split, split_rows
+from physdiffuser.search.scatter import Scatter, weigh
 from physdiffuser.search.shown_rows import rows_to_show
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ def solve_dataset(
     operators: Sequence[str] | None = None,
     max_complexity: int = 60,
     constants: str | Mapping[str, float | str | None] | None = None,
-    loss: Loss = "squared",
+    loss: Loss | Literal["auto"] = "auto",
+    scatter: Scatter = "auto",
     plugins: bool = True,
     initial: Sequence[str] = (),
     on_progress: Callable[[Progress], None] | None = None,
@@ -184,7 +186,11 @@ def solve_dataset(
     constants
         Known constants that may occur, `{"G": 6.674e-11}`.
     loss
-        "squared", or "huber" for tables with outliers.
+        "squared", or "huber" for tables with outliers; "auto" chooses by what neighbouring rows say.
+    scatter
+        Whether errors of the target are "constant" or "relative" (in proportion to its value, so that rows
+        are weighted by 1/value**2); "auto" chooses by what neighbouring rows say. Without effect on a table
+        with weights.
     plugins
         Whether to load generators and operators of other packages.
     initial
@@ -196,14 +202,16 @@ def solve_dataset(
     """
     from physdiffuser.plugin_manager import load_plugins
 
-    check_options(time, steps, noise, max_complexity, loss)
+    check_options(time, steps, noise, max_complexity, loss, scatter)
     started = clock_module.monotonic() if started is None else started
     loaded = load_plugins(plugins)  # before the problem is posed: their operators join the table
     dataset, problem, warnings = pose(
-        dataset, units, units_row, noise, operators, max_complexity, constants, loss, seed, loaded
+        dataset, units, units_row, noise, operators, max_complexity, constants, "squared", seed, loaded
     )
     if np.ptp(dataset.target) == 0:
         return _constant(dataset, seed, started, warnings)
+    dataset, chosen_loss, seen = weigh(dataset, loss, scatter)
+    problem = replace(problem, weights=dataset.weights, loss=chosen_loss)
     split = split_rows(dataset, seed)
     search_problem = on_rows(problem, dataset, split.search)
     chosen, refused = build_generators(generators, loaded, attention=attention, device=device)
@@ -235,7 +243,9 @@ def solve_dataset(
         warnings = (*warnings, *refused, *result.warnings, *loaded.operator_faults)
         # A stopped run has a second to say what it has.
         conclude_by = clock_module.monotonic() + 0.3 if loop.cancelled() else deadline
-        return _conclude(dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings)
+        return _conclude(
+            dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings, seen
+        )
 
 
 def _used_up(seconds: float, time: float) -> str:
@@ -300,6 +310,7 @@ def _conclude(
     started: float,
     deadline: float,
     warnings: tuple[str, ...],
+    seen: tuple[str, ...],
 ) -> Solution:
     searched = clock_module.monotonic()
     fit_problem = on_rows(problem, dataset, split.fit)
@@ -330,7 +341,8 @@ def _conclude(
         best=verified,
         pareto=tuple(equations),
         derivation=verified.derivation,
-        warnings=(*warnings, *doubtful),
+        # What was made of the scatter matters only where there is some.
+        warnings=(*warnings, *(() if exact else seen), *doubtful),
         held_out_rows=int(split.held_out.size),
         known_constants=_named_constants(problem, equations),
         timing=_timing(started, searched, result),

@@ -13,8 +13,8 @@ from physdiffuser.errors import UsageError
 DEFAULT_TIME = 60.0
 _DEVICES = click.Choice(["auto", "cpu", "cuda"])
 _DEVICE_HELP = "Where the learned generators run: auto, cpu or cuda."
-_LOSSES = click.Choice(["squared", "huber"])
-_LOSS_HELP = "What is minimised: squared, or huber, which bears outliers."
+_LOSS_HELP = "What is minimised: squared, or huber, which bears outliers; else found out."
+_SCATTER_HELP = "Errors of the target: constant, or relative to its value; else found out."
 
 
 @click.command()
@@ -52,7 +52,14 @@ _LOSS_HELP = "What is minimised: squared, or huber, which bears outliers."
 )
 @click.option("--constants", metavar="G=6.674e-11", help="Known constants that may occur.")
 @click.option(
-    "--loss", type=click.Choice(["squared", "huber"]), default="squared", metavar="NAME", help=_LOSS_HELP
+    "--loss", type=click.Choice(["auto", "squared", "huber"]), default="auto", metavar="NAME", help=_LOSS_HELP
+)
+@click.option(
+    "--scatter",
+    type=click.Choice(["auto", "constant", "relative"]),
+    default="auto",
+    metavar="NAME",
+    help=_SCATTER_HELP,
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder; else under runs/.")
 @click.option("--resume", is_flag=True, help="Start from what an earlier run left in --out.")

@@ -19,10 +19,19 @@ ExactNumber: TypeAlias = int | Fraction
 class Number:
     """A number written in a formula.
 
-    `int` and `Fraction` are exact (`2`, `3/2`); `float` is a fitted or measured constant.
+    `int` and `Fraction` are exact (`2`, `3/2`); `float` is a fitted or measured constant. A fitted 2.0 is not
+    an exact 2: trees are dictionary keys, and `v**2.0` may stand where `v**2` may not.
     """
 
     value: int | Fraction | float
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Number):
+            return NotImplemented
+        return self.value == other.value and isinstance(self.value, float) == isinstance(other.value, float)
+
+    def __hash__(self) -> int:
+        return hash((self.value, isinstance(self.value, float)))
 
     @property
     def exact(self) -> bool:

@@ -36,8 +36,8 @@ MOST_CONCLUDED = 14
 # A formula that lost terms of this complexity in snapping is snapped again, so many times in all.
 FEWEST_DROPPED = 2
 MOST_SNAPS = 3
-# Losses of two ways to the same law that differ by less than this share are alike.
-ALIKE = 1e-3
+# Descriptions of the same law that differ by less than so many nats are alike.
+ALIKE = 1e-2
 # Largest relative error on any row for the status "exact".
 EXACT_ERROR = 1e-9
 ROWS_PER_PIECE = 100_000
@@ -103,7 +103,7 @@ def work_out(
         law = _work_out_one(front[position], problem, floor, positive, quick, stop)
         slowest = max(slowest, clock() - begun)
         key = canonical(_rounded(law.final), positive=positive)
-        if key not in best or _tells_better(law, best[key], floor):
+        if key not in best or _tells_better(law, best[key], problem.rows, floor):
             best[key] = law
     laws: list[Law] = []
 
@@ -130,11 +130,11 @@ def _rounded(expression: Expression) -> Expression:
     return substitute(expression, rewrite)
 
 
-def _tells_better(law: Law, known: Law, floor: float) -> bool:
-    """Of two ways to one law the more accurate one and, where they are alike, the one that began simpler."""
-    loss, other = max(law.loss, floor), max(known.loss, floor)
-    if abs(loss - other) > ALIKE * other:
-        return loss < other
+def _tells_better(law: Law, known: Law, rows: int, floor: float) -> bool:
+    """Of two ways to one law the shorter description; of two alike, the one that began simpler."""
+    length, other = (_length(one.loss, one.final, rows, floor) for one in (law, known))
+    if abs(length - other) > ALIKE:
+        return length < other
     return law.entry.complexity < known.entry.complexity
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution")
 
 
-def check_options(time: object, steps: object, noise: object, max_complexity: object, loss: object) -> None:
+def check_options(
+    time: object, steps: object, noise: object, max_complexity: object, loss: object, scatter: object
+) -> None:
     """Refuse options that only a call from Python can get wrong."""
 
     def above_zero(name: str, value: object, kinds: type | tuple[type, ...], what: str) -> None:
@@ -40,8 +42,10 @@ def check_options(time: object, steps: object, noise: object, max_complexity: ob
     if noise is not None and noise != 0:
         above_zero("noise", noise, (int, float, np.integer, np.floating), "a relative standard deviation")
     above_zero("max_complexity", max_complexity, (int, np.integer), "a whole number")
-    if loss not in ("squared", "huber"):
-        raise UsageError(f"loss={loss!r}: must be 'squared' or 'huber'")
+    if loss not in ("auto", "squared", "huber"):
+        raise UsageError(f"loss={loss!r}: must be 'auto', 'squared' or 'huber'")
+    if scatter not in ("auto", "constant", "relative"):
+        raise UsageError(f"scatter={scatter!r}: must be 'auto', 'constant' or 'relative'")
 
 
 def pose(
