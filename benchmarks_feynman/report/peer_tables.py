@@ -48,9 +48,13 @@ def _rates(results: Sequence[Result]) -> list[str]:
         "median time, all",
         "median complexity (law's)",
     )
+    by_system = {
+        system: [one for one in results if one["system"] == system] for system in (KNOWN_SYSTEM, *PEERS)
+    }
+    common = set.intersection(*({one["id"] for one in some} for some in by_system.values() if some))
     rows = []
-    for system in (KNOWN_SYSTEM, *PEERS):
-        answers = [one for one in results if one["system"] == system]
+    for system, everything in by_system.items():
+        answers = [one for one in everything if one["id"] in common]
         if not answers:
             continue
         variants = (
@@ -62,7 +66,13 @@ def _rates(results: Sequence[Result]) -> list[str]:
             seen = [whole(one, unsnapped) for one in answers]
             rates = [count(seen, criterion) for criterion in (recovered, strict, srbench, form, good_fit)]
             rows.append((name, *rates, seconds(times(seen, lambda _: True)), _lengths(seen)))
-    return table_lines(Table(header, rows))
+    counts = ", ".join(f"{system} {len(some)}" for system, some in by_system.items())
+    text = f"The {len(common)} laws that all systems with results have run (laws run: {counts})."
+    return [
+        f"{text} Our time is by the wall, that of peers by the processor.",
+        "",
+        *table_lines(Table(header, rows)),
+    ]
 
 
 def _lengths(results: Sequence[Result]) -> str:

@@ -194,6 +194,7 @@ def test_peers_stand_beside_us_with_and_without_snapping() -> None:
     ]
     theirs[0] |= answer(plan.choose(["pyoperon-0"])[0].tasks(10)[0], right=False, status="timeout")
     text = block(plan, [*mine, *theirs], Path("peers.jsonl"))
+    assert "The 3 laws that all systems with results have run" in text
     assert "| pyoperon, as answered | 0/3" in text and "| pyoperon, snapped | 2/3" in text
     # 20 s against 0.5 s; the first exact fit after 5 s; complexities 5, 5 and 30
     assert "| pyoperon | 2 | 1 | 0 | 40 (40-40, 2 laws) | 10 (10-10, 2 laws) | 5 / 5 / 30 |" in text

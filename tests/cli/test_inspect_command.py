@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from html.parser import HTMLParser
@@ -216,16 +215,22 @@ def test_what_cannot_be_done_is_one_message_and_no_file(
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.skipif(
-    os.name != "posix" or os.geteuid() == 0, reason="needs a user who may not write everywhere"
-)
 def test_a_folder_without_permission_is_refused_before_the_work(
-    table: Path, capsys: pytest.CaptureFixture[str]
+    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    locked = table.parent / "locked"
-    locked.mkdir(mode=0o500)
-    assert main(["inspect", str(table), "--out", str(locked / "out")]) == 4
-    assert "--out" in capsys.readouterr().err
+    def refuse(*given: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    def work(*given: object) -> None:
+        raise AssertionError("the work was begun")
+
+    # Not by taking permissions away: root, as which containers run, may write everywhere.
+    monkeypatch.setattr(folders.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr("physdiffuser.cli.inspect._report", work)
+    assert main(["inspect", str(table), "--out", str(table.parent / "out")]) == 4
+    said = capsys.readouterr()
+    assert "Permission denied" in said.err and "--out" in said.err and said.err.count("\n") == 1
+    assert list(table.parent.iterdir()) == [table]
 
 
 @pytest.mark.parametrize("where", ["file", "file/below", "/proc/nowhere"])

@@ -69,6 +69,8 @@ def test_it_fits_the_screen_and_shows_the_chosen_law(page: Any) -> None:
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(wide) == 0, "the page must not scroll sideways"
     assert visible_rows(page) == ["2"]
+    cut = "nodes => nodes.filter(node => node.scrollHeight > node.clientHeight).length"
+    assert page.locator(".formula:visible").evaluate_all(cut) == 0, "no formula is cut below"
     for element in page.locator("main section, #law .headline math, .chart svg:visible").all():
         box = element.bounding_box()
         assert box and box["height"] > 5
