@@ -32,8 +32,8 @@ GRACE_SHARE = 0.5
 GRACE_STEPS = 20
 # Each constant that was fitted asks for more of both: a law without it may yet be found, and would need much
 # less to describe it.
-SHARE_OF_CONSTANT = 0.25
-STEPS_OF_CONSTANT = 5
+SHARE_OF_CONSTANT = 0.1
+STEPS_OF_CONSTANT = 2
 MOST_CONSTANTS = 4
 # Where all constants but one are exact and every simpler formula describes the rows in this many nats more,
 # chance does not do that, and fewer steps will do.

@@ -12,7 +12,7 @@ import numpy as np
 
 # Steps of one turn; the first turn of each generator is `OPENING` long where it is listed.
 TURN = 5
-OPENING = {"enumeration": 14, "sparse": 6}
+OPENING = {"enumeration": 30, "sparse": 10}
 # Shares of all steps that a generator gets as long as it has work left, whatever the others find: a
 # systematic search pays all at once, near its end, while a stochastic one seems to pay all the time.
 SHARES = {"enumeration": 0.45, "sparse": 0.2}

@@ -42,6 +42,7 @@ def solve(source: Any, *, on_progress: Any, cancelled: Any, **options: Any) -> A
     if mode == "memory":
         raise MemoryError
     if mode == "stuck early":
+        print("stuck", file=sys.stderr, flush=True)
         clock.sleep(60)
     reading = ("encoding", "delimiter", "header", "thousands", "units_row")
     dataset = load_dataset(

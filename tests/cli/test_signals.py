@@ -122,7 +122,7 @@ def test_a_search_that_does_not_come_back_is_left_within_a_second(
 
 def test_stopping_before_the_first_formula_still_prints_the_document(tmp_path: Path, table: Path) -> None:
     program = OnTerminal(tmp_path, "solve", table.name, "--json", mode="stuck early")
-    time.sleep(1.0)
+    program.wait_for(b"stuck")
     program.press_ctrl_c()
     assert program.wait(1.5) == 130
     document = json.loads(program.stdout)

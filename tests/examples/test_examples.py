@@ -26,7 +26,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gravity.csv": {"units": EXAMPLES / "gravity_units.yaml", "constants": {"G": None}}
 }
 # Limits with room for a busy machine.
-SECONDS = {"damped_oscillation.csv": 25, "lens.csv": 20}
+SECONDS = {"damped_oscillation.csv": 90, "lens.csv": 60}
 KNOWN = {"gravity.csv": {"G": 6.6743e-11}}
 
 
@@ -40,7 +40,7 @@ def test_every_table_is_listed_with_its_law() -> None:
 def test_the_law_of_the_readme_is_found(name: str) -> None:
     target, law = LAWS[name]
     options = OPTIONS.get(name, {})
-    found = solve(EXAMPLES / name, time=SECONDS.get(name, 10), **options)
+    found = solve(EXAMPLES / name, time=SECONDS.get(name, 30), **options)
     dataset = load_dataset(EXAMPLES / name)
     expected = parse(law, dataset.names, KNOWN.get(name, {}))
 

@@ -26,8 +26,9 @@ QUERIES = 60_000
 # Matches of one go that are kept, cheapest first: as many as a whole stage offers. Numbers of three
 # digits match hundreds of thousands of pairs by chance, and a `Match` for each costs seconds and gigabytes.
 MOST_MATCHES = 40
-# Matches on the rows of the index that are checked on all probe rows.
-MOST_VERIFIED = 20_000
+# Matches on the rows of the index that are checked on all probe rows, the cheapest first.
+MOST_VERIFIED = 6_000
+VERIFIED_AT_ONCE = 1_000
 
 
 def lookups(
@@ -305,24 +306,34 @@ def _verified(
     prices
         Shape (matches,): by which they are ordered; of equals those found first come first.
     """
-    if rows.size > MOST_VERIFIED:
-        rows, entries, prices = rows[:MOST_VERIFIED], entries[:MOST_VERIFIED], prices[:MOST_VERIFIED]
-    target, entry = queries[rows], values[entries]
+    order = np.argsort(prices, kind="stable")[:MOST_VERIFIED]
+    found: list[tuple[int, int]] = []
+    for start in range(0, order.size, VERIFIED_AT_ONCE):
+        some = order[start : start + VERIFIED_AT_ONCE]
+        held = some[_hold(queries[rows[some]], values[entries[some]], tolerance, *restored(rows[some]))]
+        found.extend((int(rows[place]), int(entries[place])) for place in held)
+        if len(found) >= MOST_MATCHES:
+            break
+    return found[:MOST_MATCHES]
+
+
+def _hold(
+    target: FloatArray, entry: FloatArray, tolerance: float, factor: FloatArray, value: FloatArray
+) -> npt.NDArray[np.bool_]:
+    """Which matches hold within rounding and explain something, shape (matches,)."""
     with np.errstate(all="ignore"):
-        factor, value = restored(rows)
         centred = entry - entry.mean(axis=1, keepdims=True)
         wanted = target - target.mean(axis=1, keepdims=True)
         slope = (centred * wanted).sum(axis=1, keepdims=True) / np.square(centred).sum(axis=1, keepdims=True)
         error = np.abs(wanted - slope * centred)
-        blur = np.abs(target).max(axis=1) + np.abs(slope[:, 0]) * np.abs(entry).max(axis=1)
+        part = np.abs(slope * entry)
+        blur = np.abs(target).max(axis=1) + part.max(axis=1)
         span = np.ptp(target, axis=1)
         # Within rounding, and rounding small against what is explained.
         good = (error.max(axis=1) <= 100 * tolerance * blur) & (error.max(axis=1) <= 1e-3 * span) & (span > 0)
         size = np.abs(factor)
         explained = np.ptp(value, axis=-1)
-        rounding = (size * (np.abs(target) + np.abs(slope * entry))).max(axis=1)
+        rounding = (size * (np.abs(target) + part)).max(axis=1)
         good &= (size * error).max(axis=1) <= 1e-3 * explained
         good &= tolerance * rounding <= max(1e-3, 20 * tolerance) * explained
-    kept = np.flatnonzero(good)
-    kept = kept[np.argsort(prices[kept], kind="stable")[:MOST_MATCHES]]
-    return [(int(row), int(entry)) for row, entry in zip(rows[kept], entries[kept], strict=True)]
+    return np.asarray(good, bool)

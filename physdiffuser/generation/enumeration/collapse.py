@@ -38,7 +38,7 @@ SOME_FEATURES = 5
 # States followed at each number of features, ways looked at more closely for each, and frames in the end.
 BEAM = 4
 CLOSER = 12
-FRAMES_OF_SIZE = {1: 2, 2: 3, 3: 2, 4: 1}
+FRAMES_OF_SIZE = {1: 2, 2: 2, 3: 1, 4: 1}
 # A combined feature is at most so complex.
 MOST_COMPLEX = 11
 # A step may leave the rows this much less predictable; chance alone does as much.
@@ -46,6 +46,8 @@ SLACK = 1.15
 UNIMPORTANT = 1e-3
 # The features must predict the rows to this share of what the mean leaves over.
 PREDICTS = 0.5
+# ... and not much worse than others do.
+COMPARABLE = 2.5
 # Errors of one row count at most so many times the target's variance.
 MOST_ERROR = 4.0
 
@@ -166,7 +168,7 @@ def _search(problem: Problem) -> Generator[float, None, tuple[Frame, ...]]:
     waiting, judge = _starts(problem, rows)
     yield 0.02 * sum(map(len, waiting.values()))
     beam: list[_State] = []
-    frames: list[Frame] = []
+    kept: list[_State] = []
     for size in range(max(waiting, default=0), 0, -1):
         beam = sorted([*beam, *waiting.get(size, [])], key=lambda state: state.merit)[:BEAM]
         reached: dict[frozenset[bytes], _State] = {}
@@ -182,8 +184,9 @@ def _search(problem: Problem) -> Generator[float, None, tuple[Frame, ...]]:
         beam = list(reached.values())
         ranked = sorted(beam, key=lambda state: state.merit)[: FRAMES_OF_SIZE.get(size - 1, 0)]
         # The search goes on to fewer features, the enumeration begins with the fewest.
-        frames[:0] = [state.frame() for state in ranked if state.score < PREDICTS]
-    return tuple(frames)
+        kept[:0] = [state for state in ranked if state.score < PREDICTS]
+    least = min((state.score for state in kept), default=0.0)
+    return tuple(state.frame() for state in kept if state.score <= COMPARABLE * least + UNIMPORTANT)
 
 
 def _starts(problem: Problem, rows: npt.NDArray[np.intp]) -> tuple[dict[int, list[_State]], _Judge]:

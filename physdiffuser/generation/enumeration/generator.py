@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from physdiffuser.expressions import Expression, Number, Variable
+from physdiffuser.expressions import Expression, Number, Variable, evaluate
 from physdiffuser.expressions.tree import call, mul, power
 from physdiffuser.generation.enumeration.collapse import collapsed
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses, telling_columns
@@ -23,13 +23,18 @@ from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
+from physdiffuser.search.selection import residual_is_noise
 
 # A residual this small against the target's spread is rounding, not noise (rms ratio 1e-9).
 EXACT_LOSS = 1e-18
 
 # Stages that look for exact matches; they come last where numbers are rounded more coarsely than this.
 EXACT = ("clean", "prefactors", "triples")
-FINE = 1e-5
+FINE = 1e-6
+# With fewer rows residuals pass for noise whatever they are.
+ENOUGH_ROWS = 30
+# Frames of one feature on which functions with constants are tried early.
+MOST_CURVES = 2
 
 LADDER = (
     Stage("clean", 1_500, depth=2),
@@ -37,11 +42,13 @@ LADDER = (
     Stage("collapse", 0),
     Stage("sums", 300, features=3),
     Stage("noisy", 600, divisors=100, features=3),
-    Stage("parametric", 40, divisors=30, features=2),
-    Stage("parametric sums", 6, divisors=4, shifts=20, features=2),
+    Stage("parametric", 40, divisors=30, features=1),
     Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120),
-    Stage("noisy", 1_500, divisors=300),
     Stage("clean", 15_000, divisors=3_000, depth=2),
+    Stage("parametric sums", 6, divisors=4, shifts=20, features=1),
+    Stage("noisy", 1_500, divisors=300),
+    Stage("parametric", 40, divisors=30, least=2, features=2),
+    Stage("parametric sums", 6, divisors=4, shifts=20, least=2, features=2),
     Stage("triples", 15_000, divisors=150, shifts=400),
     Stage("parametric", 40, divisors=30, least=3),
     Stage("sums", 3_000),
@@ -65,6 +72,11 @@ class EnumerationGenerator(MeteredGenerator):
 
     name = "enumeration"
 
+    def __init__(self) -> None:
+        super().__init__()
+        # The formula whose residuals were looked at last, and whether they are noise.
+        self._judged: tuple[Expression | None, bool] = (None, False)
+
     def run(self, problem: Problem, archive: ParetoArchive) -> Work:
         """Candidates stage by stage; see `MeteredGenerator`."""
         if problem.columns == 0:
@@ -75,27 +87,49 @@ class EnumerationGenerator(MeteredGenerator):
         yield 0.02
         run = Run(problem)
         # Numbers of few digits are near enough to what the screenings take for exact.
-        ladder = LADDER if run.tolerance < FINE else sorted(LADDER, key=lambda stage: stage.kind in EXACT)
+        # So are those of a single column, where there is little else to screen.
+        exact_first = run.tolerance < FINE and problem.columns > 1
+        ladder = LADDER if exact_first else sorted(LADDER, key=lambda stage: stage.kind in EXACT)
         for number, stage in enumerate(ladder):
             if stage.kind != "collapse":
-                pairs = [(stage, frame) for frame in every]
+                pairs = [(stage, frame) for frame in _suited(stage, every)]
             else:
                 found = yield from collapsed(problem, archive)
                 new = [frame for frame in found if frame not in every]
                 every = [*new, *every]
                 yield from _power_laws(new, problem)
-                pairs = [(earlier, frame) for earlier in ladder[:number] for frame in new]
+                pairs = [(earlier, frame) for earlier in ladder[:number] for frame in _suited(earlier, new)]
             for some, frame in pairs:
+                if some.kind in EXACT and self._noisy(problem, archive):
+                    continue
                 yield from _work(run, some, frame)
                 if archive.best_loss < EXACT_LOSS:
                     # What is simpler by this stage's own measure has been looked at.
                     return
 
+    def _noisy(self, problem: Problem, archive: ParetoArchive) -> bool:
+        """Whether the best formula so far leaves noise over: nothing exact is to be found then."""
+        front = archive.front()
+        if not front:
+            return False
+        best = min(front, key=archive.length)
+        if best.loss < EXACT_LOSS:
+            return False
+        expression = best.candidate.expression
+        if expression != self._judged[0]:
+            residual = problem.target - evaluate(expression, problem.inputs)
+            self._judged = expression, residual_is_noise(problem.inputs, residual, problem.weights)
+        return self._judged[1] and problem.rows >= ENOUGH_ROWS
+
+
+def _suited(stage: Stage, frames: list[Frame]) -> list[Frame]:
+    """The frames that a stage is for; of those with a single feature the first few, which come first."""
+    suited = [frame for frame in frames if stage.least <= len(frame.features) <= stage.features]
+    return suited[:MOST_CURVES] if stage.features == 1 else suited
+
 
 def _work(run: Run, stage: Stage, frame: Frame) -> Work:
     """One stage on one frame."""
-    if not stage.least <= len(frame.features) <= stage.features:
-        return
     if stage.kind == "parametric":
         yield from parametric_stage(run, stage, frame)
     elif stage.kind == "parametric sums":

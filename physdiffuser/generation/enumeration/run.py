@@ -155,6 +155,8 @@ class Run:
         else:
             pieces = noisy.screen_sums(library, order, frame, undone, board)
         yield from pieces
+        # Matches are fitted and written down, whatever the size of the library.
+        yield 0.02
         for match in board.take():
             yield from self.fresh(candidates(match, self.problem, 1e-6))
 
