@@ -38,6 +38,10 @@ FEWEST_DROPPED = 2
 MOST_SNAPS = 3
 # Descriptions of the same law that differ by less than so many nats are alike.
 ALIKE = 1e-2
+# Nats by which a description with more exact constants may be the longer one.
+AS_SHORT = 1.0
+# A constant made exact may cost so much loss, over the number of rows.
+EXACT_SLACK = 8.0
 # Largest relative error on any row for the status "exact".
 EXACT_ERROR = 1e-9
 ROWS_PER_PIECE = 100_000
@@ -116,6 +120,12 @@ def work_out(
             continue
         if not laws or max(law.loss, floor) < max(laws[-1].loss, floor):
             laws.append(law)
+        elif (
+            fitted_constants(law.final) < fitted_constants(laws[-1].final)
+            and length(law) < length(laws[-1]) + AS_SHORT
+        ):
+            # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
+            laws[-1] = law
     return laws, shortest(length(law) for law in laws)
 
 
@@ -131,10 +141,17 @@ def _rounded(expression: Expression) -> Expression:
 
 
 def _tells_better(law: Law, known: Law, rows: int, floor: float) -> bool:
-    """Of two ways to one law the shorter description; of two alike, the one that began simpler."""
-    length, other = (_length(one.loss, one.final, rows, floor) for one in (law, known))
-    if abs(length - other) > ALIKE:
-        return length < other
+    """Of two ways to one law the one with more exact constants, unless it is clearly less accurate.
+
+    Else the shorter description, and of two alike the one that began simpler.
+    """
+    fewer = fitted_constants(law.final) - fitted_constants(known.final)
+    exact, other = (law, known) if fewer < 0 else (known, law)
+    if fewer and max(exact.loss, floor) <= (1 + EXACT_SLACK / rows) * max(other.loss, floor):
+        return fewer < 0
+    length, usual = (_length(one.loss, one.final, rows, floor) for one in (law, known))
+    if abs(length - usual) > ALIKE:
+        return length < usual
     return law.entry.complexity < known.entry.complexity
 
 
