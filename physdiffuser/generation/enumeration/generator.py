@@ -86,8 +86,8 @@ class EnumerationGenerator(MeteredGenerator):
         yield from _power_laws(every, problem)
         yield 0.02
         run = Run(problem)
-        # Numbers of few digits are near enough to what the screenings take for exact.
-        # So are those of a single column, where there is little else to screen.
+        # Numbers of few digits are screened first, for the screenings tell as many digits apart as they have;
+        # so is a single column, whose screenings are cheap.
         exact_first = run.tolerance < FINE and problem.columns > 1
         ladder = LADDER if exact_first else sorted(LADDER, key=lambda stage: stage.kind in EXACT)
         for number, stage in enumerate(ladder):
