@@ -39,7 +39,7 @@ from physdiffuser.search.posing import (
 from physdiffuser.search.precision import decimal_precision
 from physdiffuser.search.problem import Loss, Problem
 from physdiffuser.search.sampling import Split, split_rows
-from physdiffuser.search.scatter import Scatter, weigh
+from physdiffuser.search.scatter import Scatter, Weighed, put_back, weigh
 from physdiffuser.search.shown_rows import rows_to_show
 
 if TYPE_CHECKING:
@@ -210,8 +210,11 @@ def solve_dataset(
     )
     if np.ptp(dataset.target) == 0:
         return _constant(dataset, seed, started, warnings)
-    dataset, chosen_loss, seen = weigh(dataset, loss, scatter)
-    problem = replace(problem, weights=dataset.weights, loss=chosen_loss)
+    weighed = weigh(dataset, loss, scatter)
+    dataset = weighed.dataset
+    problem = replace(
+        problem, inputs=dataset.inputs, target=dataset.target, weights=dataset.weights, loss=weighed.loss
+    )
     split = split_rows(dataset, seed)
     search_problem = on_rows(problem, dataset, split.search)
     chosen, refused = build_generators(generators, loaded, attention=attention, device=device)
@@ -241,10 +244,15 @@ def solve_dataset(
         if generators is not None and set(chosen) <= loop.failed:
             raise PluginError("; ".join(result.warnings))  # nothing that was asked for could run
         warnings = (*warnings, *refused, *result.warnings, *loaded.operator_faults)
+        if weighed.whole is not None and loop.best is not None:
+            weighed = put_back(weighed, loop.best.candidate.expression)
+            dataset = weighed.dataset
+            problem = replace(problem, inputs=dataset.inputs, target=dataset.target, weights=dataset.weights)
+            split = split_rows(dataset, seed)
         # A stopped run has a second to say what it has.
         conclude_by = clock_module.monotonic() + 0.3 if loop.cancelled() else deadline
         return _conclude(
-            dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings, seen
+            dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings, weighed
         )
 
 
@@ -310,7 +318,7 @@ def _conclude(
     started: float,
     deadline: float,
     warnings: tuple[str, ...],
-    seen: tuple[str, ...],
+    weighed: Weighed,
 ) -> Solution:
     searched = clock_module.monotonic()
     fit_problem = on_rows(problem, dataset, split.fit)
@@ -342,7 +350,12 @@ def _conclude(
         pareto=tuple(equations),
         derivation=verified.derivation,
         # What was made of the scatter matters only where there is some.
-        warnings=(*warnings, *(() if exact else seen), *doubtful),
+        warnings=(
+            *warnings,
+            *((weighed.note,) if weighed.note else ()),
+            *(() if exact else weighed.said),
+            *doubtful,
+        ),
         held_out_rows=int(split.held_out.size),
         known_constants=_named_constants(problem, equations),
         timing=_timing(started, searched, result),

@@ -28,12 +28,12 @@ from physdiffuser.search.selection import (
 
 # After the noise floor is reached the search goes on for this share of what it took to get there, and at
 # least so many steps, in case something simpler is near.
-GRACE_SHARE = 0.5
-GRACE_STEPS = 20
+GRACE_SHARE = 1.0
+GRACE_STEPS = 40
 # Each constant that was fitted asks for more of both: a law without it may yet be found, and would need much
 # less to describe it.
 SHARE_OF_CONSTANT = 0.1
-STEPS_OF_CONSTANT = 2
+STEPS_OF_CONSTANT = 4
 MOST_CONSTANTS = 4
 # Where all constants but one are exact and every simpler formula describes the rows in this many nats more,
 # chance does not do that, and fewer steps will do.

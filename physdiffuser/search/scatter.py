@@ -3,7 +3,8 @@
 Before any law is known, each row is predicted from its neighbours by a local linear fit, in logarithms where
 the numbers allow it. How the errors of these predictions depend on the value tells what kind of noise it
 is: readings with an error of a few percent over several decades need weights, without which the largest
-values decide alone. Rows much farther off than all others are misprints or the like.
+values decide alone. Rows much farther off than all others are misprints or the like: where rows are plenty
+they are left out of the search, and the law found is held against them at the end.
 
 The predictions need rows enough, or a target that is nearly a power law of the columns; where there is
 neither, nothing is said.
@@ -12,35 +13,52 @@ neither, nothing is said.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.errors import DataError
+from physdiffuser.expressions import Expression, evaluate
 
 if TYPE_CHECKING:
     from physdiffuser.data.dataset import Dataset
     from physdiffuser.search.problem import Loss
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
 Scatter = Literal["auto", "constant", "relative"]
 
-# Tables on which it is tried: with few columns neighbours are close, and with few rows wrong weights or a
-# misprint do most harm.
-MOST_ROWS, FEWEST_ROWS, MOST_COLUMNS = 300, 8, 3
+# Tables on which it is tried: with few columns neighbours are close, and with few rows wrong weights do harm.
+MOST_ROWS, FEWEST_ROWS, MOST_COLUMNS = 10_000, 8, 6
+# Weights are for tables that a person wrote down, where a wrong guess can be seen.
+WEIGHED_ROWS, WEIGHED_COLUMNS = 300, 3
+# With fewer rows a misprint is told from a narrow peak by nobody: it stays, and counts less.
+ENOUGH_ROWS = 30
 # The target must span this ratio for weights to matter.
 SPAN = 6.0
 # Log-likelihood by which errors in proportion must be the better description.
 DECISIVE = 3.0
-# The neighbours must explain this share of the variance of the logarithm.
-EXPLAINED = 0.9
+# Usual errors of the predictions, as a share of what the median leaves over: neighbours must say something
+# for a row to be off, and much for the way errors depend on the value.
+LEFT_OVER, WEIGHED_LEFT_OVER = 0.6, 0.3
 # Errors smaller than this, relative, are nobody's noise.
 NO_NOISE = 1e-6
 # A row is off when its error is so many times the usual one, and larger than this share of the value.
 FAR, FAR_SHARE = 8.0, 0.3
-# At most this share of the rows may be off: more is a law that neighbours do not tell.
-MOST_OFF = 0.06
+# At most this share of the rows may be off: more is a law that neighbours do not tell. So is a heap of them.
+MOST_OFF = 0.08
+MOST_TOGETHER = 0.6
+# In each round those are judged to be off whose error is at least this share of the largest.
+ROUND = 0.5
+# What is off matters only if it makes up most of the squared error.
+MATTERS = 4.0
+# Usual errors within which a law agrees with a row.
+AGREES = 5.0
+# Neighbours are looked for among so many rows.
+REFERENCES = 1_000
+BLOCK = 500
 
 
 @dataclass(frozen=True)
@@ -64,10 +82,36 @@ NOTHING = Look(None, ())
 MOST_NAMED = 5
 
 
-def weigh(
-    dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter
-) -> tuple[Dataset, Loss, tuple[str, ...]]:
-    """The dataset with the weights its scatter asks for, the loss to minimise, and what to tell the user.
+@dataclass(frozen=True)
+class Weighed:
+    """A table made ready by what its rows say of their errors.
+
+    Attributes
+    ----------
+    dataset
+        With weights where errors are in proportion, and without the rows that are off.
+    loss
+        To be minimised.
+    said
+        What to tell the user, unless the law turns out to be exact.
+    whole
+        The table with the rows that are off, None when none were left out.
+    numbers
+        Their numbers in it.
+    note
+        What to say of them.
+    """
+
+    dataset: Dataset
+    loss: Loss
+    said: tuple[str, ...] = ()
+    whole: Dataset | None = None
+    numbers: tuple[int, ...] = ()
+    note: str | None = None
+
+
+def weigh(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -> Weighed:
+    """Make a table ready for the search.
 
     Raises
     ------
@@ -92,16 +136,51 @@ def weigh(
             f"errors of {name} seem to be in proportion to its value: rows were weighted by 1/{name}**2 "
             "(--scatter constant to count all rows alike)"
         )
-    if loss == "auto":
-        loss = "huber" if found.off else "squared"
-        if found.off:
-            rows = ", ".join(str(row + 1) for row in found.off[:MOST_NAMED])
-            more = f" and {len(found.off) - MOST_NAMED} more" if len(found.off) > MOST_NAMED else ""
-            said.append(
-                f"data row{'s' if len(found.off) > 1 else ''} {rows}{more} far from the neighbouring rows: "
-                "such rows count less (--loss squared to count all alike)"
-            )
-    return replace(dataset, weights=weights), loss, tuple(said)
+    dataset = replace(dataset, weights=weights)
+    if loss != "auto":
+        return Weighed(dataset, loss, tuple(said))
+    if not found.off:
+        return Weighed(dataset, "squared", tuple(said))
+    if dataset.rows < ENOUGH_ROWS:
+        said.append(
+            f"{_named(found.off)} far from the neighbouring rows: such rows count less "
+            "(--loss squared to count all alike)"
+        )
+        return Weighed(dataset, "huber", tuple(said))
+    return _without(dataset, found.off, tuple(said))
+
+
+def _without(whole: Dataset, numbers: tuple[int, ...], said: tuple[str, ...]) -> Weighed:
+    kept = np.ones(whole.rows, bool)
+    kept[list(numbers)] = False
+    return Weighed(whole.take(np.flatnonzero(kept)), "squared", said, whole, numbers)
+
+
+def put_back(weighed: Weighed, law: Expression) -> Weighed:
+    """Put back the rows that a law found without them agrees with."""
+    if weighed.whole is None:
+        return weighed
+    whole = weighed.whole
+    error = np.abs(whole.target - evaluate(law, whole.inputs))
+    kept = np.ones(whole.rows, bool)
+    kept[list(weighed.numbers)] = False
+    usual = float(np.sqrt(np.mean(np.square(error[kept]))))
+    away = ~(error <= np.maximum(AGREES * usual, 1e-9 * np.abs(whole.target)))
+    numbers = tuple(number for number in weighed.numbers if away[number])
+    if not numbers:
+        return replace(weighed, dataset=whole, whole=None, numbers=())
+    note = (
+        f"{_named(numbers)} far from the neighbouring rows and from the law, and did not count "
+        "(--loss squared to count all rows alike)"
+    )
+    back = _without(whole, numbers, weighed.said)
+    return replace(back, note=note)
+
+
+def _named(rows: tuple[int, ...]) -> str:
+    text = ", ".join(str(row + 1) for row in rows[:MOST_NAMED])
+    more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
+    return f"data row{'s' if len(rows) > 1 else ''} {text}{more} {'lie' if len(rows) > 1 else 'lies'}"
 
 
 def look(inputs: FloatArray, target: FloatArray) -> Look:
@@ -117,43 +196,152 @@ def look(inputs: FloatArray, target: FloatArray) -> Look:
     rows, columns = inputs.shape
     if not FEWEST_ROWS <= rows <= MOST_ROWS or not 1 <= columns <= MOST_COLUMNS:
         return NOTHING
-    if not ((target > 0).all() or (target < 0).all()):
-        return NOTHING
-    size = np.log(np.abs(target))
-    kept = np.ones(rows, bool)
-    while True:
-        predicted = min(
-            (_predicted(unit, size, kept) for unit in _coordinates(inputs)),
-            key=lambda values: float(np.median(np.abs(values - size)[kept])),
-        )
-        error = size - predicted
-        usual = 1.4826 * float(np.median(np.abs(error[kept])))
-        absolute = np.abs(np.exp(size) - np.exp(predicted))
-        # Small values may be far off in proportion without being wrong.
-        far = np.abs(error) > np.maximum(FAR * usual, FAR_SHARE)
-        far &= absolute > FAR * 1.4826 * np.median(absolute[kept])
-        worst = int(np.argmax(np.where(kept & far, np.abs(error), -1.0)))
-        if not (kept & far)[worst]:
-            break
-        # One at a time: a row that is off pulls its neighbours' predictions along.
-        kept[worst] = False
-    off = np.flatnonzero(~kept)
-    if len(off) > max(1, MOST_OFF * rows):
-        return NOTHING
-    explained = 1 - float(np.median(np.square(error[kept]))) / max(float(size[kept].var()), 1e-300)
-    if explained < EXPLAINED:
+    choices = [
+        (_left_over(image, unit), number, image, unit)
+        for number, (image, unit) in enumerate(product(_images(target), _coordinates(inputs)))
+    ]
+    _, _, image, unit = min(choices, key=lambda choice: choice[:2])
+    if rows > REFERENCES:
+        # Where a thousand rows have no misprint, the others are not worth the time.
+        some = _spread_out(np.arange(rows), REFERENCES)
+        first = _off(image.at(some), unit[some])
+        if first is None or first.kept.all():
+            return NOTHING
+    seen = _off(image, unit)
+    if seen is None or seen.left_over > LEFT_OVER:
         return NOTHING
     weights = None
-    if usual > NO_NOISE and np.ptp(predicted[kept]) > np.log(SPAN):
-        # Laplace's distribution for the errors of the logarithm, with a width that is the same everywhere or
-        # falls as 1/value.
-        same = np.mean(np.abs(error[kept]))
-        value = np.exp(predicted[kept] - predicted[kept].mean())
-        falling = np.mean(np.abs(error[kept]) * value)
-        if kept.sum() * np.log(falling / same) - np.log(value).sum() > DECISIVE:
-            weights = np.exp(-2 * (predicted - predicted.max()))
-            weights = weights / weights.mean()
+    few = rows <= WEIGHED_ROWS and columns <= WEIGHED_COLUMNS
+    if few and image.logarithmic and seen.usual > NO_NOISE and seen.left_over < WEIGHED_LEFT_OVER:
+        weights = _weights(seen)
+    off = np.flatnonzero(~seen.kept)
+    square = np.square(target - image.back(seen.predicted)) * (1.0 if weights is None else weights)
+    if len(off) and (square[off].sum() < MATTERS * square[seen.kept].sum() or _together(unit, seen.kept)):
+        return NOTHING if weights is None else Look(weights, ())
     return Look(weights, tuple(int(row) for row in off))
+
+
+@dataclass(frozen=True)
+class _Image:
+    """The target or its logarithm.
+
+    Attributes
+    ----------
+    sign
+        Of the target, where the logarithm is taken; 0 for the target as it is.
+    values, possible
+        The numbers, and the rows that have the sign.
+    """
+
+    sign: int
+    values: FloatArray
+    possible: npt.NDArray[np.bool_]
+
+    @property
+    def logarithmic(self) -> bool:
+        return self.sign != 0
+
+    def at(self, rows: IntArray) -> _Image:
+        """The image of some rows."""
+        return _Image(self.sign, self.values[rows], self.possible[rows])
+
+    def back(self, values: FloatArray) -> FloatArray:
+        """The target's values for values of the image."""
+        result: FloatArray = self.sign * np.exp(values) if self.sign else values
+        return result
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Predictions of each row from its neighbours, and the rows that are not off."""
+
+    kept: npt.NDArray[np.bool_]
+    predicted: FloatArray
+    error: FloatArray
+    usual: float
+    left_over: float
+
+
+def _images(target: FloatArray) -> list[_Image]:
+    """The target and, where nearly all of it has one sign, its logarithm."""
+    images = [_Image(0, target, np.ones(len(target), bool))]
+    for sign in (1, -1):
+        possible = sign * target > 0
+        if (~possible).sum() <= _most_off(len(target)):
+            images.append(_Image(sign, np.log(np.where(possible, sign * target, 1.0)), possible))
+    return images
+
+
+def _most_off(rows: int) -> int:
+    return max(1, int(MOST_OFF * rows))
+
+
+def _left_over(image: _Image, unit: FloatArray) -> float:
+    """Usual error of the predictions, as a share of what the median leaves over."""
+    few = image.at(some := _spread_out(np.arange(len(unit)), REFERENCES // 2))
+    error = (few.values - _predicted(unit[some], few.values, few.possible, rounds=2))[few.possible]
+    values = image.values[image.possible]
+    return _usual(error) / max(_usual(values - np.median(values)), 1e-300)
+
+
+def _spread_out(rows: IntArray, most: int) -> IntArray:
+    """At most so many of the rows, evenly spaced: tables may be sorted."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+
+
+def _usual(error: FloatArray) -> float:
+    return 1.4826 * float(np.median(np.abs(error)))
+
+
+def _off(image: _Image, unit: FloatArray) -> _Seen | None:
+    """Leave out row after row that lies far from what its neighbours say; None if there are too many."""
+    kept, values = image.possible.copy(), image.values
+    spread = _usual(values[kept] - np.median(values[kept]))
+    while (~kept).sum() <= _most_off(len(values)):
+        predicted = _predicted(unit, values, kept)
+        error = values - predicted
+        usual = _usual(error[kept])
+        far = np.abs(error) > max(FAR * usual, FAR_SHARE * (1.0 if image.logarithmic else spread))
+        if image.logarithmic:
+            # Small values may be far off in proportion without being wrong.
+            absolute = np.abs(np.exp(values) - np.exp(predicted))
+            far &= absolute > FAR * _usual(absolute[kept])
+        if not (far & kept).any():
+            # Some were off only because of a misprint beside them.
+            kept = image.possible & ~far
+            return _Seen(kept, predicted, error, usual, usual / max(spread, 1e-300))
+        # Not all at once: a row that is off pulls its neighbours' predictions along.
+        far &= kept
+        kept &= ~(far & (np.abs(error) >= ROUND * np.abs(error[far]).max()))
+    return None
+
+
+def _together(unit: FloatArray, kept: npt.NDArray[np.bool_]) -> bool:
+    """Whether the rows that are off lie side by side: then they are a feature of the law, no misprints."""
+    off = np.flatnonzero(~kept)
+    if len(off) < 2:
+        return False
+    nearest, _ = _neighbours(unit, off, np.arange(len(unit)), 2)
+    return bool((~kept)[nearest].any(axis=1).mean() > MOST_TOGETHER)
+
+
+def _weights(seen: _Seen) -> FloatArray | None:
+    """Weights where errors are in proportion to the value."""
+    kept, error, predicted = seen.kept, seen.error, seen.predicted
+    if not np.ptp(predicted[kept]) > np.log(SPAN):
+        return None
+    # Laplace's distribution for the errors of the logarithm, with a width that is the same everywhere or
+    # falls as 1/value.
+    same = np.mean(np.abs(error[kept]))
+    value = np.exp(predicted[kept] - predicted[kept].mean())
+    falling = np.mean(np.abs(error[kept]) * value)
+    if not kept.sum() * np.log(falling / same) - np.log(value).sum() > DECISIVE:
+        return None
+    weights: FloatArray = np.exp(-2 * (predicted - predicted.max()))
+    weights /= weights.mean()
+    return weights
 
 
 def _coordinates(inputs: FloatArray) -> list[FloatArray]:
@@ -172,25 +360,43 @@ def _coordinates(inputs: FloatArray) -> list[FloatArray]:
     return found
 
 
-def _predicted(unit: FloatArray, values: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray:
+def _neighbours(
+    unit: FloatArray, rows: IntArray, references: IntArray, count: int
+) -> tuple[IntArray, FloatArray]:
+    """The nearest references of each row, itself left out, nearest first, with their distances."""
+    near = np.empty((len(rows), count), np.intp)
+    reach = np.empty((len(rows), count))
+    others = unit[references]
+    size = np.square(others).sum(axis=1)
+    for start in range(0, len(rows), BLOCK):
+        some = rows[start : start + BLOCK]
+        square = np.square(unit[some]).sum(axis=1)[:, None] + size - 2 * unit[some] @ others.T
+        square[some[:, None] == references] = np.inf
+        chosen = np.argpartition(square, count - 1, axis=1)[:, :count]
+        distance = np.take_along_axis(square, chosen, axis=1)
+        order = np.argsort(distance, axis=1, kind="stable")
+        near[start : start + BLOCK] = references[np.take_along_axis(chosen, order, axis=1)]
+        reach[start : start + BLOCK] = np.sqrt(np.maximum(np.take_along_axis(distance, order, axis=1), 0.0))
+    return near, reach
+
+
+def _predicted(
+    unit: FloatArray, values: FloatArray, kept: npt.NDArray[np.bool_], rounds: int = 3
+) -> FloatArray:
     """Each row's value by a local linear fit to its nearest kept neighbours, itself left out."""
     rows, columns = unit.shape
-    square = np.square(unit).sum(axis=1)
-    distance = np.sqrt(np.maximum(square[:, None] + square[None, :] - 2 * unit @ unit.T, 0.0))
-    np.fill_diagonal(distance, np.inf)
-    distance[:, ~kept] = np.inf
-    count = min(int(kept.sum()) - 1, 3 * columns + 5)
-    near = np.argsort(distance, axis=1, kind="stable")[:, :count]
-    reach = np.take_along_axis(distance, near, axis=1)
+    references = _spread_out(np.flatnonzero(kept), REFERENCES)
+    count = min(len(references) - 1, 3 * columns + 5)
+    near, reach = _neighbours(unit, np.arange(rows), references, count)
     kernel = (1 - (reach / (1.01 * reach[:, -1:] + 1e-300)) ** 3) ** 3
     offset = unit[near] - unit[:, None, :]
     design = np.concatenate([np.ones((rows, count, 1)), offset], axis=2)
     weighted = design * kernel[:, :, None]
     wanted = values[near]
-    # Three rounds of reweighting: one misprint must not spoil all its neighbours' fits.
+    # Rounds of reweighting: one misprint must not spoil all its neighbours' fits.
     robust = np.ones_like(wanted)
     fitted = np.zeros(rows)
-    for _ in range(3):
+    for _ in range(rounds):
         gram = (weighted * robust[:, :, None]).transpose(0, 2, 1) @ design
         gram += (
             1e-9 * np.eye(columns + 1) * np.maximum(np.trace(gram, axis1=1, axis2=2), 1e-12)[:, None, None]

@@ -10,14 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from physdiffuser.expressions import OPERATORS, Variable, evaluate, parse, to_text
+from physdiffuser.generation.enumeration import noisy
 from physdiffuser.generation.enumeration.factors import Frame, frames, telling_columns
-from physdiffuser.generation.enumeration.families import power_products
+from physdiffuser.generation.enumeration.families import fill, power_products
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
 from physdiffuser.generation.enumeration.hashing import AffineIndex
 from physdiffuser.generation.enumeration.library import Library
-from physdiffuser.generation.enumeration.outer import chains
+from physdiffuser.generation.enumeration.outer import Chain, chains
+from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.screening import Affine, Standardised, pair_residuals
 from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
 
 ALL = frozenset(OPERATORS)
@@ -163,6 +166,56 @@ class TestScreening:
                 design = np.stack([np.ones(80), values[i], values[5 + j]], axis=1)
                 left = np.linalg.lstsq(design, wanted, rcond=None)[1][0]
                 assert found[i, j] == pytest.approx(left, rel=1e-3)
+
+
+class TestNoisyScreening:
+    """What single precision screens is believed only where double precision agrees."""
+
+    problem = table("1/sqrt(1 + (w*R*C)**2)", {"w": (0.3, 4), "R": (0.3, 3), "C": (0.2, 2)}, 300, 0.1)
+    frame = Frame((), (parse("w*R*C", ("w", "R", "C")),))
+
+    def board(self) -> noisy.Leaderboard:
+        features = self.frame.values(self.problem.inputs)
+        library = Library(features, self.frame.features, OPERATORS.keys() & self.problem.operators)
+        fill(library, 300)
+        for _ in library.grow(600):
+            continue
+        order = np.argsort(library.costs, kind="stable")[:600]
+        board = noisy.Leaderboard()
+        undone = [(Chain(()), self.problem.target, np.ones(self.problem.rows))]
+        for _ in noisy.screen_products(library, order, self.frame, undone, 100, board):
+            continue
+        return board
+
+    def test_residuals_of_the_finds_are_those_of_least_squares(self) -> None:
+        # The factors among them span four decades and more.
+        target = self.problem.target
+        total = np.square(target - target.mean()).sum()
+        looked_at = 0
+        for finds in self.board()._best.values():
+            for negative, _, make in finds:
+                match = make()
+                right = evaluate(match.right, self.problem.inputs)
+                left = (
+                    np.ones_like(right) if match.left is None else evaluate(match.left, self.problem.inputs)
+                )
+                design = np.stack([left, left * right], axis=1)
+                design = design / np.abs(design).max(axis=0)
+                residual = target - design @ np.linalg.lstsq(design, target, rcond=1e-14)[0]
+                assert -negative == pytest.approx(np.square(residual).sum() / total, rel=1e-3)
+                looked_at += 1
+        assert looked_at > 20
+
+    def test_the_law_is_among_the_finds_worth_a_fit(self) -> None:
+        rights = [to_text(match.right, self.problem.names) for match in self.board().take()]
+        assert "1/sqrt(1 + (w*R*C)**2)" in rights
+
+    def test_exact_lookups_find_nothing_in_noise(self) -> None:
+        run = Run(self.problem)
+        stage = Stage("clean", 1_500, divisors=1_500, depth=2)
+        assert not [item for item in run.exact(stage, self.frame) if isinstance(item, Candidate)]
+        stage = Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120)
+        assert not [item for item in run.exact(stage, self.frame) if isinstance(item, Candidate)]
 
 
 class TestFrames:

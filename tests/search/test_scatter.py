@@ -7,8 +7,9 @@ import pytest
 
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import DataError
+from physdiffuser.expressions import evaluate, parse
 from physdiffuser.pipeline import solve_dataset
-from physdiffuser.search.scatter import look, weigh
+from physdiffuser.search.scatter import look, put_back, weigh
 
 SEEDS = range(8)
 
@@ -56,13 +57,71 @@ def test_nothing_is_said_of_noise_or_of_signs_that_change() -> None:
 def test_given_weights_and_options_overrule() -> None:
     x, y = readings(1, relative=0.04)
     given = dataset_from_arrays(x, y, weights=np.linspace(1, 2, len(y)))
-    assert weigh(given, "squared", "auto")[0].weights is given.weights
+    assert weigh(given, "squared", "auto").dataset.weights is given.weights
     plain = dataset_from_arrays(x, y)
-    assert weigh(plain, "auto", "constant")[0].weights is None
-    dataset, loss, said = weigh(plain, "auto", "relative")
-    assert dataset.weights is not None and loss == "squared" and said == ()
+    assert weigh(plain, "auto", "constant").dataset.weights is None
+    weighed = weigh(plain, "auto", "relative")
+    assert weighed.dataset.weights is not None and weighed.loss == "squared" and weighed.said == ()
     with pytest.raises(DataError, match="which is 0 in some rows"):
         weigh(dataset_from_arrays(x, np.where(np.arange(len(y)) == 2, 0.0, y)), "auto", "relative")
+
+
+def plane(seed: int, rows: int = 200, noise: float = 0.02):  # type: ignore[no-untyped-def]
+    """A smooth law of two columns that changes sign, and ten rows of it far off."""
+    random = np.random.default_rng(seed)
+    x = random.uniform(0, 3, (rows, 2))
+    y = x[:, 0] * np.cos(x[:, 1])
+    y = y + noise * y.std() * random.normal(size=rows)
+    off = random.choice(rows, 10, replace=False)
+    y[off] += 10 * y.std() * random.choice([-1, 1], 10)
+    return x, y, off
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_misprints_of_either_sign_are_left_out_of_large_tables(seed: int) -> None:
+    x, y, off = plane(seed)
+    weighed = weigh(dataset_from_arrays(x, y), "auto", "auto")
+    assert set(off) <= set(weighed.numbers) and len(weighed.numbers) <= 12
+    np.testing.assert_array_equal(weighed.dataset.target, np.delete(y, weighed.numbers))
+    # Who wants all rows to count gets them.
+    assert weigh(dataset_from_arrays(x, y), "squared", "auto").dataset.rows == len(y)
+
+
+def test_few_rows_stay_and_count_less() -> None:
+    x, y = readings(0, relative=0.02)
+    y[9] *= 10
+    weighed = weigh(dataset_from_arrays(x, y), "auto", "auto")
+    assert weighed.loss == "huber" and weighed.whole is None and weighed.dataset.rows == len(y)
+
+
+def test_a_narrow_peak_is_not_taken_for_misprints() -> None:
+    x = np.linspace(0, 10, 200)
+    y = 1 + 0.01 * np.sin(37 * x) + 8 / (1 + ((x - 4) / 0.1) ** 2)
+    assert look(x[:, None], y).off == ()
+
+
+@pytest.mark.parametrize("agreeing", [0, 3, 10])
+def test_rows_that_the_law_agrees_with_are_put_back(agreeing: int) -> None:
+    x, y, off = plane(0)
+    weighed = weigh(dataset_from_arrays(x, y), "auto", "auto")
+    law = parse("x*cos(z)", ("x", "z"))
+    assert weighed.whole is not None
+    weighed.whole.target[off[:agreeing]] = evaluate(law, x[off[:agreeing]])
+    back = put_back(weighed, law)
+    assert set(back.numbers) == set(off[agreeing:])
+    assert back.dataset.rows == len(y) - len(off) + agreeing
+    if agreeing == len(off):
+        assert back.note is None
+    else:
+        assert back.note is not None and "far from the neighbouring rows and from the law" in back.note
+
+
+def test_the_law_is_found_exactly_among_misprints() -> None:
+    x, y, off = plane(1, noise=0.0)
+    solution = solve_dataset(dataset_from_arrays(x, y, names=["r", "t"]), time=None, steps=40)
+    assert solution.status == "exact" and solution.best is not None and solution.best.text == "r*cos(t)"
+    assert solution.rows == len(y) - len(off)
+    assert any("did not count" in warning for warning in solution.warnings)
 
 
 def test_a_law_over_decades_with_a_misprint_is_found() -> None:

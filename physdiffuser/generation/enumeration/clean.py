@@ -332,8 +332,17 @@ def _hold(
         # Within rounding, and rounding small against what is explained.
         good = (error.max(axis=1) <= 100 * tolerance * blur) & (error.max(axis=1) <= 1e-3 * span) & (span > 0)
         size = np.abs(factor)
-        explained = np.ptp(value, axis=-1)
-        rounding = (size * (np.abs(target) + part)).max(axis=1)
-        good &= (size * error).max(axis=1) <= 1e-3 * explained
+        explained = _spread(value)
+        # The offset and the slope are as accurate as the largest number they were read off.
+        rounding = size.max(axis=-1) * blur
+        good &= (size * error).max(axis=1) <= 1e-3 * np.ptp(value, axis=-1)
         good &= tolerance * rounding <= max(1e-3, 20 * tolerance) * explained
     return np.asarray(good, bool)
+
+
+def _spread(value: FloatArray) -> FloatArray:
+    """How far a quarter of the probes lie from the median: a few huge numbers explain only themselves."""
+    away = np.abs(value - np.median(value, axis=-1, keepdims=True))
+    count = max(2, value.shape[-1] // 4)
+    spread: FloatArray = np.partition(away, -count, axis=-1)[..., -count]
+    return spread

@@ -20,8 +20,10 @@ IntArray = npt.NDArray[np.int64]
 # Tiles of residuals must stay in the second-level cache: 128 x 2048 single floats are a megabyte.
 TARGETS = 128
 ENTRIES = 2048
-# Finds looked at in one tile.
+PIECE = 8192
+# Finds looked at in one tile, and single entries of one cost.
 BEST_OF_TILE = 6
+BEST_SINGLES = 6
 
 
 class Leaderboard:
@@ -96,25 +98,21 @@ def screen_products(
     Parameters
     ----------
     order
-        Entries taken as B, by cost.
+        Entries taken as B in products, by cost; single entries are all looked at.
     divisors
         How many of the cheapest are tried as A.
     """
     values, costs = library.values[order], library.costs[order]
     prepared = Standardised.of(values)
     columns = tiles(costs, ENTRIES)
+    yield from _screen_singles(library, frame, undone, board)
     for chain, target, weights in undone:
         total = float((weights * np.square(target - np.average(target, weights=weights))).sum())
-        for start in range(-1, min(divisors, len(order)), TARGETS):
-            block = np.arange(max(start, 0), min(start + TARGETS, divisors, len(order)))
+        for start in range(0, min(divisors, len(order)), TARGETS):
+            block = np.arange(start, min(start + TARGETS, divisors, len(order)))
             with np.errstate(all="ignore"):
                 quotients = target / values[block]
                 scaled = weights * np.square(values[block])
-            divisor: list[int | None] = [int(entry) for entry in block]
-            if start < 0:
-                quotients = np.concatenate([target[None], quotients])
-                scaled = np.concatenate([weights[None], scaled])
-                divisor.insert(0, None)
             good = np.isfinite(quotients).all(axis=1) & (np.ptp(quotients, axis=1) > 0)
             good &= np.isfinite(scaled).all(axis=1)
             rows = np.flatnonzero(good)
@@ -125,14 +123,50 @@ def screen_products(
                 residual = prepared_targets.residuals(prepared, some)
                 least = residual.min(axis=1) / total
                 for row in np.flatnonzero(least < 0.9):
-                    left = divisor[rows[row]]
-                    cost = level + chain.cost + (0 if left is None else int(costs[left]) + 1)
+                    left = int(block[rows[row]])
+                    cost = level + chain.cost + int(costs[left]) + 1
                     if board.admits(cost, float(least[row])):
                         entry = some.start + int(residual[row].argmin())
-                        kind: Kind = "single" if left is None else "product"
-                        make = _maker(library, order, frame, chain, kind, left, entry, cost)
-                        board.add(cost, float(least[row]), make)
+                        # Where a factor spans decades, single precision may have seen a fit that is none.
+                        sure = _left_over(values[entry], quotients[rows[row]], scaled[rows[row]]) / total
+                        make = _maker(library, order, frame, chain, "product", left, entry, cost)
+                        board.add(cost, sure, make)
             yield 2e-11 * len(rows) * values.size
+
+
+def _left_over(entry: FloatArray, target: FloatArray, weights: FloatArray) -> float:
+    """Weighted residual sum of squares of `t ~ a + b*f`, in double precision."""
+    entry = entry - np.average(entry, weights=weights)
+    target = target - np.average(target, weights=weights)
+    slope = (weights * entry * target).sum() / max(float((weights * entry * entry).sum()), 1e-300)
+    return float((weights * np.square(target - slope * entry)).sum())
+
+
+def _screen_singles(
+    library: Library,
+    frame: Frame,
+    undone: list[tuple[Chain, FloatArray, FloatArray]],
+    board: Leaderboard,
+) -> Iterator[float]:
+    """Rank `T⁻¹(y) ~ a + b*B` over all that the library holds, several of each cost."""
+    order = np.argsort(library.costs, kind="stable")
+    costs = library.costs[order]
+    for start in range(0, len(order), PIECE):
+        piece = order[start : start + PIECE]
+        prepared = Standardised.of(library.values[piece])
+        for chain, target, weights in undone:
+            residual = Affine.of(target[None], weights[None]).residuals(prepared, slice(None))[0]
+            residual /= (weights * np.square(target - np.average(target, weights=weights))).sum()
+            for level, some in tiles(costs[start : start + PIECE], PIECE):
+                ranked = some.start + np.argsort(residual[some], kind="stable")
+                # Affine images of each other leave the same residual.
+                _, first = np.unique(np.round(residual[ranked] * 1e5), return_index=True)
+                for entry in ranked[first[:BEST_SINGLES]]:
+                    cost = level + chain.cost
+                    if residual[entry] < 0.9 and board.admits(cost, float(residual[entry])):
+                        make = _maker(library, order, frame, chain, "single", None, start + int(entry), cost)
+                        board.add(cost, float(residual[entry]), make)
+        yield 2e-9 * len(undone) * piece.size * library.values.shape[1]
 
 
 def screen_sums(

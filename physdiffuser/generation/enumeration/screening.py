@@ -20,6 +20,9 @@ FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
 
+# Share of a second moment below which a variance is lost in single precision.
+CANCELS = 1e-5
+
 
 @dataclass(frozen=True)
 class Standardised:
@@ -74,8 +77,11 @@ class Affine:
         cross = self.cross @ values.T
         mean = self.mean @ values.T
         square = self.mean @ squares.T
+        # What cancels in single precision is not told from rounding: it explains less, never more.
+        least = square * np.float32(CANCELS)
         np.multiply(mean, mean, out=mean)
         square -= mean
+        np.maximum(square, least, out=square)
         np.maximum(square, 1e-6, out=square)
         np.multiply(cross, cross, out=cross)
         cross /= square
