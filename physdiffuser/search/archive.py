@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import complexity, evaluate
+from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.fitting import losses
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.selection import exact_nats, fitted_constants, formula_length
 
 FloatArray = npt.NDArray[np.float64]
+
+# Formulas off the front that describe the rows in nearly as few words are remembered: exact constants may yet
+# make one of them the shortest. So many nats more at most, and so many of them.
+NEAR = 10.0
+MOST_NEAR = 40
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,8 @@ class ParetoArchive:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._best: dict[tuple[int, int], Entry] = {}
+        self._near: dict[Expression, tuple[float, Entry]] = {}
+        self._shortest = float("inf")
         self.notes: dict[str, Any] = {}
         self.offered = 0
 
@@ -70,16 +77,31 @@ class ParetoArchive:
             return False
         constants = fitted_constants(candidate.expression)
         nats = exact_nats(candidate.expression)
+        entry = Entry(candidate, cost, loss, nats)
+        length = self.length(entry)
+        if constants and length < self._shortest + NEAR:
+            self._remember(entry, length)
         for (size, count), kept in self._best.items():
             if size <= cost and count <= constants and kept.nats <= nats and kept.loss <= loss:
                 return False
-        entry = Entry(candidate, cost, loss, nats)
         # Of two that differ in their exact numbers alone (`T**4`, `T**3.75`) the shorter description.
         known = self._best.get((cost, constants))
-        if known is not None and self.length(known) <= self.length(entry):
+        if known is not None and self.length(known) <= length:
             return False
         self._best[cost, constants] = entry
+        self._shortest = min(self._shortest, length)
         return True
+
+    def _remember(self, entry: Entry, length: float) -> None:
+        self._near[entry.candidate.expression] = (length, entry)
+        if len(self._near) > 2 * MOST_NEAR:
+            ranked = sorted(self._near.items(), key=lambda item: item[1][0])
+            self._near = dict(ranked[:MOST_NEAR])
+
+    def near(self) -> list[Entry]:
+        """Formulas with fitted constants that describe the rows in nearly as few nats, best first."""
+        ranked = sorted(self._near.values(), key=lambda item: item[0])
+        return [entry for length, entry in ranked[:MOST_NEAR] if length < self._shortest + NEAR]
 
     def length(self, entry: Entry) -> float:
         """Nats to describe the rows by an entry."""

@@ -33,6 +33,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Formulas of the front that are worked out; the rest of a longer front is beaten in any case.
 MOST_CONCLUDED = 14
+# Formulas off the front that are worked out beside it, where there is noise.
+MOST_RUNNERS_UP = 6
 # A formula that lost terms of this complexity in snapping is snapped again, so many times in all.
 FEWEST_DROPPED = 2
 MOST_SNAPS = 3
@@ -93,10 +95,12 @@ def work_out(
         When it is over, the formulas that are left keep their fitted constants.
     """
     front = archive.front()
+    if archive.best_loss > floor:
+        front += _runners_up(archive, front)
     positive = frozenset(int(column) for column in np.flatnonzero((problem.inputs > 0).all(axis=0)))
     lengths = [_length(entry.loss, entry.candidate.expression, problem.rows, floor) for entry in front]
     # The most promising first, so that a deadline costs the least.
-    order = np.argsort(lengths, kind="stable")[:MOST_CONCLUDED]
+    order = np.argsort(lengths, kind="stable")[: MOST_CONCLUDED + MOST_RUNNERS_UP]
     best: dict[Expression, Law] = {}
     slowest = 0.0
     for number, position in enumerate(order):
@@ -127,6 +131,18 @@ def work_out(
             # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
             laws[-1] = law
     return laws, shortest(length(law) for law in laws)
+
+
+def _runners_up(archive: ParetoArchive, front: list[Entry]) -> list[Entry]:
+    """Some that the front's formulas beat by little: exact constants may turn that round."""
+    known = {_rounded(entry.candidate.expression) for entry in front}
+    found: list[Entry] = []
+    for entry in archive.near():
+        form = _rounded(entry.candidate.expression)
+        if form not in known and len(found) < MOST_RUNNERS_UP:
+            known.add(form)
+            found.append(entry)
+    return found
 
 
 def _rounded(expression: Expression) -> Expression:
