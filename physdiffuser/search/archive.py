@@ -12,7 +12,12 @@ from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.fitting import losses
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import exact_nats, fitted_constants, formula_length
+from physdiffuser.search.selection import (
+    description_length,
+    exact_nats,
+    fitted_constants,
+    formula_length,
+)
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -78,7 +83,7 @@ class ParetoArchive:
         constants = fitted_constants(candidate.expression)
         nats = exact_nats(candidate.expression)
         entry = Entry(candidate, cost, loss, nats)
-        length = self.length(entry)
+        length = description_length(loss, cost, constants, self.problem.rows) + nats
         if constants and length < self._shortest + NEAR:
             self._remember(entry, length)
         for (size, count), kept in self._best.items():
