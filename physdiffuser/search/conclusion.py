@@ -27,7 +27,7 @@ from physdiffuser.search.derivation import derivation, readable
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
 from physdiffuser.search.sampling import Split
-from physdiffuser.search.selection import fitted_constants, formula_length, shortest
+from physdiffuser.search.selection import exact_nats, fitted_constants, formula_length, shortest
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -42,6 +42,8 @@ MOST_SNAPS = 3
 ALIKE = 1e-2
 # Nats by which a description with more exact constants may be the longer one.
 AS_SHORT = 1.0
+# ... if these are plain: 16/3 is no better than 5.33.
+PLAIN_NATS = float(np.log(12))
 # A constant made exact may cost so much loss, over the number of rows.
 EXACT_SLACK = 8.0
 # Largest relative error on any row for the status "exact".
@@ -124,10 +126,9 @@ def work_out(
             continue
         if not laws or max(law.loss, floor) < max(laws[-1].loss, floor):
             laws.append(law)
-        elif (
-            fitted_constants(law.final) < fitted_constants(laws[-1].final)
-            and length(law) < length(laws[-1]) + AS_SHORT
-        ):
+        elif fitted_constants(law.final) < fitted_constants(laws[-1].final) and length(law) < length(
+            laws[-1]
+        ) + (AS_SHORT if exact_nats(law.final) < PLAIN_NATS else 0.0):
             # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
             laws[-1] = law
     return laws, shortest(length(law) for law in laws)
