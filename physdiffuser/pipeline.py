@@ -212,9 +212,8 @@ def solve_dataset(
         return _constant(dataset, seed, started, warnings)
     weighed = weigh(dataset, loss, scatter)
     dataset = weighed.dataset
-    problem = replace(
-        problem, inputs=dataset.inputs, target=dataset.target, weights=dataset.weights, loss=weighed.loss
-    )
+    # Rows and weights are taken from the dataset, by `on_rows`.
+    problem = replace(problem, loss=weighed.loss)
     split = split_rows(dataset, seed)
     search_problem = on_rows(problem, dataset, split.search)
     chosen, refused = build_generators(generators, loaded, attention=attention, device=device)
@@ -247,7 +246,6 @@ def solve_dataset(
         if weighed.whole is not None and loop.best is not None:
             weighed = put_back(weighed, loop.best.candidate.expression)
             dataset = weighed.dataset
-            problem = replace(problem, inputs=dataset.inputs, target=dataset.target, weights=dataset.weights)
             split = split_rows(dataset, seed)
         # A stopped run has a second to say what it has.
         conclude_by = clock_module.monotonic() + 0.3 if loop.cancelled() else deadline

@@ -12,12 +12,7 @@ from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.fitting import losses
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import (
-    description_length,
-    exact_nats,
-    fitted_constants,
-    formula_length,
-)
+from physdiffuser.search.selection import description_length, exact_nats, fitted_constants
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -83,7 +78,7 @@ class ParetoArchive:
         constants = fitted_constants(candidate.expression)
         nats = exact_nats(candidate.expression)
         entry = Entry(candidate, cost, loss, nats)
-        length = description_length(loss, cost, constants, self.problem.rows) + nats
+        length = self.length(entry)
         if constants and length < self._shortest + NEAR:
             self._remember(entry, length)
         for (size, count), kept in self._best.items():
@@ -110,7 +105,8 @@ class ParetoArchive:
 
     def length(self, entry: Entry) -> float:
         """Nats to describe the rows by an entry."""
-        return formula_length(entry.candidate.expression, entry.loss, self.problem.rows)
+        constants = fitted_constants(entry.candidate.expression)
+        return description_length(entry.loss, entry.complexity, constants, self.problem.rows) + entry.nats
 
     def front(self) -> list[Entry]:
         """Entries that no other beats in all of complexity, constants and loss, simple ones first."""

@@ -42,8 +42,8 @@ MOST_SNAPS = 3
 ALIKE = 1e-2
 # Nats by which a description with more exact constants may be the longer one.
 AS_SHORT = 1.0
-# ... if these are plain: 16/3 is no better than 5.33.
-PLAIN_NATS = float(np.log(12))
+# ... if these are plain, which take less to write down: 16/3 is no better than 5.33.
+PLAIN_NUMBERS = float(np.log(12))
 # A constant made exact may cost so much loss, over the number of rows.
 EXACT_SLACK = 8.0
 # Largest relative error on any row for the status "exact".
@@ -126,11 +126,11 @@ def work_out(
             continue
         if not laws or max(law.loss, floor) < max(laws[-1].loss, floor):
             laws.append(law)
-        elif fitted_constants(law.final) < fitted_constants(laws[-1].final) and length(law) < length(
-            laws[-1]
-        ) + (AS_SHORT if exact_nats(law.final) < PLAIN_NATS else 0.0):
-            # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
-            laws[-1] = law
+        elif fitted_constants(law.final) < fitted_constants(laws[-1].final):
+            slack = AS_SHORT if exact_nats(law.final) < PLAIN_NUMBERS else 0.0
+            if length(law) < length(laws[-1]) + slack:
+                # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
+                laws[-1] = law
     return laws, shortest(length(law) for law in laws)
 
 

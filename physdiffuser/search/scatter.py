@@ -151,9 +151,8 @@ def weigh(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -> W
 
 
 def _without(whole: Dataset, numbers: tuple[int, ...], said: tuple[str, ...]) -> Weighed:
-    kept = np.ones(whole.rows, bool)
-    kept[list(numbers)] = False
-    return Weighed(whole.take(np.flatnonzero(kept)), "squared", said, whole, numbers)
+    kept = whole.take(np.delete(np.arange(whole.rows), numbers))
+    return Weighed(kept, "squared", said, whole, numbers)
 
 
 def put_back(weighed: Weighed, law: Expression) -> Weighed:
@@ -162,9 +161,7 @@ def put_back(weighed: Weighed, law: Expression) -> Weighed:
         return weighed
     whole = weighed.whole
     error = np.abs(whole.target - evaluate(law, whole.inputs))
-    kept = np.ones(whole.rows, bool)
-    kept[list(weighed.numbers)] = False
-    usual = float(np.sqrt(np.mean(np.square(error[kept]))))
+    usual = float(np.sqrt(np.mean(np.square(np.delete(error, weighed.numbers)))))
     away = ~(error <= np.maximum(AGREES * usual, 1e-9 * np.abs(whole.target)))
     numbers = tuple(number for number in weighed.numbers if away[number])
     if not numbers:
@@ -173,8 +170,7 @@ def put_back(weighed: Weighed, law: Expression) -> Weighed:
         f"{_named(numbers)} far from the neighbouring rows and from the law, and did not count "
         "(--loss squared to count all rows alike)"
     )
-    back = _without(whole, numbers, weighed.said)
-    return replace(back, note=note)
+    return replace(_without(whole, numbers, weighed.said), note=note)
 
 
 def _named(rows: tuple[int, ...]) -> str:
@@ -217,7 +213,7 @@ def look(inputs: FloatArray, target: FloatArray) -> Look:
     off = np.flatnonzero(~seen.kept)
     square = np.square(target - image.back(seen.predicted)) * (1.0 if weights is None else weights)
     if len(off) and (square[off].sum() < MATTERS * square[seen.kept].sum() or _together(unit, seen.kept)):
-        return NOTHING if weights is None else Look(weights, ())
+        return Look(weights, ())
     return Look(weights, tuple(int(row) for row in off))
 
 

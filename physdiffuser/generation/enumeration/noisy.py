@@ -12,7 +12,7 @@ from physdiffuser.generation.enumeration.factors import Frame
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.matches import Kind, Match
 from physdiffuser.generation.enumeration.outer import Chain
-from physdiffuser.generation.enumeration.screening import Affine, Standardised, pair_residuals
+from physdiffuser.generation.enumeration.screening import Affine, Standardised, pair_residuals, variation
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -107,7 +107,7 @@ def screen_products(
     columns = tiles(costs, ENTRIES)
     yield from _screen_singles(library, frame, undone, board)
     for chain, target, weights in undone:
-        total = float((weights * np.square(target - np.average(target, weights=weights))).sum())
+        total = variation(target, weights)
         for start in range(0, min(divisors, len(order)), TARGETS):
             block = np.arange(start, min(start + TARGETS, divisors, len(order)))
             with np.errstate(all="ignore"):
@@ -151,18 +151,21 @@ def _screen_singles(
     """Rank `T⁻¹(y) ~ a + b*B` over all that the library holds, several of each cost."""
     order = np.argsort(library.costs, kind="stable")
     costs = library.costs[order]
+    wanted = [
+        (chain, Affine.of(target[None], weights[None]), variation(target, weights))
+        for chain, target, weights in undone
+    ]
     for start in range(0, len(order), PIECE):
         piece = order[start : start + PIECE]
         prepared = Standardised.of(library.values[piece])
-        for chain, target, weights in undone:
-            residual = Affine.of(target[None], weights[None]).residuals(prepared, slice(None))[0]
-            residual /= (weights * np.square(target - np.average(target, weights=weights))).sum()
+        for chain, affine, total in wanted:
+            residual = affine.residuals(prepared, slice(None))[0] / total
             for level, some in tiles(costs[start : start + PIECE], PIECE):
+                cost = level + chain.cost
                 ranked = some.start + np.argsort(residual[some], kind="stable")
                 # Affine images of each other leave the same residual.
                 _, first = np.unique(np.round(residual[ranked] * 1e5), return_index=True)
                 for entry in ranked[first[:BEST_SINGLES]]:
-                    cost = level + chain.cost
                     if residual[entry] < 0.9 and board.admits(cost, float(residual[entry])):
                         make = _maker(library, order, frame, chain, "single", None, start + int(entry), cost)
                         board.add(cost, float(residual[entry]), make)

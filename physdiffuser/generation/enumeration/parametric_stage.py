@@ -13,7 +13,7 @@ from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run, Stage
-from physdiffuser.generation.enumeration.screening import Affine, Standardised
+from physdiffuser.generation.enumeration.screening import Affine, Standardised, variation
 from physdiffuser.generation.work import Work
 from physdiffuser.search.candidate import Candidate
 
@@ -46,7 +46,7 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
     targets: list[tuple[Chain, Expression | None]] = []
     undone: list[tuple[FloatArray, FloatArray]] = []
     for chain, target, weights in run.undone(frame):
-        total = float((weights * np.square(target - np.average(target, weights=weights))).sum())
+        total = variation(target, weights)
         names, quotients, scaled = _quotients(chain, target, weights, divided, problem.inputs[rows])
         first = len(targets)
         targets.extend(names)

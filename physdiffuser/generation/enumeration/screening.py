@@ -91,6 +91,11 @@ class Affine:
         return cross
 
 
+def variation(target: FloatArray, weights: FloatArray) -> float:
+    """Weighted sum of squares of a target about its mean, in double precision."""
+    return float((weights * np.square(target - np.average(target, weights=weights))).sum())
+
+
 def pair_residuals(
     library: FloatArray32, first: slice, second: slice, target_correlation: FloatArray32
 ) -> FloatArray32:
