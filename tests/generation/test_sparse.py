@@ -7,10 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from physdiffuser.expressions import evaluate, parse
+from physdiffuser.expressions import Variable, evaluate, parse
+from physdiffuser.fitting import refit
+from physdiffuser.generation.enumeration.factors import Frame
 from physdiffuser.generation.sparse import build
+from physdiffuser.generation.sparse.logarithmic import logarithmic
 from physdiffuser.generation.sparse.regression import exact_span, forward, residual_of, scaled
 from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
 
 
@@ -48,6 +52,38 @@ def test_clean_laws_are_found_exactly(formula: str, ranges: dict[str, tuple[floa
 def test_noisy_sums_reach_the_noise() -> None:
     archive, floor = search("2*a**2 + 3*b - a*b*c", {"a": (1, 3), "b": (1, 3), "c": (1, 3)}, 6, 0.02)
     assert archive.best_loss < 1.02 * floor
+
+
+@pytest.mark.parametrize(
+    ("formula", "ranges"),
+    [
+        ("14*x**1.7*(1 - x)**3.2", {"x": (0.02, 0.95)}),
+        ("1.2e6*T**2*exp(-11600*W/T)", {"T": (1200, 2600), "W": (2, 5)}),
+        ("-0.3*p**0.66*q**(-1.24)", {"p": (1, 50), "q": (1, 50)}),
+    ],
+)
+def test_powers_and_exponentials_are_found_in_noise(
+    formula: str, ranges: dict[str, tuple[float, float]]
+) -> None:
+    random = np.random.default_rng(3)
+    inputs = np.stack([random.uniform(*ranges[name], 400) for name in ranges], axis=1)
+    clean = evaluate(parse(formula, list(ranges)), inputs)
+    noise = 0.01 * np.sqrt(np.mean(clean**2)) * random.normal(size=400)
+    problem = Problem(inputs, clean + noise, tuple(ranges))
+    frame = Frame((), tuple(Variable(column) for column in range(len(ranges))))
+    proposed = [item for item in logarithmic(problem, frame) if isinstance(item, Candidate)]
+    fitted = [refit(candidate.expression, problem.inputs, problem.target) for candidate in proposed]
+    with np.errstate(all="ignore"):
+        best = min(fitted, key=lambda fit: fit.loss if np.isfinite(fit.loss) else np.inf)
+        error = np.sqrt(np.mean(np.square(evaluate(best.expression, inputs) - clean)))
+    # Closer to the law than the noise is, by what averaging over the rows gives.
+    assert error < 0.3 * np.std(noise)
+
+
+def test_powers_and_exponentials_want_a_target_of_one_sign() -> None:
+    random = np.random.default_rng(3)
+    problem = Problem(random.uniform(1, 2, (50, 1)), random.normal(size=50), ("x",))
+    assert [*logarithmic(problem, Frame((), (Variable(0),)))] == []
 
 
 class TestRegression:

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from physdiffuser.expressions import Expression, Number, Variable, evaluate
-from physdiffuser.expressions.tree import call, mul, power
+from physdiffuser.expressions.tree import mul
 from physdiffuser.generation.enumeration.collapse import collapsed
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses, telling_columns
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
+from physdiffuser.generation.enumeration.plateau import is_noisy
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
@@ -36,7 +37,7 @@ ENOUGH_ROWS = 30
 # Frames of one feature on which functions with constants are tried early.
 MOST_CURVES = 2
 
-LADDER = (
+LADDER: tuple[Stage, ...] = (
     Stage("clean", 1_500, depth=2),
     Stage("clean", 1_500, divisors=1_500, depth=2),
     Stage("collapse", 0),
@@ -45,13 +46,14 @@ LADDER = (
     Stage("parametric", 40, divisors=30, features=1),
     Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120),
     Stage("clean", 15_000, divisors=3_000, depth=2),
-    Stage("parametric sums", 6, divisors=4, shifts=20, features=1),
-    Stage("noisy", 1_500, divisors=300),
-    Stage("parametric", 40, divisors=30, least=2, features=2),
-    Stage("parametric sums", 6, divisors=4, shifts=20, least=2, features=2),
-    Stage("triples", 15_000, divisors=150, shifts=400),
-    Stage("parametric", 40, divisors=30, least=3),
     Stage("sums", 3_000),
+    Stage("noisy", 1_500, divisors=300),
+    Stage("scaled sums", 300, divisors=60),
+    Stage("parametric sums", 6, divisors=4, shifts=20, features=1),
+    Stage("parametric", 40, divisors=30, least=2, features=2),
+    Stage("triples", 15_000, divisors=150, shifts=400),
+    Stage("parametric sums", 6, divisors=4, shifts=20, least=2, features=2),
+    Stage("parametric", 40, divisors=30, least=3),
     Stage("noisy", 10_000, divisors=1_000),
     Stage("prefactors", 60_000, divisors=200, depth=2, shifts=300),
     Stage("triples", 40_000, divisors=250, shifts=2_000),
@@ -63,6 +65,28 @@ LADDER = (
     Stage("noisy", 40_000, divisors=5_000),
     Stage("triples", 200_000, divisors=400, shifts=6_000),
     Stage("clean", 600_000, divisors=60_000, depth=1),
+    Stage("sums", 40_000),
+)
+
+# Where noise shows before any law is known: nothing exact, and what costs little before what costs much.
+NOISY_LADDER: tuple[Stage, ...] = (
+    Stage("collapse", 0),
+    Stage("sums", 300),
+    Stage("noisy", 600, divisors=100),
+    Stage("parametric", 40, divisors=30, features=1),
+    Stage("sums", 3_000),
+    Stage("noisy", 1_500, divisors=300),
+    Stage("scaled sums", 300, divisors=60),
+    Stage("parametric sums", 6, divisors=4, shifts=20, features=1),
+    Stage("parametric", 40, divisors=30, least=2, features=2),
+    Stage("noisy", 10_000, divisors=1_000),
+    Stage("parametric sums", 6, divisors=4, shifts=20, least=2, features=2),
+    Stage("parametric", 40, divisors=30, least=3),
+    Stage("scaled sums", 2_000, divisors=400),
+    Stage("sums", 12_000),
+    Stage("parametric", 150, divisors=200),
+    Stage("noisy", 40_000, divisors=5_000),
+    Stage("parametric sums", 12, divisors=6, shifts=60),
     Stage("sums", 40_000),
 )
 
@@ -89,7 +113,10 @@ class EnumerationGenerator(MeteredGenerator):
         # Numbers of few digits are screened first, for the screenings tell as many digits apart as they have;
         # so is a single column, whose screenings are cheap.
         exact_first = run.tolerance < FINE and problem.columns > 1
-        ladder = LADDER if exact_first else sorted(LADDER, key=lambda stage: stage.kind in EXACT)
+        if is_noisy(problem, every):
+            ladder = NOISY_LADDER
+        else:
+            ladder = LADDER if exact_first else tuple(sorted(LADDER, key=lambda stage: stage.kind in EXACT))
         for number, stage in enumerate(ladder):
             if stage.kind != "collapse":
                 pairs = [(stage, frame) for frame in _suited(stage, every)]
@@ -140,7 +167,7 @@ def _work(run: Run, stage: Stage, frame: Frame) -> Work:
         yield from run.screened(stage, frame)
 
 
-def _sums_of_columns(problem: Problem) -> Iterator[Candidate]:
+def _sums_of_columns(problem: Problem) -> Work:
     """Sums of the telling columns, and power products of them with fitted exponents (sums of logarithms).
 
     What any other formula has to beat, in a few milliseconds.
@@ -148,6 +175,7 @@ def _sums_of_columns(problem: Problem) -> Iterator[Candidate]:
     # Here, because the sparse package builds on this one.
     from physdiffuser.generation.sparse.dictionary import make
     from physdiffuser.generation.sparse.generator import combination, least_squares
+    from physdiffuser.generation.sparse.logarithmic import logarithmic
     from physdiffuser.generation.sparse.regression import forward, scaled
 
     weights = np.ones(problem.rows) if problem.weights is None else problem.weights
@@ -161,31 +189,8 @@ def _sums_of_columns(problem: Problem) -> Iterator[Candidate]:
         tree = combination(coefficients, [dictionary.terms[column] for column in best])
         if tree is not None:
             yield Candidate(tree, "enumeration", ("fitted a sum of columns",))
-    if not (problem.target > 0).all() or not {"mul", "pow"} <= problem.operators:
-        return
-    positive = [column for column in columns if (problem.inputs[:, column.index] > 0).all()]
-    logarithms = make([call("log", column) for column in positive], problem.inputs)
-    bases = [None, *(positive[at] for at in _kept(logarithms.terms, positive))]
-    goal = np.log(problem.target)
-    # An error of the logarithm is one of the target in proportion to it.
-    relative = weights * np.square(problem.target / problem.target.max())
-    for supports in forward(*scaled(logarithms.values, goal, relative)):
-        best = (0, *(column for column in supports[0].columns if column))
-        exponents = least_squares(logarithms.values[:, best], goal, relative)
-        if exponents is None or abs(exponents[0]) > 600:
-            continue
-        tree = Number(float(np.exp(exponents[0])))
-        for column, exponent in zip(best[1:], exponents[1:], strict=True):
-            base = bases[column]
-            assert base is not None
-            tree = mul(tree, power(base, Number(float(exponent))))
-        yield Candidate(tree, "enumeration", ("fitted a power law with free exponents",))
-
-
-def _kept(terms: tuple[Expression, ...], columns: list[Variable]) -> list[int]:
-    """Which of the columns the logarithms in a dictionary are of."""
-    every: dict[Expression, int] = {call("log", column): place for place, column in enumerate(columns)}
-    return [every[term] for term in terms[1:]]
+    # The same of the logarithms.
+    yield from logarithmic(problem, Frame((), tuple(columns)), plain=True)
 
 
 def _power_laws(every: list[Frame], problem: Problem) -> Iterator[Candidate]:

@@ -44,6 +44,7 @@ class Form:
     build: Callable[..., Expression]
     needs: frozenset[str]
     symmetric: bool = False
+    transcendental: bool = False
 
 
 def _sq(x: FloatArray) -> FloatArray:
@@ -110,17 +111,22 @@ def _build_half_sin(x: Expression) -> Expression:
     return call("sin", div(x, Number(2)))
 
 
+_ALGEBRAIC = frozenset({"sq", "inv", "sqrt", "one_plus", "one_minus", "less_one"})
+# What a transcendental function of another one costs more: `exp(sin(x))` is rare beside `x*sin(y)`.
+NESTED = 2
+
+
 def _unary(
     name: str, cost: int, evaluate: Callable[..., FloatArray], build: Callable[..., Expression], *needs: str
 ) -> Form:
-    return Form(name, 1, cost, evaluate, build, frozenset(needs))
+    return Form(name, 1, cost, evaluate, build, frozenset(needs), transcendental=name not in _ALGEBRAIC)
 
 
 def _operator(name: str, cost: int) -> Form:
     def build(argument: Expression) -> Expression:
         return call(name, argument)
 
-    return Form(name, 1, cost, OPERATORS[name].evaluate, build, frozenset({name}))
+    return _unary(name, cost, OPERATORS[name].evaluate, build, name)
 
 
 UNARY = (
@@ -174,16 +180,17 @@ class Library:
         self.inputs = inputs
         self.features = features
         self.forms = {form.name: form for form in _FORMS[:-1] if form.needs <= operators}
+        # Code, arguments, cost, and whether a transcendental function is in it.
         # Buffers that double when full; the first `size` rows are in use.
         self._values = np.empty((1024, len(inputs)))
-        self._recipes = np.empty((1024, 4), np.int64)
+        self._recipes = np.empty((1024, 5), np.int64)
         self._keys: npt.NDArray[np.uint64] = np.empty(0, np.uint64)
         self._trees: dict[int, Expression] = {}
         self.exponents: list[Exponents] = []
         self.size = 0
         self.level = 1
-        recipe = np.array([[LEAF, feature, 0, 1] for feature in range(len(features))], np.int64).reshape(
-            -1, 4
+        recipe = np.array([[LEAF, feature, 0, 1, 0] for feature in range(len(features))], np.int64).reshape(
+            -1, 5
         )
         leaves = np.ascontiguousarray(inputs.T)
         self._append(leaves, recipe)
@@ -200,12 +207,17 @@ class Library:
         """Shape (entries,): cost of each entry."""
         return self._recipes[: self.size, 3]
 
+    @property
+    def functions(self) -> npt.NDArray[np.bool_]:
+        """Shape (entries,): whether an entry holds a transcendental function."""
+        return self._recipes[: self.size, 4] > 0
+
     def expression(self, entry: int) -> Expression:
         """The tree of an entry."""
         known = self._trees.get(entry)
         if known is not None:
             return known
-        code, left, right, _ = (int(part) for part in self._recipes[entry])
+        code, left, right = (int(part) for part in self._recipes[entry, :3])
         tree: Expression
         if code == LEAF:
             tree = self.features[left]
@@ -230,7 +242,7 @@ class Library:
                 np.isfinite(size) & (size < 1e140) & (np.ptp(values, axis=1) > 1e-7 * size) & (size > 1e-140)
             )
         values, recipes = values[good], recipes[good]
-        keys = _keys(values)
+        keys = value_keys(values)
         keys, first = np.unique(keys, return_index=True)
         if self._keys.size:
             position = np.searchsorted(self._keys, keys)
@@ -263,6 +275,11 @@ class Library:
     ) -> IntArray:
         return np.flatnonzero(self.costs == cost)
 
+    def _cheap_enough(self, form: Form, level: int) -> IntArray:
+        """The entries of which a one-argument form has the cost `level`."""
+        nested = NESTED * self._recipes[: self.size, 4] * form.transcendental
+        return np.flatnonzero(self.costs + nested == level - form.cost)
+
     def apply(self, form: str, entries: IntArray) -> int:
         """Add `form(entry)` for the given entries; returns how many were new."""
         chosen = self.forms.get(form)
@@ -275,12 +292,14 @@ class Library:
             negative = (made < 0).all(axis=1)
             made[negative] = -made[negative]
             codes[negative] = _CODE[LESS_ONE.name]
+        nested = self._recipes[entries, 4] & chosen.transcendental
         recipe = np.stack(
             [
                 codes,
                 entries,
                 np.zeros_like(entries),
-                self._recipes[entries, 3] + chosen.cost,
+                self._recipes[entries, 3] + chosen.cost + NESTED * nested,
+                self._recipes[entries, 4] | chosen.transcendental,
             ],
             axis=1,
         )
@@ -320,6 +339,7 @@ class Library:
                 np.arange(first, first + len(exponents)),
                 np.zeros(len(exponents), np.int64),
                 np.array(costs, np.int64),
+                np.zeros(len(exponents), np.int64),
             ],
             axis=1,
         )
@@ -335,7 +355,7 @@ class Library:
             level = self.level + 1
             for form in self.forms.values():
                 if form.arity == 1:
-                    self.apply(form.name, self._of_cost(level - form.cost))
+                    self.apply(form.name, self._cheap_enough(form, level))
             yield self.size
             for left_cost in range(1, level - 1):
                 right_cost = level - 1 - left_cost
@@ -370,13 +390,14 @@ class Library:
                 made[swap] = -made[swap]
                 first[swap], second[swap] = second[swap], first[swap]
             code, cost = np.full(first.size, _CODE[form.name]), np.full(first.size, level)
-            self._append(made, np.stack([code, first, second, cost], axis=1))
+            functions = self._recipes[first, 4] | self._recipes[second, 4]
+            self._append(made, np.stack([code, first, second, cost, functions], axis=1))
             yield self.size
             if self.size >= limit:
                 return
 
 
-def _keys(values: FloatArray) -> npt.NDArray[np.uint64]:
+def value_keys(values: FloatArray) -> npt.NDArray[np.uint64]:
     """One 64-bit key per row, equal for rows that agree to about 9 digits up to sign."""
     probes = min(values.shape[1], 5)
     key = np.zeros(len(values), np.uint64)

@@ -9,10 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.generation.enumeration.factors import Frame
-from physdiffuser.generation.enumeration.library import Library
+from physdiffuser.generation.enumeration.library import Library, value_keys
 from physdiffuser.generation.enumeration.matches import Kind, Match
 from physdiffuser.generation.enumeration.outer import Chain
-from physdiffuser.generation.enumeration.screening import Affine, Standardised, pair_residuals, variation
+from physdiffuser.generation.enumeration.screening import (
+    Affine,
+    LeadingPairs,
+    Standardised,
+    pair_residuals,
+    variation,
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -24,6 +30,8 @@ PIECE = 8192
 # Finds looked at in one tile, and single entries of one cost.
 BEST_OF_TILE = 6
 BEST_SINGLES = 6
+# Of each pair one entry is among so many that alone explain most.
+LEADING = 96
 
 
 class Leaderboard:
@@ -85,12 +93,22 @@ def tiles(costs: IntArray, width: int) -> list[tuple[int, slice]]:
     return found
 
 
+def distinct(library: Library, order: IntArray, affine: bool) -> IntArray:
+    """The entries without multiples of earlier ones; with `affine`, a constant added changes nothing."""
+    values = library.values[order]
+    if affine:
+        values = values - values.mean(axis=1, keepdims=True)
+    values /= np.sqrt(np.square(values).mean(axis=1, keepdims=True))
+    _, first = np.unique(value_keys(values), return_index=True)
+    return order[np.sort(first)]
+
+
 def screen_products(
     library: Library,
     order: IntArray,
     frame: Frame,
     undone: list[tuple[Chain, FloatArray, FloatArray]],
-    divisors: int,
+    factors: IntArray,
     board: Leaderboard,
 ) -> Iterator[float]:
     """Rank `T⁻¹(y) ~ A*(a + b*B)` over pairs of entries; A = 1 included.
@@ -99,20 +117,21 @@ def screen_products(
     ----------
     order
         Entries taken as B in products, by cost; single entries are all looked at.
-    divisors
-        How many of the cheapest are tried as A.
+    factors
+        Entries taken as A.
     """
     values, costs = library.values[order], library.costs[order]
+    divisors, prices = library.values[factors], library.costs[factors]
     prepared = Standardised.of(values)
     columns = tiles(costs, ENTRIES)
     yield from _screen_singles(library, frame, undone, board)
     for chain, target, weights in undone:
         total = variation(target, weights)
-        for start in range(0, min(divisors, len(order)), TARGETS):
-            block = np.arange(start, min(start + TARGETS, divisors, len(order)))
+        for start in range(0, len(factors), TARGETS):
+            block = np.arange(start, min(start + TARGETS, len(factors)))
             with np.errstate(all="ignore"):
-                quotients = target / values[block]
-                scaled = weights * np.square(values[block])
+                quotients = target / divisors[block]
+                scaled = weights * np.square(divisors[block])
             good = np.isfinite(quotients).all(axis=1) & (np.ptp(quotients, axis=1) > 0)
             good &= np.isfinite(scaled).all(axis=1)
             rows = np.flatnonzero(good)
@@ -124,22 +143,29 @@ def screen_products(
                 least = residual.min(axis=1) / total
                 for row in np.flatnonzero(least < 0.9):
                     left = int(block[rows[row]])
-                    cost = level + chain.cost + int(costs[left]) + 1
+                    cost = level + chain.cost + int(prices[left]) + 1
                     if board.admits(cost, float(least[row])):
                         entry = some.start + int(residual[row].argmin())
                         # Where a factor spans decades, single precision may have seen a fit that is none.
-                        sure = _left_over(values[entry], quotients[rows[row]], scaled[rows[row]]) / total
-                        make = _maker(library, order, frame, chain, "product", left, entry, cost)
+                        sure = _left_over(values[[entry]], quotients[rows[row]], scaled[rows[row]]) / total
+                        parts = int(factors[left]), int(order[entry])
+                        make = _maker(library, frame, chain, "product", *parts, cost)
                         board.add(cost, sure, make)
             yield 2e-11 * len(rows) * values.size
 
 
-def _left_over(entry: FloatArray, target: FloatArray, weights: FloatArray) -> float:
-    """Weighted residual sum of squares of `t ~ a + b*f`, in double precision."""
-    entry = entry - np.average(entry, weights=weights)
-    target = target - np.average(target, weights=weights)
-    slope = (weights * entry * target).sum() / max(float((weights * entry * entry).sum()), 1e-300)
-    return float((weights * np.square(target - slope * entry)).sum())
+def _left_over(entries: FloatArray, target: FloatArray, weights: FloatArray) -> float:
+    """Weighted residual sum of squares of `t ~ a + b*f` or `t ~ a + b*f + c*g`, in double precision."""
+    root = np.sqrt(weights)
+    centred = [value - np.average(value, weights=weights) for value in (target, *entries)]
+    left, *columns = (root * value for value in centred)
+    for place, column in enumerate(columns):
+        size = float(column @ column)
+        if size > 0:
+            left = left - column * (column @ left / size)
+            rest = columns[place + 1 :]
+            columns[place + 1 :] = [other - column * (column @ other / size) for other in rest]
+    return float(left @ left)
 
 
 def _screen_singles(
@@ -149,7 +175,7 @@ def _screen_singles(
     board: Leaderboard,
 ) -> Iterator[float]:
     """Rank `T⁻¹(y) ~ a + b*B` over all that the library holds, several of each cost."""
-    order = np.argsort(library.costs, kind="stable")
+    order = distinct(library, np.argsort(library.costs, kind="stable"), affine=True)
     costs = library.costs[order]
     wanted = [
         (chain, Affine.of(target[None], weights[None]), variation(target, weights))
@@ -167,7 +193,7 @@ def _screen_singles(
                 _, first = np.unique(np.round(residual[ranked] * 1e5), return_index=True)
                 for entry in ranked[first[:BEST_SINGLES]]:
                     if residual[entry] < 0.9 and board.admits(cost, float(residual[entry])):
-                        make = _maker(library, order, frame, chain, "single", None, start + int(entry), cost)
+                        make = _maker(library, frame, chain, "single", None, int(piece[entry]), cost)
                         board.add(cost, float(residual[entry]), make)
         yield 2e-9 * len(undone) * piece.size * library.values.shape[1]
 
@@ -208,29 +234,78 @@ def screen_sums(
                     row, column = divmod(int(place), residual.shape[1])
                     left, entry = block.start + row, some.start + column
                     if entry > left and board.admits(cost, float(flat[place])):
-                        make = _maker(library, order, frame, chain, "sum", left, entry, cost)
+                        make = _maker(library, frame, chain, "sum", int(order[left]), int(order[entry]), cost)
                         board.add(cost, float(flat[place]), make)
             yield 1.2e-11 * (block.stop - block.start) * values[block.start :].size
 
 
-def _maker(
+def screen_scaled_sums(
     library: Library,
     order: IntArray,
+    frame: Frame,
+    undone: list[tuple[Chain, FloatArray, FloatArray]],
+    factors: IntArray,
+    board: Leaderboard,
+) -> Iterator[float]:
+    """Rank `y ~ D*(a + b*A + c*B)` over a few factors D and pairs of entries.
+
+    One of each pair is among the entries that alone say most about `y/D`.
+    """
+    costs = library.costs[order]
+    prepared = Standardised.of(library.values[order])
+    columns = tiles(costs, ENTRIES)
+    for chain, target, weights in undone:
+        if chain.steps:
+            continue
+        total = variation(target, weights)
+        for third in factors:
+            value = library.values[third]
+            with np.errstate(all="ignore"):
+                quotient, scaled = target / value, weights * np.square(value)
+            if not np.isfinite(quotient).all() or not np.ptp(quotient) > 0 or not np.isfinite(scaled).all():
+                continue
+            share = np.float32(variation(quotient, scaled) / total)
+            pairs = LeadingPairs.of(prepared, quotient, scaled, LEADING)
+            rank = np.full(len(order), len(order))
+            rank[pairs.leading] = np.arange(len(pairs.leading))
+            price = int(library.costs[third]) + chain.cost + 2
+            for level, some in columns:
+                residual = pairs.residuals(prepared, some)
+                # Two of the leading entries meet twice.
+                residual[rank[None, some] <= np.arange(len(pairs.leading))[:, None]] = 1.0
+                residual *= share
+                best = residual.argmin(axis=1)
+                for row in np.flatnonzero(residual[np.arange(len(best)), best] < 0.9):
+                    left, entry = int(pairs.leading[row]), some.start + int(best[row])
+                    cost, least = level + int(costs[left]) + price, float(residual[row, best[row]])
+                    if board.admits(cost, least):
+                        places = int(order[left]), int(order[entry])
+                        # Where weights span decades, single precision may have seen a fit that is none.
+                        sure = _left_over(library.values[[*places]], quotient, scaled) / total
+                        make = _maker(library, frame, chain, "scaled difference", *places, cost, int(third))
+                        board.add(cost, sure, make)
+            yield 5e-9 * prepared.values.size
+
+
+def _maker(
+    library: Library,
     frame: Frame,
     chain: Chain,
     kind: Kind,
     left: int | None,
     right: int,
     cost: int,
+    third: int | None = None,
 ) -> Callable[[], Match]:
     def make() -> Match:
         return Match(
             frame,
             chain,
             kind,
-            None if left is None else library.expression(int(order[left])),
-            library.expression(int(order[right])),
+            None if left is None else library.expression(left),
+            library.expression(right),
             cost,
+            None if third is None else library.expression(third),
         )
 
     return make

@@ -39,7 +39,7 @@ class Stage(NamedTuple):
     Attributes
     ----------
     kind
-        "clean", "prefactors" and "triples" (exact lookups), "noisy" and "sums" (screenings),
+        "clean", "prefactors" and "triples" (exact lookups), "noisy", "sums" and "scaled sums" (screenings),
         "parametric" and "parametric sums" (screenings with constants inside).
     entries
         Size of the library.
@@ -149,9 +149,15 @@ class Run:
         library = yield from self._built(False, frame, stage.entries)
         board = noisy.Leaderboard()
         undone = self.undone(frame)
-        order = np.argsort(library.costs, kind="stable")[: stage.entries]
+        ranked = np.argsort(library.costs, kind="stable")
+        order = noisy.distinct(library, ranked, affine=True)[: stage.entries]
+        factors = noisy.distinct(library, ranked, affine=False)
         if stage.kind == "noisy":
-            pieces = noisy.screen_products(library, order, frame, undone, stage.divisors, board)
+            factors = factors[: stage.divisors]
+            pieces = noisy.screen_products(library, order, frame, undone, factors, board)
+        elif stage.kind == "scaled sums":
+            factors = factors[~library.functions[factors]][: stage.divisors]
+            pieces = noisy.screen_scaled_sums(library, order, frame, undone, factors, board)
         else:
             pieces = noisy.screen_sums(library, order, frame, undone, board)
         yield from pieces

@@ -22,6 +22,8 @@ IntArray = npt.NDArray[np.int64]
 
 # Share of a second moment below which a variance is lost in single precision.
 CANCELS = 1e-5
+# The same for pairs, where what is left after two entries is to be told from nothing.
+PAIR_CANCELS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,49 @@ def variation(target: FloatArray, weights: FloatArray) -> float:
     return float((weights * np.square(target - np.average(target, weights=weights))).sum())
 
 
+@dataclass(frozen=True)
+class LeadingPairs:
+    """Pairs of one of the entries that alone say most about a target with any other.
+
+    Attributes
+    ----------
+    leading
+        Shape (leading,): those entries.
+    correlation, root
+        Shape (entries,): correlation with the target, and root of the weighted variance.
+    weighted
+        Shape (leading, probes): the leading entries, centred, weighted and of unit variance.
+    """
+
+    leading: IntArray
+    correlation: FloatArray32
+    root: FloatArray32
+    weighted: FloatArray32
+
+    @classmethod
+    def of(cls, library: Standardised, target: FloatArray, weights: FloatArray, count: int) -> LeadingPairs:
+        """Prepare a target of shape (probes,) with row weights of the same shape."""
+        relative = weights / weights.sum()
+        centred = target - relative @ target
+        unit = centred / np.sqrt(relative @ np.square(centred))
+        sums = np.stack([relative, relative * unit]).astype(np.float32)
+        mean, cross = library.values @ sums[0], library.values @ sums[1]
+        square = library.squares @ sums[0]
+        variance = square - mean * mean
+        # What cancels in single precision is not told from rounding: it explains nothing.
+        root = np.sqrt(np.where(variance > PAIR_CANCELS * square, variance, np.inf)).astype(np.float32)
+        correlation = cross / root
+        leading = np.argsort(-np.abs(correlation), kind="stable")[:count]
+        weighted = (library.values[leading] - mean[leading, None]) * (sums[0] / root[leading, None])
+        return cls(leading, correlation, root, weighted)
+
+    def residuals(self, library: Standardised, entries: slice) -> FloatArray32:
+        """Unexplained share of variance of the best `a + b*A + c*B`, shape (leading, entries)."""
+        free = self.weighted @ library.values[entries].T
+        free /= self.root[None, entries]
+        return _unexplained(free, self.correlation[self.leading][:, None], self.correlation[None, entries])
+
+
 def pair_residuals(
     library: FloatArray32, first: slice, second: slice, target_correlation: FloatArray32
 ) -> FloatArray32:
@@ -114,9 +159,15 @@ def pair_residuals(
     -------
     Shape (first, second).
     """
-    free = library[first] @ library[second].T
-    left = target_correlation[first][:, None]
-    right = target_correlation[second][None, :]
+    return _unexplained(
+        library[first] @ library[second].T,
+        target_correlation[first][:, None],
+        target_correlation[second][None, :],
+    )
+
+
+def _unexplained(free: FloatArray32, left: FloatArray32, right: FloatArray32) -> FloatArray32:
+    """From the correlation of A with B, and of each with the target; overwrites `free`."""
     # R**2 = (r1**2 + r2**2 - 2 r1 r2 r12) / (1 - r12**2)
     explained = free * (-2.0 * left)
     explained *= right

@@ -14,6 +14,7 @@ from physdiffuser.generation.enumeration.factors import Frame, hypotheses
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
 from physdiffuser.generation.sparse.dictionary import Dictionary, Rung, ladder, make, polynomial
+from physdiffuser.generation.sparse.logarithmic import logarithmic
 from physdiffuser.generation.sparse.regression import exact_span, forward, scaled
 from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
@@ -63,6 +64,9 @@ class SparseGenerator(MeteredGenerator):
             rungs += [list(ladder(frame, problem.operators, problem.rows)) for frame in frames]
             new = list(zip(every[known:], rungs[known:], strict=True))
             known = len(every)
+            for frame, _ in new:
+                if frame.factor() is None:
+                    yield from logarithmic(problem, frame)
             yield from self._rungs(problem, archive, new, range(FIRST_RUNGS), tolerance)
             if archive.best_loss < EXACT_LOSS:
                 return

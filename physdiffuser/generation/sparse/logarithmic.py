@@ -1,0 +1,182 @@
+"""Products of powers and exponentials, by sparse regression on the target's logarithm.
+
+`y = c * u**p * v**q * exp(r/u)` has unknown constants in every exponent, and yet its logarithm is a sum of
+few terms with linear coefficients: `log(c) + p*log(u) + q*log(v) + r/u`. Rate constants, vapour pressures,
+distributions and power laws with a cut-off are of this kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import ONE, Expression, Number, evaluate
+from physdiffuser.expressions.tree import add, call, div, mul, power, sub
+from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.sparse.dictionary import Dictionary, make, products
+from physdiffuser.generation.sparse.regression import forward, scaled
+from physdiffuser.generation.work import Work
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+NEEDS = frozenset({"mul", "pow"})
+# Rows of the other sign are left out as noise if they are at most so much of the sum of squares.
+OTHER_SIGN = 0.02
+# Sums and differences are taken of so many features at most, and so many products put into an exponential.
+FEW_FEATURES = 6
+EXPONENTS = 60
+MOST_TERMS = 6
+# A part of a sum that is always below this share of the other changes nothing but the fit's conditioning.
+DROWNS = 0.03
+# Whole and half exponents are tried where the fitted ones are this close.
+CLOSE = 0.12
+_LARGEST_LOGARITHM = 600.0
+
+
+def logarithmic(problem: Problem, frame: Frame, plain: bool = False) -> Work:
+    """Power products times exponentials that fit best, of each number of factors.
+
+    Parameters
+    ----------
+    frame
+        Its product is divided out, its features are the bases.
+    plain
+        Powers of the features alone.
+    """
+    product = frame.product(problem.inputs)
+    with np.errstate(all="ignore"):
+        target = problem.target / product
+    if not np.isfinite(target).all() or not problem.operators >= NEEDS:
+        return
+    sign = 1.0 if (target > 0).sum() >= (target < 0).sum() else -1.0
+    squares = np.square(problem.target / np.abs(problem.target).max())
+    if problem.weights is not None:
+        squares = squares * problem.weights
+    rows = np.flatnonzero(sign * target > 0)
+    if len(rows) < 4 or squares.sum() - squares[rows].sum() > OTHER_SIGN * squares.sum():
+        return
+    inputs, size = problem.inputs[rows], sign * target[rows]
+    factor, goal = frame.factor(), np.log(size)
+    # An error of the logarithm is one of the target in proportion to it.
+    weights = squares[rows]
+    seen: set[Expression] = set()
+    for bases, inside in [(list(frame.features), [])] if plain else _ladder(frame, problem.operators, inputs):
+        positive = [base for base in bases if (evaluate(base, inputs) > 0).all()]
+        logarithms: dict[Expression, Expression] = {call("log", base): base for base in positive}
+        dictionary = make([*logarithms, *inside], inputs)
+        yield 2e-5 * len(dictionary)
+        sentence = "the logarithm of the target is a sum of logarithms" + " and other terms" * bool(inside)
+        for supports in forward(*scaled(dictionary.values, goal, weights), MOST_TERMS + 1):
+            for support in supports[:1] if plain else supports:
+                columns = sorted({0, *support.columns})
+                for tree in _laws(dictionary, logarithms, columns, goal, weights, sign):
+                    if tree not in seen:
+                        seen.add(tree)
+                        law = tree if factor is None else mul(factor, tree)
+                        yield Candidate(law, "enumeration" if plain else "sparse", (sentence,))
+            yield 0.002 + 1e-8 * dictionary.values.size
+
+
+def _ladder(
+    frame: Frame, operators: frozenset[str], inputs: FloatArray
+) -> Iterator[tuple[list[Expression], list[Expression]]]:
+    """Bases of powers, and terms of the exponential, few and plain ones first."""
+    features = list(frame.features)
+    few = len(features) <= FEW_FEATURES
+    if "exp" in operators:
+        arguments = [*features, *(div(ONE, feature) for feature in features)]
+        if few:
+            for left, right in combinations(features, 2):
+                arguments += [div(left, right), div(right, left), mul(left, right)]
+        yield features, arguments
+        yield features, [*products(frame, EXPONENTS), *map(_squared_log, features)]
+    if few:
+        yield [*features, *_sums(frame, operators, inputs)], []
+        if "exp" in operators:
+            yield [*features, *_sums(frame, operators, inputs)], products(frame, EXPONENTS)
+
+
+def _sums(frame: Frame, operators: frozenset[str], inputs: FloatArray) -> Iterator[Expression]:
+    """Sums and differences that may be raised to a power, where neither part drowns the other."""
+    sizes = [np.abs(value) for value in frame.values(inputs).T]
+    for feature, size in zip(frame.features, sizes, strict=True):
+        if size.max() < DROWNS or DROWNS * size.min() > 1:
+            continue
+        square = power(feature, Number(2))
+        if "sub" in operators:
+            yield from (sub(ONE, feature), sub(feature, ONE), sub(ONE, square), sub(square, ONE))
+        if "add" in operators:
+            yield from (add(ONE, feature), add(ONE, square))
+    for (left, first), (right, second) in combinations(zip(frame.features, sizes, strict=True), 2):
+        if first.max() < DROWNS * second.min() or second.max() < DROWNS * first.min():
+            continue
+        if "add" in operators:
+            yield from (add(left, right), add(power(left, Number(2)), power(right, Number(2))))
+        if "sub" in operators:
+            yield from (sub(left, right), sub(right, left))
+
+
+def _squared_log(base: Expression) -> Expression:
+    return power(call("log", base), Number(2))
+
+
+def _laws(
+    dictionary: Dictionary,
+    logarithms: dict[Expression, Expression],
+    columns: list[int],
+    goal: FloatArray,
+    weights: FloatArray,
+    sign: float,
+) -> Iterator[Expression]:
+    """The fitted law, and the one with simple exponents where they are near."""
+    # Here, because the generator of this package builds on this module.
+    from physdiffuser.generation.sparse.generator import least_squares
+
+    fitted = least_squares(dictionary.values[:, columns], goal, weights)
+    if fitted is None:
+        return
+    terms = [dictionary.terms[column] for column in columns]
+    whole = [term in logarithms for term in terms]
+    rounded = np.where(whole, np.round(2 * fitted) / 2, fitted)
+    tries = [fitted]
+    if any(whole) and np.abs(rounded - fitted).max() <= CLOSE:
+        rest = [place for place, is_power in enumerate(whole) if not is_power]
+        left = goal - dictionary.values[:, columns] @ np.where(whole, rounded, 0.0)
+        again = least_squares(dictionary.values[:, [columns[place] for place in rest]], left, weights)
+        if again is not None:
+            rounded[rest] = again
+            tries.append(rounded)
+    for coefficients in tries:
+        if abs(coefficients[0]) < _LARGEST_LOGARITHM:
+            yield _law(terms, [logarithms.get(term) for term in terms], coefficients, sign)
+
+
+def _law(
+    terms: list[Expression], bases: list[Expression | None], coefficients: FloatArray, sign: float
+) -> Expression:
+    """`sign * exp(c0) * base**p * exp(c*term)`, whatever of it there is; term 0 is the constant."""
+    tree: Expression = Number(float(sign * np.exp(coefficients[0])))
+    exponent: Expression | None = None
+    for term, base, coefficient in zip(terms[1:], bases[1:], coefficients[1:], strict=True):
+        if coefficient == 0:
+            continue
+        if base is None:
+            part = mul(Number(float(coefficient)), term)
+            exponent = part if exponent is None else add(exponent, part)
+            continue
+        simple = Fraction(round(2 * coefficient), 2)
+        exact = abs(coefficient - simple) <= 1e-9
+        number = Number(simple) if exact else Number(float(abs(coefficient)))
+        if exact:
+            tree = mul(tree, base if simple == 1 else power(base, number))
+        elif coefficient > 0:
+            tree = mul(tree, power(base, number))
+        else:
+            tree = div(tree, power(base, number))
+    return tree if exponent is None else mul(tree, call("exp", exponent))

@@ -1,0 +1,124 @@
+"""How many pairs of formulas a second each search looks at, beside what the machine can do.
+
+    OMP_NUM_THREADS=1 python tools/measure_screening.py [--entries 10000] [--repeats 5]
+
+* hash: exact lookups of `T(y) = A*(a + b*B)`, all B of a library answered by one query for each A;
+* sums: the best `a + b*A + c*B` over all pairs, by a correlation matrix;
+* products: the best `A*(a + b*B)` over all pairs, by three matrix products for each block of A;
+* scaled sums: the best `D*(a + b*A + c*B)`, A among the 96 that alone say most.
+
+One thread, processor seconds, best of several. The share is of the single-precision matrix product measured
+in the same run, counting only the multiplications and additions of the matrix products that the question
+needs: 2 x 320 rows for a pair of sums, 6 x 320 for a product.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from physdiffuser.expressions import Variable, evaluate, parse
+from physdiffuser.generation.enumeration import clean, noisy
+from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.library import Library
+from physdiffuser.generation.enumeration.outer import Chain
+from physdiffuser.generation.enumeration.run import NOISY_PROBES, Run
+from physdiffuser.search.problem import Problem
+
+LAW, NAMES = "v*log(p/q) - g*t/(1 + p)", ("v", "p", "q", "g", "t")
+
+
+def best_of(repeats: int, work: Callable[[], object]) -> float:
+    """Processor seconds of the quickest repetition."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def spend(pieces: Iterable[object]) -> None:
+    """Do all the work of an iterator."""
+    for _ in pieces:
+        continue
+
+
+def table(noise: float) -> Problem:
+    """1,000 rows of a law of five columns."""
+    random = np.random.default_rng(0)
+    inputs = random.uniform(1.0, 5.0, (1_000, len(NAMES)))
+    target = evaluate(parse(LAW, NAMES), inputs)
+    return Problem(inputs, target + noise * random.normal(size=1_000), NAMES)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the rates."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--entries", type=int, default=10_000, help="of the library")
+    parser.add_argument("--repeats", type=int, default=5)
+    chosen = parser.parse_args(arguments)
+    left = np.random.default_rng(0).normal(size=(2_048, 2_048)).astype(np.float32)
+    peak = 2 * 2_048**3 / best_of(chosen.repeats, lambda: left @ left)
+    long = np.zeros(64 * 1024 * 1024 // 8)
+    other = np.empty_like(long)
+    bandwidth = 2 * long.nbytes / best_of(chosen.repeats, lambda: np.copyto(other, long))
+    print(f"matrix product in single precision: {peak / 1e9:.0f} GFLOP/s; copy: {bandwidth / 1e9:.0f} GB/s")
+    frame = Frame((), tuple(Variable(column) for column in range(len(NAMES))))
+    whole = Chain(())
+    print("| search | pairs | seconds | pairs a second | share of the matrix product |")
+    print("|---|---|---|---|---|")
+
+    def line(name: str, pairs: float, seconds: float, work: float) -> None:
+        share = f"{100 * work / seconds / peak:.0f} %" if work else "-"
+        print(f"| {name} | {pairs:.2g} | {seconds:.2f} | {pairs / seconds:.2g} | {share} |")
+
+    run = Run(table(0.0))
+    library = _built(run, True, frame, 12 * chosen.entries)
+    target = run.problem.target[run.clean_rows]
+    tried = chosen.entries
+
+    def lookups() -> None:
+        spend(clean.lookups(library, frame, target, (whole,), tried, run.tolerance))
+
+    line(f"hash, {tried:,} A, {library.size:,} B", float(tried) * library.size, best_of(2, lookups), 0)
+    run = Run(table(0.05))
+    library = _built(run, False, frame, chosen.entries)
+    ranked = np.argsort(library.costs, kind="stable")
+    order = noisy.distinct(library, ranked, affine=True)[: chosen.entries]
+    factors = noisy.distinct(library, ranked, affine=False)[: chosen.entries // 10]
+    undone = [(whole, *run.undone(frame)[0][1:])]
+    count, rows = len(order), NOISY_PROBES
+
+    def sums() -> None:
+        spend(noisy.screen_sums(library, order, frame, undone, noisy.Leaderboard()))
+
+    pairs = count * (count - 1) / 2
+    line(f"sums, {count:,} entries", pairs, best_of(chosen.repeats, sums), 2 * rows * pairs)
+
+    def products() -> None:
+        spend(noisy.screen_products(library, order, frame, undone, factors, noisy.Leaderboard()))
+
+    pairs = float(count) * len(factors)
+    line(f"products, {len(factors):,} A", pairs, best_of(chosen.repeats, products), 6 * rows * pairs)
+    some = factors[~library.functions[factors]][:40]
+
+    def scaled() -> None:
+        spend(noisy.screen_scaled_sums(library, order[:2_000], frame, undone, some, noisy.Leaderboard()))
+
+    pairs = float(len(some)) * noisy.LEADING * min(count, 2_000)
+    line(f"scaled sums, {len(some)} D", pairs, best_of(chosen.repeats, scaled), 2 * rows * pairs)
+
+
+def _built(run: Run, exact: bool, frame: Frame, entries: int) -> Library:
+    for item in run.library(exact, frame, entries):
+        if isinstance(item, Library):
+            return item
+    raise AssertionError("library() ends with the library")
+
+
+if __name__ == "__main__":
+    main()
