@@ -15,6 +15,7 @@ from physdiffuser.fitting import refit
 from physdiffuser.generation.protocol import Generator
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.limits import limit_form
 from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.search.rewriting import tame, worth_arranging, worth_rounding
 from physdiffuser.search.scheduler import Scheduler
@@ -164,16 +165,14 @@ class SearchLoop:
             return
         expression = candidate.expression
         if fitted_constants(expression) and self.archive.best_loss > self.floor:
-            fit = refit(
-                expression,
-                self.problem.inputs,
-                self.problem.target,
-                weights=self.problem.weights,
-                loss=self.problem.loss,
-            )
-            expression = fit.expression
+            expression = self._refitted(expression)
         forms = [expression]
-        for form in {expression: None, worth_rounding(expression): None}:
+        limit = limit_form(expression, self.problem.inputs)
+        if limit is not None and worth_arranging(limit):
+            # A function at its limit stands for a simpler one.
+            limit = arrange(self._refitted(limit), positive=self.positive)
+            forms += [limit, worth_rounding(limit)]
+        for form in dict.fromkeys((*forms, worth_rounding(expression))):
             if worth_arranging(form):
                 arranged = arrange(form, positive=self.positive)
                 if tame(arranged, form):
@@ -186,6 +185,11 @@ class SearchLoop:
             self._best = best
             if self.on_better is not None:
                 self.on_better(self.archive, best)
+
+    def _refitted(self, expression: Expression) -> Expression:
+        problem = self.problem
+        fit = refit(expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss)
+        return fit.expression
 
     @property
     def best(self) -> Entry | None:

@@ -1,0 +1,100 @@
+"""Functions that only act as a limit of themselves: `exp(c*u) - 1` with a tiny c, `atan(c*u) - pi/2` far out.
+
+Fits drive constants there when a formula can take the shape of another only in the limit: `1/u` as
+`c*(pi/2 - atan(c*u))` with c growing without end. What stands for the limit is the other formula.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import ONE, Apply, Expression, Number, evaluate
+from physdiffuser.expressions.tree import add, call, div, mul, power
+
+FloatArray = npt.NDArray[np.float64]
+
+# What a constant leaves of the function beside it, where they cancel.
+CANCELLED = 0.02
+# Arguments from which on, or up to which, the first term of the series is the function.
+FAR, FAR_EXPONENT, NEAR = 10.0, 2.0, 0.1
+# A constant left over that is below this share of the rest is rounding.
+ROUNDING = 1e-9
+
+
+def limit_form(expression: Expression, inputs: FloatArray) -> Expression | None:
+    """The formula with such functions replaced by their limits; None if it has none.
+
+    Constants are those of the series, so that a fit has to follow.
+    """
+    if not isinstance(expression, Apply):
+        return None
+    arguments = tuple(limit_form(argument, inputs) or argument for argument in expression.arguments)
+    node = Apply(expression.operator, arguments)
+    if node.operator in ("add", "sub"):
+        taken = _cancelled(node, inputs)
+        if taken is not None:
+            return taken
+    return node if arguments != expression.arguments else None
+
+
+def _cancelled(node: Apply, inputs: FloatArray) -> Expression | None:
+    """`constant ± c*f(u)`, in any order, where most of it cancels, as `constant' ± c*tail(u)`."""
+    sign = 1.0 if node.operator == "add" else -1.0
+    for place, other in enumerate(node.arguments):
+        constant = node.arguments[1 - place]
+        factor, function = _factor(other)
+        if not isinstance(constant, Number) or function is None:
+            continue
+        before, beside = (sign, 1.0) if place == 0 else (1.0, sign)
+        with np.errstate(all="ignore"):
+            left, whole = np.abs(evaluate(node, inputs)).max(), np.abs(evaluate(other, inputs)).max()
+            argument = evaluate(function.arguments[0], inputs)
+        if not left < CANCELLED * whole:
+            return None
+        found = _series(function.operator, function.arguments[0], argument)
+        if found is None:
+            return None
+        limit, scale, tail = found
+        rest = before * float(constant.value) + beside * factor * limit
+        term = _times(beside * factor * scale, tail)
+        return term if abs(rest) <= ROUNDING * left else add(term, Number(rest))
+    return None
+
+
+def _factor(node: Expression) -> tuple[float, Apply | None]:
+    """`c*f(u)` as c and `f(u)`."""
+    if not isinstance(node, Apply):
+        return 1.0, None
+    if len(node.arguments) == 1:
+        return 1.0, node
+    left, right = node.arguments
+    if node.operator == "mul" and isinstance(right, Number):
+        left, right = right, left
+    if node.operator == "mul" and isinstance(left, Number) and isinstance(right, Apply):
+        return float(left.value), right if len(right.arguments) == 1 else None
+    return 1.0, None
+
+
+def _times(factor: float, node: Expression) -> Expression:
+    return node if factor == 1.0 else mul(Number(factor), node)
+
+
+def _series(operator: str, tree: Expression, values: FloatArray) -> tuple[float, float, Expression] | None:
+    """`f(u)` as `limit + scale*tail`, where u is far out or near zero on all rows."""
+    least, most = float(np.abs(values).min()), float(np.abs(values).max())
+    side = math.copysign(1.0, float(values[0]))
+    if not math.isfinite(most) or (values * side < 0).any():
+        return None
+    match operator:
+        case "atan" if least > FAR:
+            return side * math.pi / 2, -1.0, div(ONE, tree)
+        case "tanh" if least > FAR_EXPONENT:
+            return side, -2.0 * side, call("exp", mul(Number(int(-2 * side)), tree))
+        case "exp" if most < NEAR:
+            return 1.0, 1.0, tree
+        case "cos" if most < NEAR:
+            return 1.0, -0.5, power(tree, Number(2))
+    return None

@@ -1,0 +1,39 @@
+"""Functions that act as limits of themselves are replaced by what they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from physdiffuser.expressions import evaluate, parse
+from physdiffuser.expressions.tree import walk
+from physdiffuser.search.limits import limit_form
+
+NAMES = ("x", "y")
+INPUTS = np.random.default_rng(0).uniform(0.5, 3.0, (200, 2))
+
+
+@pytest.mark.parametrize(
+    ("formula", "limit"),
+    [
+        ("y*(157080.63 - 1e5*atan(1e5*x))", "1/(1e5*x)"),
+        ("1e8*(exp(1e-8*x*y) - 1)", "1e8*(1e-8*x*y)"),
+        ("1 - tanh(4 + x)", "exp(-2*(4 + x))"),
+        ("-2e6*cos(0.001*x) + 2e6", "(0.001*x)**2"),
+        ("exp(1 - 1*tanh(9*x))", "exp(-2*(9*x))"),
+    ],
+)
+def test_the_limit_takes_the_place_of_the_function(formula: str, limit: str) -> None:
+    law = parse(formula, NAMES)
+    found = limit_form(law, INPUTS)
+    assert found is not None
+    assert any(node == parse(limit, NAMES) for node in walk(found))
+    before, after = evaluate(law, INPUTS), evaluate(found, INPUTS)
+    assert np.abs(after - before).max() < 1e-3 * np.abs(before).max()
+
+
+@pytest.mark.parametrize(
+    "formula", ["1 - exp(-x)", "2 + atan(20*x)", "x*tanh(y)", "3 - cos(0.01*x)", "1 - tanh(x)", "x + y", "x"]
+)
+def test_other_formulas_are_left_alone(formula: str) -> None:
+    assert limit_form(parse(formula, NAMES), INPUTS) is None
