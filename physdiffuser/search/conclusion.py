@@ -24,6 +24,7 @@ from physdiffuser.report.digits import shown_digits
 from physdiffuser.report.solution import ConstantEstimate, Equation
 from physdiffuser.search.archive import Entry, ParetoArchive, relative_loss
 from physdiffuser.search.derivation import derivation, readable
+from physdiffuser.search.limits import limit_form
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
 from physdiffuser.search.sampling import Split
@@ -220,6 +221,14 @@ def _work_out_one(
             if not fitted_constants(final) or complexity(final) > complexity(start) - FEWEST_DROPPED:
                 break
             start = final
+        limit = limit_form(final, inputs)
+        if limit is not None and worth_arranging(limit, at_the_end=True):
+            # Snapping may free a constant that then runs away: what is meant is the limit.
+            limit = refit(limit, inputs, target, weights=weights, loss=problem.loss).expression
+            snapped = _snapped(arrange(limit, positive=positive), problem, stop)
+            short = _length(snapped.loss, snapped.expression, problem.rows, floor)
+            if short < _length(loss_of(final), final, problem.rows, floor):
+                final, changes = snapped.expression, (*changes, *snapped.changes)
     if worth_arranging(final, at_the_end=True):
         for form in (final, one_fraction(final)):
             simplified = arrange(form, positive=positive)

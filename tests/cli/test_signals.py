@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from cli_program import FAKE, program_environment
 
+from physdiffuser import cli
+
 pty = pytest.importorskip("pty")
 
 
@@ -179,3 +181,14 @@ def test_kill_9_at_any_moment_leaves_only_readable_files(tmp_path: Path, table: 
 def run_once_more(folder: Path, table: Path) -> int:
     """The folder of a killed run can be used again."""
     return OnTerminal(folder, "solve", table.name, "--out", "run", "--resume", mode="quick").wait(20.0)
+
+
+def test_ctrl_c_while_the_program_is_loading_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+            if name == "physdiffuser.cli.entry":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "physdiffuser.cli.entry", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    assert cli.main(["--help"]) == 130

@@ -8,27 +8,21 @@ only raises the level of all scores.
 
 This is what a physicist does who plots scattered measurements against one combination after the other until
 they fall on one curve. The score is a nearest-neighbour estimate of the residual variance (the "gamma test"
-of Stefansson, Koncar and Jones 1997), refined by local linear fits where the law has much detail, and by
-polynomials in the ranks, which average over more rows, where there is much noise.
+of Stefansson, Koncar and Jones 1997), refined by local linear fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Expression, Variable, complexity
+from physdiffuser.expressions import Expression, Number, Variable, complexity
+from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses, telling_columns
-from physdiffuser.generation.enumeration.joins import JOINS
-from physdiffuser.generation.enumeration.rank_predictions import (
-    local_predictions,
-    rank_of,
-    smooth_predictions,
-)
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.problem import Problem
 
@@ -42,13 +36,9 @@ FEWEST_ROWS = 24
 MOST_FEATURES = 6
 SOME_FEATURES = 5
 # States followed at each number of features, ways looked at more closely for each, and frames in the end.
-BEAM = 6
+BEAM = 4
 CLOSER = 12
-# Ways that are judged by polynomials, the best by single neighbours.
-SMOOTHED = 60
 FRAMES_OF_SIZE = {1: 2, 2: 2, 3: 1, 4: 1}
-# Powers of a feature that are looked at more closely than by single neighbours.
-SOME_POWERS = 3
 # A combined feature is at most so complex.
 MOST_COMPLEX = 11
 # A step may leave the rows this much less predictable; chance alone does as much.
@@ -56,8 +46,6 @@ SLACK = 1.15
 UNIMPORTANT = 1e-3
 # The features must predict the rows to this share of what the mean leaves over.
 PREDICTS = 0.5
-# A power divided out is one more thing to be wrong about.
-FACTOR_DOUBT = 1.1
 # ... and not much worse than others do.
 COMPARABLE = 2.5
 # Errors of one row count at most so many times the target's variance.
@@ -66,6 +54,61 @@ MOST_ERROR = 4.0
 _HALF = Fraction(1, 2)
 _DROP_EXPONENTS = tuple(Fraction(n, 2) for n in (1, -1, 2, -2, 3, -3, 4, -4, 6, -6, 8, -8))
 _MERGE_EXPONENTS = tuple(Fraction(n, 2) for n in (1, -1, 2, -2, 4, -4))
+
+
+@dataclass(frozen=True)
+class _Join:
+    """A way to make one feature out of two."""
+
+    needs: frozenset[str]
+    evaluate: Callable[[FloatArray, FloatArray], FloatArray]
+    build: Callable[[Expression, Expression], Expression]
+    ordered: bool
+    positive: bool = False
+
+
+def _powers(first: int, second: int, positive: bool) -> _Join:
+    """`u**first * v**second`."""
+
+    def evaluate(u: FloatArray, v: FloatArray) -> FloatArray:
+        result: FloatArray = u**first * v ** float(second)
+        return result
+
+    def build(u: Expression, v: Expression) -> Expression:
+        left = u if first == 1 else power(u, Number(first))
+        right = v if abs(second) == 1 else power(v, Number(abs(second)))
+        return mul(left, right) if second > 0 else div(left, right)
+
+    needs = {"mul" if second > 0 else "div"} | ({"pow"} if first > 1 or abs(second) > 1 else set())
+    return _Join(frozenset(needs), evaluate, build, ordered=(first, second) != (1, 1), positive=positive)
+
+
+def _squared(node: Expression) -> Expression:
+    return power(node, Number(2))
+
+
+_JOINS = (
+    _powers(1, 1, False),
+    _powers(1, -1, False),
+    _powers(1, 2, True),
+    _powers(1, -2, True),
+    _Join(frozenset({"add"}), np.add, add, ordered=False),
+    _Join(frozenset({"sub"}), np.subtract, sub, ordered=False),
+    _Join(
+        frozenset({"add", "pow"}),
+        lambda u, v: u * u + v * v,
+        lambda u, v: add(_squared(u), _squared(v)),
+        ordered=False,
+    ),
+    _Join(
+        frozenset({"sub", "pow"}),
+        lambda u, v: u * u - v * v,
+        lambda u, v: sub(_squared(u), _squared(v)),
+        ordered=False,
+    ),
+    _Join(frozenset({"mul", "cos"}), lambda u, v: u * np.cos(v), lambda u, v: mul(u, call("cos", v)), True),
+    _Join(frozenset({"mul", "sin"}), lambda u, v: u * np.sin(v), lambda u, v: mul(u, call("sin", v)), True),
+)
 
 
 @dataclass(frozen=True)
@@ -122,7 +165,7 @@ def _search(problem: Problem) -> Generator[float, None, tuple[Frame, ...]]:
     rows = problem.generator(5).permutation(problem.rows)[:ROWS]
     if len(rows) < FEWEST_ROWS or problem.columns < 2:
         return ()
-    waiting, judge, needed = _starts(problem, rows)
+    waiting, judge = _starts(problem, rows)
     yield 0.02 * sum(map(len, waiting.values()))
     beam: list[_State] = []
     kept: list[_State] = []
@@ -137,31 +180,25 @@ def _search(problem: Problem) -> Generator[float, None, tuple[Frame, ...]]:
                 key = frozenset(_alike(value) for value in reduced.values)
                 if key not in reached or reduced.merit < reached[key].merit:
                     reached[key] = reduced
-            yield 4e-4 * len(JOINS) * size**2 + 0.05
+            yield 4e-4 * len(_JOINS) * size**2 + 0.05
         beam = list(reached.values())
         ranked = sorted(beam, key=lambda state: state.merit)[: FRAMES_OF_SIZE.get(size - 1, 0)]
         # The search goes on to fewer features, the enumeration begins with the fewest.
         kept[:0] = [state for state in ranked if state.score < PREDICTS]
     least = min((state.score for state in kept), default=0.0)
-    chosen = [state.frame() for state in kept if state.score <= COMPARABLE * least + UNIMPORTANT]
-    if len(needed.features) < problem.columns:
-        # Whatever acts together, the columns that are needed are a safe guess.
-        chosen.append(needed)
-    return tuple(dict.fromkeys(chosen))
+    return tuple(state.frame() for state in kept if state.score <= COMPARABLE * least + UNIMPORTANT)
 
 
-def _starts(problem: Problem, rows: npt.NDArray[np.intp]) -> tuple[dict[int, list[_State]], _Judge, Frame]:
-    """What slopes and units suggest, by number of features; who judges it; and the needed columns alone."""
+def _starts(problem: Problem, rows: npt.NDArray[np.intp]) -> tuple[dict[int, list[_State]], _Judge]:
+    """The bare columns, and what slopes and units suggest, by number of features; and who judges them."""
     inputs, target = problem.inputs[rows], problem.target[rows]
     telling = telling_columns(problem.inputs, problem.target)
     chosen = telling if len(telling) < problem.columns else list(range(problem.columns))
+    bare = Frame((), tuple(Variable(column) for column in chosen))
     found: dict[int, list[_State]] = {}
-    off = np.median(np.abs(local_predictions(inputs[:, chosen].T, target) - target))
+    off = np.median(np.abs(_local_predictions(bare.values(inputs).T, target) - target))
     judge = _Judge(target, max(1.5 * float(off), 1e-3 * float(np.median(np.abs(target)))) or 1.0)
-    needed = _needed(chosen, inputs, target, judge)
-    bare = Frame((), tuple(Variable(column) for column in needed))
-    idle = {Variable(column) for column in chosen if column not in needed}
-    for frame in dict.fromkeys(_without(frame, idle) for frame in [*hypotheses(problem), bare]):
+    for frame in dict.fromkeys([*hypotheses(problem), bare]):
         size = len(frame.features)
         fewer = any(others and number < size for number, others in found.items())
         # Many features take long; they are worth it only where nothing else is known.
@@ -174,32 +211,9 @@ def _starts(problem: Problem, rows: npt.NDArray[np.intp]) -> tuple[dict[int, lis
             continue
         bases = frame.bases or tuple(Variable(column) for column in range(problem.columns))
         factors = tuple((bases[position], exponent) for position, exponent in frame.factors)
-        score = _score(values, divided, judge)
+        score = _local_score(values, divided, judge)
         found.setdefault(size, []).append(_State(factors, frame.features, values, divided, score))
-    return found, judge, bare
-
-
-def _needed(columns: list[int], inputs: FloatArray, target: FloatArray, judge: _Judge) -> list[int]:
-    """The columns without those that no prediction is better for, left out one after the other."""
-    kept = list(columns)
-    score = _score(inputs[:, kept].T, target, judge)
-    while len(kept) > 2:
-        scores = [
-            _score(inputs[:, [other for other in kept if other != column]].T, target, judge)
-            for column in kept
-        ]
-        best = int(np.argmin(scores))
-        if scores[best] > score:
-            break
-        score = scores[best]
-        del kept[best]
-    return kept
-
-
-def _without(frame: Frame, idle: set[Variable]) -> Frame:
-    """The frame without the features that are idle columns."""
-    left = tuple(feature for feature in frame.features if feature not in idle)
-    return replace(frame, features=left)
+    return found, judge
 
 
 class _Judge:
@@ -263,21 +277,20 @@ def _reduced(state: _State, operators: frozenset[str], judge: _Judge) -> list[_S
     positive = [bool((value > 0).all()) for value in state.values]
     distances = [_distances(value) for value in state.values]
     total = np.sum(distances, axis=0)
-    # Features, and what single neighbours say of each power divided out: score, feature, exponent.
-    looked: list[tuple[_State, list[tuple[float, int, Fraction]]]] = []
+    # Score, features, and the power divided out.
+    tried: list[tuple[float, _State, int, Fraction]] = []
 
     def look(distance: FloatArray32, made: _State, divisors: list[_Divisors]) -> None:
         nearest = _nearest(distance)
         plain = judge.restored(state.target, state.target[nearest])
-        ways = [(float(judge.errors(plain)), 0, Fraction(0))]
+        tried.append((float(judge.errors(plain)), made, 0, Fraction(0)))
         for some in divisors:
             if some.exponents:
                 quotients = some.quotients(state.values[some.position], nearest)
                 # A factor is one more thing to be wrong about.
-                scores = FACTOR_DOUBT * judge.errors(plain * quotients)
-                chosen = np.argsort(scores, kind="stable")[:SOME_POWERS]
-                ways += [(float(scores[way]), some.position, some.exponents[way]) for way in chosen]
-        looked.append((made, ways))
+                scores = 1.1 * judge.errors(plain * quotients)
+                best = int(np.argmin(scores))
+                tried.append((float(scores[best]), made, some.position, some.exponents[best]))
 
     for column in range(count):
         left = [other for other in range(count) if other != column]
@@ -290,7 +303,7 @@ def _reduced(state: _State, operators: frozenset[str], judge: _Judge) -> list[_S
             left = [other for other in range(count) if other not in (first, second)]
             rest = total - distances[first] - distances[second]
             factors = [_divisors(state, position, _MERGE_EXPONENTS) for position in (first, second)]
-            for join in JOINS:
+            for join in _JOINS:
                 if (not join.ordered and first > second) or not join.needs <= operators:
                     continue
                 if join.positive and not (positive[first] and positive[second]):
@@ -308,38 +321,26 @@ def _reduced(state: _State, operators: frozenset[str], judge: _Judge) -> list[_S
                     values=np.concatenate([value[None], state.values[left]]),
                 )
                 look(rest + _distances(value), made, factors)
-    looked.sort(key=lambda item: min(way[0] for way in item[1]))
-    tried: list[tuple[float, _State, int, Fraction]] = []
-    for made, ways in looked[:SMOOTHED]:
-        divided = np.stack([_divided(state, position, exponent) for _, position, exponent in ways], axis=1)
-        smooth = judge.errors(judge.restored(divided.T, smooth_predictions(made.values, divided).T))
-        for (score, position, exponent), other in zip(ways, smooth, strict=True):
-            # What the polynomial cannot follow is left to the neighbours.
-            tried.append(
-                (min(score, float(other) * (FACTOR_DOUBT if exponent else 1.0)), made, position, exponent)
-            )
     tried.sort(key=lambda item: item[0])
     closer: list[_State] = []
     for _, made, position, exponent in tried[:CLOSER]:
         if exponent:
-            target = _divided(made, position, exponent, state.values[position])
+            with np.errstate(all="ignore"):
+                target = made.target / state.values[position] ** (
+                    int(exponent) if exponent.denominator == 1 else float(exponent)
+                )
             if not np.isfinite(target).all():
                 continue
             made = replace(made, target=target, factors=(*made.factors, (state.trees[position], exponent)))
-        closer.append(replace(made, score=_score(made.values, made.target, judge)))
+        closer.append(replace(made, score=_local_score(made.values, made.target, judge)))
     return [made for made in closer if made.score <= SLACK * state.score + UNIMPORTANT]
 
 
-def _divided(state: _State, position: int, exponent: Fraction, base: FloatArray | None = None) -> FloatArray:
-    """The state's target divided by a power of one of its features."""
-    if not exponent:
-        return state.target
-    base = state.values[position] if base is None else base
-    with np.errstate(all="ignore"):
-        divided: FloatArray = state.target / base ** (
-            int(exponent) if exponent.denominator == 1 else float(exponent)
-        )
-    return divided
+def _order(values: FloatArray) -> FloatArray:
+    """Ranks from 0 to 1."""
+    ranks = np.empty(len(values))
+    ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return ranks / len(values)
 
 
 def _alike(values: FloatArray) -> bytes:
@@ -350,7 +351,7 @@ def _alike(values: FloatArray) -> bytes:
 
 def _distances(values: FloatArray) -> FloatArray32:
     """Squared differences of the ranks of all pairs of rows."""
-    rank = rank_of(values).astype(np.float32)
+    rank = _order(values).astype(np.float32)
     squares: FloatArray32 = np.square(rank[:, None] - rank[None, :])
     return squares
 
@@ -363,8 +364,34 @@ def _nearest(distances: FloatArray32) -> npt.NDArray[np.intp]:
     return nearest
 
 
-def _score(values: FloatArray, target: FloatArray, judge: _Judge) -> float:
-    """Error of predicting a row from the others, by neighbours or by a polynomial; 1 is the mean's error."""
-    local = judge.errors(judge.restored(target, local_predictions(values, target)))
-    smooth = judge.errors(judge.restored(target, smooth_predictions(values, target[:, None])[:, 0]))
-    return float(min(local, smooth))
+def _local_score(values: FloatArray, target: FloatArray, judge: _Judge) -> float:
+    """Error of predicting a row by a local linear fit to its neighbours; 1 is the mean's error."""
+    return float(judge.errors(judge.restored(target, _local_predictions(values, target))))
+
+
+def _local_predictions(values: FloatArray, target: FloatArray) -> FloatArray:
+    """Each row predicted by a local linear fit, of ranks, to its nearest neighbours.
+
+    Parameters
+    ----------
+    values
+        Shape (features, rows).
+    target
+        Shape (rows,).
+    """
+    features, rows = values.shape
+    ranks = np.stack([_order(value) for value in values], axis=1)
+    wanted = _order(target)
+    square = np.square(ranks).sum(axis=1)
+    distance = square[:, None] + square[None, :] - 2 * ranks @ ranks.T
+    np.fill_diagonal(distance, np.inf)
+    count = min(2 * features + 4, rows - 2)
+    near = np.argpartition(distance, count, axis=1)[:, :count]
+    offset = ranks[near] - ranks[:, None, :]
+    design = np.concatenate([np.ones((rows, count, 1)), offset], axis=2)
+    gram = design.transpose(0, 2, 1) @ design
+    # A ridge far below the spread of the neighbours: they may lie in a plane.
+    gram[:, np.arange(1, features + 1), np.arange(1, features + 1)] += 1e-3 * np.square(offset).mean() + 1e-12
+    solved = np.linalg.solve(gram, design.transpose(0, 2, 1) @ wanted[near][:, :, None])
+    predictions: FloatArray = np.interp(solved[:, 0, 0], np.arange(rows) / rows, np.sort(target))
+    return predictions

@@ -28,6 +28,10 @@ FloatArray = npt.NDArray[np.float64]
 NEEDS = frozenset({"mul", "pow"})
 # Rows of the other sign are left out as noise if they are at most so much of the sum of squares.
 OTHER_SIGN = 0.02
+# So far above them a row's logarithm means something.
+ABOVE_NOISE = 3.0
+# Larger exponents are the fit's, not a law's.
+LARGEST_EXPONENT = 15.0
 # Sums and differences are taken of so many features at most, and so many products put into an exponential.
 FEW_FEATURES = 6
 EXPONENTS = 60
@@ -58,8 +62,13 @@ def logarithmic(problem: Problem, frame: Frame, plain: bool = False) -> Work:
     squares = np.square(problem.target / np.abs(problem.target).max())
     if problem.weights is not None:
         squares = squares * problem.weights
-    rows = np.flatnonzero(sign * target > 0)
-    if len(rows) < 4 or squares.sum() - squares[rows].sum() > OTHER_SIGN * squares.sum():
+    # Rows of the other sign are noise, and tell how much of the rest is.
+    other = np.flatnonzero(sign * target <= 0)
+    if squares[other].sum() > OTHER_SIGN * squares.sum():
+        return
+    floor = ABOVE_NOISE**2 * squares[other].mean() if len(other) >= 3 else 0.0
+    rows = np.flatnonzero((sign * target > 0) & (squares > floor))
+    if len(rows) < 4:
         return
     inputs, size = problem.inputs[rows], sign * target[rows]
     factor, goal = frame.factor(), np.log(size)
@@ -153,7 +162,8 @@ def _laws(
             rounded[rest] = again
             tries.append(rounded)
     for coefficients in tries:
-        if abs(coefficients[0]) < _LARGEST_LOGARITHM:
+        largest = np.abs(coefficients[np.array(whole)]).max(initial=0.0)
+        if abs(coefficients[0]) < _LARGEST_LOGARITHM and largest < LARGEST_EXPONENT:
             yield _law(terms, [logarithms.get(term) for term in terms], coefficients, sign)
 
 
