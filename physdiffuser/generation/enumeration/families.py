@@ -81,7 +81,7 @@ _OF_FUNCTION = ("sq", "inv", "one_plus", "one_minus")
 
 
 # One entry in so many is a power product, or one that functions are taken of.
-PRODUCTS, LEADING = 15, 15
+PRODUCTS, LEADING = 6, 15
 
 
 def fill(library: Library, limit: int) -> None:
