@@ -18,7 +18,12 @@ from physdiffuser.generation.enumeration.hashing import AffineIndex
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.outer import Chain, chains
 from physdiffuser.generation.enumeration.run import Run, Stage
-from physdiffuser.generation.enumeration.screening import Affine, Standardised, pair_residuals
+from physdiffuser.generation.enumeration.screening import (
+    Affine,
+    LeadingPairs,
+    Standardised,
+    pair_residuals,
+)
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
@@ -179,6 +184,44 @@ def test_functions_of_functions_come_late() -> None:
     late = float("inf")
     assert cost["x*exp(y)"] < cost.get("atan(exp(y))", late)
     assert cost["cos(y)**2"] < cost.get("cos(sin(y))", late)
+
+
+def test_leading_pairs_equal_least_squares() -> None:
+    random = np.random.default_rng(5)
+    values = random.normal(size=(40, 90)) + 2
+    target = 2 * values[3] - values[11] + random.normal(size=90)
+    weights = random.uniform(0.1, 3, 90)
+    library = Standardised.of(values)
+    pairs = LeadingPairs.of(library, target, weights, 6)
+    with np.errstate(all="ignore"):
+        found = pairs.residuals(library, slice(0, 40))
+    assert 3 in pairs.leading
+    root = np.sqrt(weights)
+    total = np.square(root * (target - np.average(target, weights=weights))).sum()
+    for row, left in enumerate(pairs.leading):
+        for right in range(40):
+            if right == left:
+                # An entry with itself is no pair.
+                assert found[row, right] == 1.0
+                continue
+            design = root[:, None] * np.stack([np.ones(90), values[left], values[right]], axis=1)
+            rest = np.linalg.lstsq(design, root * target, rcond=None)[1][0]
+            assert found[row, right] == pytest.approx(rest / total, rel=1e-3)
+
+
+def test_a_sum_under_a_factor_is_found_in_noise() -> None:
+    # Neither a product of two library entries nor a sum of two.
+    formula = "k/(k - m)*(exp(-m*t) - exp(-k*t))"
+    problem = table(formula, {"k": (1, 3), "m": (0.1, 0.8), "t": (0.5, 8)}, 300, 0.02)
+    run = Run(problem)
+    frame = Frame((), tuple(Variable(column) for column in range(3)))
+    truth = evaluate(parse(formula, problem.names), problem.inputs)
+    floor = np.mean((problem.target - truth) ** 2)
+    stage = Stage("scaled sums", 1_500, divisors=600)
+    with np.errstate(all="ignore"):
+        found = [item for item in run.screened(stage, frame) if isinstance(item, Candidate)]
+        losses = [np.mean((problem.target - evaluate(one.expression, problem.inputs)) ** 2) for one in found]
+    assert min(losses) < 1.02 * floor
 
 
 class TestNoisyScreening:

@@ -80,20 +80,13 @@ _OF_SHIFTED = ("inv", "sqrt", "sq", "log")
 _OF_FUNCTION = ("sq", "inv", "one_plus", "one_minus")
 
 
-# One entry in so many is a power product, or one that functions are taken of.
-PRODUCTS, LEADING = 6, 15
-
-
 def fill(library: Library, limit: int) -> None:
     """Put power products and functions of them into a library, up to about `limit` entries."""
-    # Each of the cheapest products brings some twenty functions of itself along.
-    count = len(library.features)
-    products, costs = power_products(count, max(count, limit // PRODUCTS))
-    leading = max(count, limit // LEADING)
+    # Each product brings some twenty functions of itself along.
+    products, costs = power_products(len(library.features), max(len(library.features), limit // 15))
     before = library.size
-    library.add_monomials(products[:leading], costs[:leading])
-    monomials = np.concatenate([np.arange(count), np.arange(before, library.size)])
-    library.add_monomials(products[leading:], costs[leading:])
+    library.add_monomials(products, costs)
+    monomials = np.concatenate([np.arange(len(library.features)), np.arange(before, library.size)])
     # Sums and differences of columns, and of equal powers of them: T**4 - T0**4, 1/n**2 - 1/m**2.
     features = np.arange(len(library.features))
     library.apply_pairs(("add", "sub"), features)
