@@ -227,7 +227,9 @@ def _work_out_one(
             limit = refit(limit, inputs, target, weights=weights, loss=problem.loss).expression
             snapped = _snapped(arrange(limit, positive=positive), problem, stop)
             short = _length(snapped.loss, snapped.expression, problem.rows, floor)
-            if short < _length(loss_of(final), final, problem.rows, floor):
+            if problem.allows(snapped.expression) and short < _length(
+                loss_of(final), final, problem.rows, floor
+            ):
                 final, changes = snapped.expression, (*changes, *snapped.changes)
     if worth_arranging(final, at_the_end=True):
         for form in (final, one_fraction(final)):
