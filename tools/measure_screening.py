@@ -77,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"| {name} | {pairs:.2g} | {seconds:.2f} | {pairs / seconds:.2g} | {share} |")
 
     run = Run(table(0.0))
-    library = _built(run, True, frame, 12 * chosen.entries)
+    *_, library = run.library(True, frame, 12 * chosen.entries)
+    assert isinstance(library, Library)
     target = run.problem.target[run.clean_rows]
     tried = chosen.entries
 
@@ -86,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     line(f"hash, {tried:,} A, {library.size:,} B", float(tried) * library.size, best_of(2, lookups), 0)
     run = Run(table(0.05))
-    library = _built(run, False, frame, chosen.entries)
+    *_, library = run.library(False, frame, chosen.entries)
+    assert isinstance(library, Library)
     ranked = np.argsort(library.costs, kind="stable")
     order = noisy.distinct(library, ranked, affine=True)[: chosen.entries]
     factors = noisy.distinct(library, ranked, affine=False)[: chosen.entries // 10]
@@ -111,13 +113,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     pairs = float(len(some)) * noisy.LEADING * min(count, 2_000)
     line(f"scaled sums, {len(some)} D", pairs, best_of(chosen.repeats, scaled), 2 * rows * pairs)
-
-
-def _built(run: Run, exact: bool, frame: Frame, entries: int) -> Library:
-    for item in run.library(exact, frame, entries):
-        if isinstance(item, Library):
-            return item
-    raise AssertionError("library() ends with the library")
 
 
 if __name__ == "__main__":

@@ -175,9 +175,9 @@ def _sums_of_columns(problem: Problem) -> Work:
     """
     # Here, because the sparse package builds on this one.
     from physdiffuser.generation.sparse.dictionary import make
-    from physdiffuser.generation.sparse.generator import combination, least_squares
+    from physdiffuser.generation.sparse.generator import combination
     from physdiffuser.generation.sparse.logarithmic import logarithmic
-    from physdiffuser.generation.sparse.regression import forward, scaled
+    from physdiffuser.generation.sparse.regression import forward, least_squares, scaled
 
     weights = np.ones(problem.rows) if problem.weights is None else problem.weights
     columns = [Variable(column) for column in telling_columns(problem.inputs, problem.target)]

@@ -151,15 +151,15 @@ class Run:
         undone = self.undone(frame)
         ranked = np.argsort(library.costs, kind="stable")
         order = noisy.distinct(library, ranked, affine=True)[: stage.entries]
-        factors = noisy.distinct(library, ranked, affine=False)
-        if stage.kind == "noisy":
-            factors = factors[: stage.divisors]
-            pieces = noisy.screen_products(library, order, frame, undone, factors, board)
-        elif stage.kind == "scaled sums":
-            factors = factors[~library.functions[factors]][: stage.divisors]
-            pieces = noisy.screen_scaled_sums(library, order, frame, undone, factors, board)
-        else:
+        if stage.kind == "sums":
             pieces = noisy.screen_sums(library, order, frame, undone, board)
+        else:
+            factors = noisy.distinct(library, ranked, affine=False)
+            screen = noisy.screen_products
+            if stage.kind == "scaled sums":
+                factors = factors[~library.functions[factors]]
+                screen = noisy.screen_scaled_sums
+            pieces = screen(library, order, frame, undone, factors[: stage.divisors], board)
         yield from pieces
         # Matches are fitted and written down, whatever the size of the library.
         yield 0.02

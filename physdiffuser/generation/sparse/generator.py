@@ -15,7 +15,7 @@ from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
 from physdiffuser.generation.sparse.dictionary import Dictionary, Rung, ladder, make, polynomial
 from physdiffuser.generation.sparse.logarithmic import logarithmic
-from physdiffuser.generation.sparse.regression import exact_span, forward, scaled
+from physdiffuser.generation.sparse.regression import exact_span, forward, least_squares, scaled
 from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
@@ -188,18 +188,6 @@ def undone(
         result = chain.undo(divided)
         if result is not None:
             yield chain, result[0], result[1] * base
-
-
-def least_squares(values: FloatArray, target: FloatArray, weights: FloatArray) -> FloatArray | None:
-    """Coefficients of the columns of `values`, shape (rows, terms); None where they are not determined."""
-    root = np.sqrt(weights)
-    largest = np.abs(values).max(axis=0)
-    height = np.abs(target).max()
-    if not (largest > 0).all() or height == 0:
-        return None
-    solution = np.linalg.lstsq(values / largest * root[:, None], target / height * root, rcond=1e-14)[0]
-    found: FloatArray = solution * height / largest
-    return found if np.isfinite(found).all() else None
 
 
 def combination(coefficients: FloatArray, terms: list[Expression]) -> Expression | None:

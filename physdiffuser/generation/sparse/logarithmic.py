@@ -18,7 +18,7 @@ from physdiffuser.expressions import ONE, Expression, Number, evaluate
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.generation.enumeration.factors import Frame
 from physdiffuser.generation.sparse.dictionary import Dictionary, make, products
-from physdiffuser.generation.sparse.regression import forward, scaled
+from physdiffuser.generation.sparse.regression import forward, least_squares, scaled
 from physdiffuser.generation.work import Work
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
@@ -144,9 +144,6 @@ def _laws(
     sign: float,
 ) -> Iterator[Expression]:
     """The fitted law, and the one with simple exponents where they are near."""
-    # Here, because the generator of this package builds on this module.
-    from physdiffuser.generation.sparse.generator import least_squares
-
     fitted = least_squares(dictionary.values[:, columns], goal, weights)
     if fitted is None:
         return

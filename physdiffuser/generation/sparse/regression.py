@@ -50,6 +50,18 @@ def scaled(values: FloatArray, target: FloatArray, weights: FloatArray) -> tuple
     return design / np.where(norm > 0, norm, 1.0), wanted / (np.linalg.norm(wanted) or 1.0)
 
 
+def least_squares(values: FloatArray, target: FloatArray, weights: FloatArray) -> FloatArray | None:
+    """Coefficients of the columns of `values`, shape (rows, terms); None where they are not determined."""
+    root = np.sqrt(weights)
+    largest = np.abs(values).max(axis=0)
+    height = np.abs(target).max()
+    if not (largest > 0).all() or height == 0:
+        return None
+    solution = np.linalg.lstsq(values / largest * root[:, None], target / height * root, rcond=1e-14)[0]
+    found: FloatArray = solution * height / largest
+    return found if np.isfinite(found).all() else None
+
+
 def residual_of(design: FloatArray, target: FloatArray, columns: tuple[int, ...]) -> float:
     """Residual sum of squares of the least-squares fit on some columns."""
     chosen = design[:, columns]
