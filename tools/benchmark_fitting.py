@@ -2,13 +2,15 @@
 
     OMP_NUM_THREADS=1 python tools/benchmark_fitting.py [--rows 200] [--seconds 0.5]
 
-Four tables:
+Five tables:
 
 * refits from values 10 to 40 % off: `fitting.refit` beside `scipy.optimize.least_squares` (same derivatives);
 * fits without a start: time, and how many of 20 draws of the constants are found to 1e-6;
 * snapping: time, and how many laws come back exactly, by noise;
 * snapping: how often one constant, known to a given relative error, is made exact: arbitrary ones (which
   should stay numbers) and some exact ones.
+
+* fits from one start, one by one and all together: the sums of two functions that a search follows up.
 
 A last one gives the coverage of 95 % intervals.
 
@@ -22,6 +24,7 @@ import math
 import platform
 import time
 from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +40,7 @@ from physdiffuser.expressions import (
     value_and_jacobian,
 )
 from physdiffuser.expressions.tree import bind, mul, parameter_count, size, substitute, walk
-from physdiffuser.fitting import fit_constants, prediction_interval, refit, snap, uncertainty
+from physdiffuser.fitting import fit_alike, fit_constants, prediction_interval, refit, snap, uncertainty
 
 Array = npt.NDArray[np.float64]
 
@@ -72,7 +75,7 @@ EXACT = (
 
 def skeleton_of(text: str) -> Expression:
     """A formula in x, y with parameters c1, c2, ..."""
-    parsed = parse(text, ["x", "y", "c1", "c2", "c3", "c4"])
+    parsed = parse(text, ["x", "y", "c1", "c2", "c3", "c4", "c5"])
 
     def replace(node: Expression) -> Expression | None:
         return Parameter(node.index - 2) if isinstance(node, Variable) and node.index >= 2 else None
@@ -132,6 +135,36 @@ def refits(rows: int, seconds: float) -> None:
         rates.append(ours)
         print(f"| `{text}` | {size(skeleton)} | {count} | {ours:,.0f} | {theirs:,.0f} |")
     print(f"\nmedian {np.median(rates):,.0f} refits per second")
+
+
+def together(seconds: float) -> None:
+    """`fit_alike` beside `fit_constants` on 60 pairs of functions."""
+    parts = ("exp(-c*u)", "1/(1 + c*u)", "log(1 + c*u)", "sqrt(1 + c*u)", "tanh(c*u)", "atan(c*u)")
+    texts = [
+        f"c1 + c2*{first.replace('c*u', 'c3*x')} + c4*{factor}{second.replace('c*u', 'c5*x')}"
+        for first, second in combinations(parts, 2)
+        for factor in ("", "y*", "x*", "x*y*")
+    ]
+    print("\nfits from one start, one by one and together, 60 skeletons of five constants, 1 % noise\n")
+    print("| rows | one by one, fits a second | together, fits a second |")
+    print("|---|---|---|")
+    skeletons = [skeleton_of(text) for text in texts]
+    starts = [[1.0, 1.0, 0.5, 1.0, 1.5]] * len(texts)
+    for rows in (12, 100, 1000):
+        rng = np.random.default_rng(0)
+        inputs = rng.uniform(0.5, 3.0, (rows, 2))
+        clean = evaluate(parse("1 + 2*exp(-x) + y/(1 + 2*x)", ["x", "y"]), inputs)
+        target = clean + 0.01 * clean.std() * rng.normal(size=rows)
+
+        def alone(x: Array = inputs, y: Array = target) -> None:
+            for skeleton, start in zip(skeletons, starts, strict=True):
+                fit_constants(skeleton, x, y, initial=start, starts=1, iterations=15, tolerance=1e-8)
+
+        def at_once(x: Array = inputs, y: Array = target) -> None:
+            fit_alike(skeletons, starts, x, y, iterations=15, tolerance=1e-8)
+
+        rates = [len(skeletons) * per_second(run, seconds) for run in (alone, at_once)]
+        print(f"| {rows:,} | {rates[0]:,.0f} | {rates[1]:,.0f} |")
 
 
 def cold_fits(rows: int) -> None:
@@ -254,7 +287,7 @@ def coverage() -> None:
 
 
 def main() -> None:
-    """Print the three tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -263,6 +296,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}")
     refits(options.rows, options.seconds)
+    together(options.seconds)
     cold_fits(options.rows)
     snaps(1000)
     snap_rates()

@@ -1,5 +1,6 @@
 """Constants: linear ones solved for, nonlinear ones by Levenberg-Marquardt, then snapped to exact forms."""
 
+from physdiffuser.fitting.alike import fit_alike
 from physdiffuser.fitting.fit import Fit, fit_constants, refit
 from physdiffuser.fitting.levenberg_marquardt import Outcome
 from physdiffuser.fitting.linear import LinearFit, linear_least_squares
@@ -13,6 +14,7 @@ __all__ = [
     "Outcome",
     "Snap",
     "Uncertainty",
+    "fit_alike",
     "fit_constants",
     "linear_least_squares",
     "prediction_interval",

@@ -91,13 +91,13 @@ def fit_constants(
         return _without_parameters(skeleton, inputs, target, weights, loss)
     model = SeparableModel(skeleton, inputs, target, weights)
     if not model.nonlinear:
-        return _finish(model, np.ones((count, 1)), iterations, tolerance, loss, weights)
+        return _finish(skeleton, model, np.ones((count, 1)), iterations, tolerance, loss, weights)
     rng = np.random.default_rng(0) if rng is None else rng
     given = (
         np.empty((count, 0)) if initial is None else np.array(initial, dtype=np.float64).reshape(count, -1)
     )
     if given.shape[1] >= starts:
-        return _finish(model, given, iterations, tolerance, loss, weights)
+        return _finish(skeleton, model, given, iterations, tolerance, loss, weights)
     small = model
     if target.shape[0] > _ROWS_FOR_STARTS:
         rows = np.sort(rng.choice(target.shape[0], _ROWS_FOR_STARTS, replace=False))
@@ -112,8 +112,8 @@ def fit_constants(
     if small is not model:
         second = levenberg_marquardt(small, first.parameters[:, kept], iterations=iterations, loss=loss)
         best = _distinct(second.parameters, second.loss, model.nonlinear, 2)
-        return _finish(model, second.parameters[:, best], iterations, tolerance, loss, weights)
-    return _finish(model, first.parameters[:, kept], iterations, tolerance, loss, weights)
+        return _finish(skeleton, model, second.parameters[:, best], iterations, tolerance, loss, weights)
+    return _finish(skeleton, model, first.parameters[:, kept], iterations, tolerance, loss, weights)
 
 
 @np.errstate(all="ignore")
@@ -166,8 +166,8 @@ def refit(
     if model.nonlinear and loss == "squared":
         parameters, outcome = _polish_from(model, start, iterations, tolerance)
         if outcome in (Outcome.CONVERGED, Outcome.EXACT):
-            return _fit(model, parameters, outcome, loss, weights)
-    return _finish(model, start[:, None], iterations, tolerance, loss, weights)
+            return _fit(skeleton, model, parameters, outcome, loss, weights)
+    return _finish(skeleton, model, start[:, None], iterations, tolerance, loss, weights)
 
 
 @np.errstate(all="ignore")
@@ -196,6 +196,7 @@ def _without_parameters(
 
 @np.errstate(all="ignore")
 def _finish(
+    skeleton: Expression,
     model: SeparableModel,
     points: FloatArray,
     iterations: int,
@@ -205,17 +206,17 @@ def _finish(
 ) -> Fit:
     found = levenberg_marquardt(model, points, iterations=iterations, tolerance=tolerance, loss=loss)
     best = int(np.argmin(found.loss))
-    return _fit(model, found.parameters[:, best], found.outcomes[best], loss, weights)
+    return _fit(skeleton, model, found.parameters[:, best], found.outcomes[best], loss, weights)
 
 
 @np.errstate(all="ignore")
 def _fit(
+    skeleton: Expression,
     model: SeparableModel,
     parameters: FloatArray,
     outcome: Outcome,
     loss: Loss,
     weights: FloatArray | None,
 ) -> Fit:
-    skeleton = model.tape.skeleton
     value = relative_loss(model.tape.value(parameters), model.target, weights, loss)
     return Fit(parameters, bind(skeleton, list(parameters)), value, outcome, skeleton)

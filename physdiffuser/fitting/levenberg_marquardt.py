@@ -99,7 +99,8 @@ def levenberg_marquardt(
     model
         Skeleton, rows, target and weights.
     starts
-        Shape (parameters, starts); the values of linear parameters are ignored.
+        Shape (parameters, starts); the values of linear parameters are ignored. As many as the
+        model has, where it is of skeletons side by side.
     iterations
         Most steps tried per start.
     tolerance
@@ -119,6 +120,8 @@ def levenberg_marquardt(
     least = exact_loss(model)
     active = np.flatnonzero(np.isfinite(state.loss))
     state = state.take(active)
+    if active.size < count:
+        model = model.take(active)
     weights = None if weights is None else weights[active]
     final[:, active] = state.parameters
     final_loss[active] = state.loss
@@ -205,6 +208,7 @@ def levenberg_marquardt(
         go_on = ~ended
         active = active[go_on]
         state = state.take(go_on)
+        model = model.take(go_on)
         weights = None if weights is None else weights[go_on]
         damping, growth, fresh = damping[go_on], growth[go_on], fresh[go_on]
         hessian, gradient, scale = hessian[go_on], gradient[go_on], scale[go_on]

@@ -7,6 +7,7 @@ value and backwards for the derivatives (reverse mode, so that one more paramete
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -40,7 +41,8 @@ class Tape:
     skeleton
         An expression with `Parameter` nodes.
     inputs
-        Shape (rows, columns).
+        Shape (rows, columns), or (starts, rows, columns): other columns for each parameter vector, of which
+        there must then be as many.
 
     Notes
     -----
@@ -52,7 +54,7 @@ class Tape:
 
     def __init__(self, skeleton: Expression, inputs: FloatArray) -> None:
         self.skeleton = skeleton
-        self.rows = int(inputs.shape[0])
+        self.rows = int(inputs.shape[-2])
         self.parameters = parameter_count(skeleton)
         self._inputs = inputs
         self._initial: list[FloatArray | None] = []
@@ -63,6 +65,22 @@ class Tape:
         with np.errstate(all="ignore"):
             self._root = self._place(skeleton)
         self._plans: dict[tuple[int, ...], list[tuple[_Step, tuple[bool, ...]]]] = {}
+
+    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Tape:
+        """The tape for some of the starts, where each has columns of its own."""
+        if self._inputs.ndim == 2:
+            return self
+        part = copy.copy(self)
+        part._inputs = self._inputs[chosen]
+        part._initial = [
+            value[chosen] if value is not None and np.ndim(value) == 2 else value for value in self._initial
+        ]
+        return part
+
+    @property
+    def starts(self) -> int:
+        """How many parameter vectors there must be, where each has columns of its own."""
+        return int(self._inputs.shape[0]) if self._inputs.ndim == 3 else 1
 
     def _new_slot(self, value: FloatArray | None, active: bool) -> int:
         self._initial.append(value)
@@ -75,7 +93,7 @@ class Tape:
             return known
         match node:
             case Variable(index=index):
-                slot = self._new_slot(np.ascontiguousarray(self._inputs[:, index]), False)
+                slot = self._new_slot(np.ascontiguousarray(self._inputs[..., index]), False)
             case Number(value=value) | Symbol(value=value):
                 slot = self._new_slot(np.float64(value), False)  # type: ignore[arg-type]  # broadcasts
             case Parameter(index=index):

@@ -7,6 +7,7 @@ put in (Golub & Pereyra, *SIAM J. Numer. Anal.* 10, 1973), with Kaufman's simple
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.tree import walk
 from physdiffuser.fitting.linear import solve_columns
 from physdiffuser.fitting.tape import Tape
+from physdiffuser.fitting.tapes import Tapes
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -61,7 +63,7 @@ def _linear_occurrences(node: Expression) -> Counter[int]:
             return Counter()
 
 
-def _vanishes_with(node: Expression, chosen: tuple[int, ...]) -> bool:
+def vanishes_with(node: Expression, chosen: tuple[int, ...]) -> bool:
     """Whether a formula is 0 when the chosen parameters, which enter linearly, are."""
     if isinstance(node, Parameter):
         return node.index in chosen
@@ -69,11 +71,11 @@ def _vanishes_with(node: Expression, chosen: tuple[int, ...]) -> bool:
         return False
     match node.operator:
         case "add" | "sub":
-            return all(_vanishes_with(argument, chosen) for argument in node.arguments)
+            return all(vanishes_with(argument, chosen) for argument in node.arguments)
         case "neg" | "div":
-            return _vanishes_with(node.arguments[0], chosen)
+            return vanishes_with(node.arguments[0], chosen)
         case "mul":
-            return any(_vanishes_with(argument, chosen) for argument in node.arguments)
+            return any(vanishes_with(argument, chosen) for argument in node.arguments)
         case _:
             return False
 
@@ -147,19 +149,62 @@ class SeparableModel:
         weights: FloatArray | None = None,
         linear: tuple[int, ...] | None = None,
     ) -> None:
-        self.tape = Tape(skeleton, inputs)
+        linear = linear_parameters(skeleton) if linear is None else linear
+        self._bind(Tape(skeleton, inputs), linear, vanishes_with(skeleton, linear), target, weights)
+
+    @classmethod
+    def side_by_side(
+        cls,
+        tapes: Tapes,
+        linear: tuple[int, ...],
+        homogeneous: bool,
+        target: FloatArray,
+        weights: FloatArray | None = None,
+    ) -> SeparableModel:
+        """Several skeletons as one model, whose starts are theirs.
+
+        Parameters
+        ----------
+        tapes
+            Of skeletons with the same linear parameters.
+        linear
+            These.
+        homogeneous
+            Whether every skeleton is 0 when they are (`vanishes_with`).
+        """
+        model = cls.__new__(cls)
+        model._bind(tapes, linear, homogeneous, target, weights)
+        return model
+
+    def _bind(
+        self,
+        tape: Tape | Tapes,
+        linear: tuple[int, ...],
+        homogeneous: bool,
+        target: FloatArray,
+        weights: FloatArray | None,
+    ) -> None:
+        self.tape = tape
         self.target = target
-        self.linear = linear_parameters(skeleton) if linear is None else linear
+        self.linear = linear
         self.nonlinear = tuple(i for i in range(self.tape.parameters) if i not in self.linear)
         self.nonlinear_index = np.array(self.nonlinear, dtype=np.intp)
         self._linear_index = np.array(self.linear, dtype=np.intp)
         self._order = (*self.linear, *self.nonlinear)
-        self._homogeneous = _vanishes_with(skeleton, self.linear)
+        self._homogeneous = homogeneous
         largest = float(np.abs(target).max(initial=0.0))
         # A power of two, so that scaling is exact; residuals near 1 can be squared safely.
         self.scale = float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if 0.0 < largest < np.inf else 1.0
         self.root_weights = None if weights is None else np.sqrt(weights / weights.mean())
         self._unit_target = target / self.scale
+
+    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> SeparableModel:
+        """The model for some of the starts: of skeletons side by side, those that these belong to."""
+        if isinstance(self.tape, Tape):
+            return self
+        part = copy.copy(self)
+        part.tape = self.tape.take(chosen)
+        return part
 
     def start(self, parameters: FloatArray, row_weights: FloatArray | None = None) -> Projected:
         """Solve for the linear parameters, whose values are not known yet."""
@@ -192,7 +237,7 @@ class SeparableModel:
             stale = (np.abs(new - old) > _STALE * np.abs(new)).any(axis=0) & np.isfinite(found.loss)
             if stale.any():
                 part = None if row_weights is None else row_weights[stale]
-                again = self._solve(found.parameters[:, stale], part, self._order)
+                again = self.take(stale)._solve(found.parameters[:, stale], part, self._order)
                 found.slopes[stale] = again.slopes
         return found
 

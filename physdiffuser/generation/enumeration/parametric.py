@@ -7,7 +7,7 @@ with about which constants; Levenberg-Marquardt finishes the constants.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Expression, Number, Parameter
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
+from physdiffuser.fitting import Fit, fit_alike
+from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -388,3 +390,19 @@ def finds(
         if rank < BEST or families[family] <= BEST_OF_FAMILY or complexities[size] <= BEST_OF_COMPLEXITY:
             chosen.append((entry, target))
     return chosen
+
+
+def fitted(
+    problem: Problem, skeletons: Sequence[Expression], initial: Sequence[Sequence[float]]
+) -> list[Fit]:
+    """The skeletons of finds with their constants fitted; what is kept is polished when it is archived."""
+    return fit_alike(
+        skeletons,
+        initial,
+        problem.inputs,
+        problem.target,
+        weights=problem.weights,
+        loss=problem.loss,
+        iterations=ITERATIONS,
+        tolerance=TOLERANCE,
+    )

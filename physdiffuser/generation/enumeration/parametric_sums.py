@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Parameter, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
-from physdiffuser.fitting import fit_constants
 from physdiffuser.generation.enumeration import parametric
 from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
@@ -31,6 +30,8 @@ FloatArray = npt.NDArray[np.float64]
 BEST_OF_TILE = 4
 FOLLOWED = 90
 BEST_OF_FAMILY = 8
+# Skeletons fitted in one go: enough to share the overhead, few enough to stop in time.
+TOGETHER = 60
 # A sum is rarely under anything but a reciprocal.
 OUTER = frozenset({"took the reciprocal"})
 
@@ -112,14 +113,21 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
             for at in range(plain, len(values), ENTRIES):
                 some = slice(at, min(at + ENTRIES, len(values)))
                 residual = pair_residuals(unit32, block, some, correlation)
-                most = BEST_OF_TILE * (len(residual) if not start else 1)
-                flat = residual.ravel()
-                best = np.argpartition(flat, min(most, flat.size - 1))[:most]
-                for place in best:
-                    row, column = divmod(int(place), residual.shape[1])
-                    found.append((float(flat[place]), start + row, at + column))
+                for row, column in _best(residual, everywhere=not start):
+                    found.append((float(residual[row, column]), start + row, at + column))
             yield 1.2e-11 * (block.stop - block.start) * values.size
         yield from _follow(run, frame, chain, found, parts, made, inside)
+
+
+def _best(residual: npt.NDArray[np.float32], everywhere: bool) -> list[tuple[int, int]]:
+    """Places of the best of each row, or of the best rows only, one in each."""
+    if everywhere:
+        most = min(BEST_OF_TILE, residual.shape[1] - 1)
+        columns = np.argpartition(residual, most, axis=1)[:, : most or 1]
+        return [(row, int(column)) for row, some in enumerate(columns) for column in some]
+    least = residual.min(axis=1)
+    rows = np.argpartition(least, min(BEST_OF_TILE, least.size - 1))[:BEST_OF_TILE]
+    return [(int(row), int(residual[row].argmin())) for row in rows]
 
 
 def _follow(
@@ -133,7 +141,8 @@ def _follow(
 ) -> Work:
     """Fit the constants of the best pairs."""
     problem = run.problem
-    random = problem.generator(3)
+    skeletons: list[Expression] = []
+    initial: list[list[float]] = []
     counts: dict[tuple[int, int], int] = {}
     seen: set[tuple[_Form, _Form]] = set()
     followed = 0
@@ -152,7 +161,7 @@ def _follow(
             continue
         followed += 1
         if followed > FOLLOWED:
-            return
+            break
         for constant in (False, True):
             first, starts = one.skeleton(made, inside, 2 + constant)
             second, more = other.skeleton(made, inside, 2 + constant + len(starts))
@@ -163,19 +172,11 @@ def _follow(
                 law = add(Parameter(0), law)
             factor = frame.factor()
             skeleton = chain.redo(law)
-            fit = fit_constants(
-                skeleton if factor is None else mul(factor, skeleton),
-                problem.inputs,
-                problem.target,
-                weights=problem.weights,
-                loss=problem.loss,
-                initial=[*([1.0] * (2 + constant)), *starts, *more],
-                starts=1,
-                # What is kept is polished when it is archived.
-                iterations=parametric.ITERATIONS,
-                tolerance=parametric.TOLERANCE,
-                rng=random,
-            )
+            skeletons.append(skeleton if factor is None else mul(factor, skeleton))
+            initial.append([*([1.0] * (2 + constant)), *starts, *more])
+    for start in range(0, len(skeletons), TOGETHER):
+        piece = slice(start, start + TOGETHER)
+        for fit in parametric.fitted(problem, skeletons[piece], initial[piece]):
             if np.isfinite(fit.loss) and complexity(fit.expression) <= problem.max_complexity:
                 what = to_text(fit.expression, problem.names, digits=4)
                 yield Candidate(
@@ -183,4 +184,4 @@ def _follow(
                     "enumeration",
                     (*chain.sentences(), f"found a sum of two parts with constants inside: {what}"),
                 )
-        yield 0.015
+        yield 0.0075 * len(skeletons[piece])
