@@ -39,8 +39,8 @@ MOST_CONSTANTS = 4
 # Where all constants but one are exact and every simpler formula describes the rows in this many nats more,
 # chance does not do that, and fewer steps will do.
 PLAIN_NATS = 20.0
-PLAIN_SHARE = 0.15
-PLAIN_STEPS = 4
+PLAIN_SHARE = 0.25
+PLAIN_STEPS = 6
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,12 @@ class SearchLoop:
         self.positive = frozenset(int(column) for column in np.flatnonzero((problem.inputs > 0).all(axis=0)))
         self._best: Entry | None = None
         self._spent = 0
+        self._budget: Budget | None = None
+        # The step at which the best description was last shortened by more than a nat, and its length then.
+        self._reached = 0
+        self._reached_length = float("inf")
+        # The step at which it was last asked within a turn whether the law is settled, and the answer.
+        self._looked = -1, False
         self.failed: set[str] = set()
         self._warnings: list[str] = []
         self._noise_checked: dict[Expression, bool] = {}
@@ -106,7 +112,6 @@ class SearchLoop:
     def run(self, steps: int | None, deadline: float, initial: Sequence[Candidate] = ()) -> SearchResult:
         """Search until the law is settled, the steps are spent or the deadline is reached."""
         scheduler = Scheduler(list(self.generators))
-        best_at = 0
         settled = False
         with np.errstate(all="ignore"):
             for candidate in initial:
@@ -121,13 +126,12 @@ class SearchLoop:
                 before = self._length(self._best)
                 used, finished = self._turn(name, granted, deadline)
                 self._spent += used
+                self._budget = None
                 gain = before - self._length(self._best)
                 scheduler.record(name, used, min(gain, 1e6) if np.isfinite(before) else 1e3)
                 if finished:
                     scheduler.finish(name)
-                if gain > 1 or best_at == 0:
-                    best_at = self._spent
-                if self._settled(self._spent - best_at, best_at):
+                if self._settled():
                     settled = True
                     break
         return SearchResult(self.archive, settled, tuple(self._warnings), scheduler.steps)
@@ -138,7 +142,9 @@ class SearchLoop:
 
     def _turn(self, name: str, granted: int, deadline: float) -> tuple[int, bool]:
         """One turn; steps used, and whether the generator is done for good."""
-        budget = Budget(granted, deadline, self.clock, self.cancelled)
+        stopped = self.cancelled
+        budget = Budget(granted, deadline, self.clock, lambda: stopped() or self._settled_within())
+        self._budget = budget
         try:
             for candidate in self.generators[name].propose(self.problem, self.archive, budget):
                 self._offer(candidate)
@@ -183,6 +189,9 @@ class SearchLoop:
         best = self.best
         if best is not None and best is not self._best:
             self._best = best
+            length = self._length(best)
+            if length < self._reached_length - 1:
+                self._reached, self._reached_length = self._now, length
             if self.on_better is not None:
                 self.on_better(self.archive, best)
 
@@ -207,8 +216,22 @@ class SearchLoop:
             return float("inf")
         return formula_length(entry.candidate.expression, entry.loss, self.problem.rows, self.floor)
 
-    def _settled(self, since: int, reached: int) -> bool:
-        best = self._best
+    @property
+    def _now(self) -> int:
+        """Steps spent, those of the turn in progress included."""
+        return self._spent + (0 if self._budget is None else self._budget.spent)
+
+    def _settled_within(self) -> bool:
+        """Whether the law is settled in the middle of a turn; asked after each piece of work."""
+        if self.exact:
+            return False  # the piece of work in hand is finished first
+        if self._looked[0] != self._now:
+            self._looked = self._now, self._settled()
+        return self._looked[1]
+
+    def _settled(self) -> bool:
+        best, reached = self._best, self._reached
+        since = self._now - reached
         if best is None:
             return False
         if best.loss <= self.floor:

@@ -21,7 +21,7 @@ from physdiffuser.search.precision import DOUBLE, decimal_precision
 from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.search.rewriting import rounded, worth_rounding
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
-from physdiffuser.search.scheduler import Scheduler
+from physdiffuser.search.scheduler import OPENING, Scheduler
 from physdiffuser.search.selection import description_length, residual_is_noise
 
 NAMES = ("a", "b")
@@ -235,6 +235,16 @@ class TestLoop:
         generator = Scripted("one", ["a**2*b", *["a + b"] * 5000])
         result = SearchLoop(problem(0.05), {"one": generator}).run(None, float("inf"))
         assert result.settled and 4 < result.steps["one"] < 1000
+
+    def test_a_plain_law_ends_even_a_long_turn(self) -> None:
+        generator = Scripted("enumeration", ["a", "b", "a*b", "a**2*b", *["a + b"] * 5000])
+        result = SearchLoop(problem(0.05), {"enumeration": generator}).run(None, float("inf"))
+        assert result.settled and result.steps["enumeration"] < 15 < OPENING["enumeration"]
+
+    def test_what_leaves_a_pattern_ends_nothing(self) -> None:
+        generator = Scripted("enumeration", ["a*b", *["a + b"] * 5000])
+        result = SearchLoop(problem(0.05), {"enumeration": generator}).run(100, float("inf"))
+        assert not result.settled and result.steps["enumeration"] == 100
 
 
 def test_the_scheduler_tries_all_and_prefers_what_pays() -> None:

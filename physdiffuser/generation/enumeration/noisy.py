@@ -26,6 +26,9 @@ IntArray = npt.NDArray[np.int64]
 # Tiles of residuals must stay in the second-level cache: 128 x 2048 single floats are a megabyte.
 TARGETS = 128
 ENTRIES = 2048
+# What stands around a matrix product costs as much with few rows: work is charged as on this many, which is
+# the most that are screened.
+CHARGED_ROWS = 320
 PIECE = 8192
 # Finds looked at in one tile, and single entries of one cost.
 BEST_OF_TILE = 6
@@ -151,20 +154,21 @@ def screen_products(
                         parts = int(factors[left]), int(order[entry])
                         make = _maker(library, frame, chain, "product", *parts, cost)
                         board.add(cost, sure, make)
-            yield 2e-11 * len(rows) * values.size
+            yield 2e-11 * len(rows) * len(values) * CHARGED_ROWS
 
 
 def _left_over(entries: FloatArray, target: FloatArray, weights: FloatArray) -> float:
     """Weighted residual sum of squares of `t ~ a + b*f` or `t ~ a + b*f + c*g`, in double precision."""
-    root = np.sqrt(weights)
-    centred = [value - np.average(value, weights=weights) for value in (target, *entries)]
-    left, *columns = (root * value for value in centred)
-    for place, column in enumerate(columns):
+    columns = np.concatenate([target[None], entries])
+    columns -= (columns @ weights)[:, None] / weights.sum()
+    columns *= np.sqrt(weights)
+    left, rest = columns[0], columns[1:]
+    while len(rest):
+        column, rest = rest[0], rest[1:]
         size = float(column @ column)
         if size > 0:
             left = left - column * (column @ left / size)
-            rest = columns[place + 1 :]
-            columns[place + 1 :] = [other - column * (column @ other / size) for other in rest]
+            rest = rest - np.outer(rest @ column / size, column)
     return float(left @ left)
 
 
@@ -195,7 +199,7 @@ def _screen_singles(
                     if residual[entry] < 0.9 and board.admits(cost, float(residual[entry])):
                         make = _maker(library, frame, chain, "single", None, int(piece[entry]), cost)
                         board.add(cost, float(residual[entry]), make)
-        yield 2e-9 * len(undone) * piece.size * library.values.shape[1]
+        yield 2e-9 * len(undone) * piece.size * CHARGED_ROWS
 
 
 def screen_sums(
@@ -236,7 +240,7 @@ def screen_sums(
                     if entry > left and board.admits(cost, float(flat[place])):
                         make = _maker(library, frame, chain, "sum", int(order[left]), int(order[entry]), cost)
                         board.add(cost, float(flat[place]), make)
-            yield 1.2e-11 * (block.stop - block.start) * values[block.start :].size
+            yield 1.2e-11 * (block.stop - block.start) * (len(values) - block.start) * CHARGED_ROWS
 
 
 def screen_scaled_sums(
@@ -284,7 +288,7 @@ def screen_scaled_sums(
                         sure = _left_over(library.values[[*places]], quotient, scaled) / total
                         make = _maker(library, frame, chain, "scaled difference", *places, cost, int(third))
                         board.add(cost, sure, make)
-            yield 5e-9 * prepared.values.size
+            yield 5e-9 * len(prepared.values) * CHARGED_ROWS
 
 
 def _maker(

@@ -10,6 +10,7 @@ from physdiffuser.expressions.tree import add, mul
 from physdiffuser.generation.enumeration import parametric
 from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
+from physdiffuser.generation.enumeration.noisy import CHARGED_ROWS
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.screening import Affine, Standardised, variation
@@ -64,7 +65,7 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
                     (float(residual[row, column]), start + int(column), first + row)
                     for column in best[row, :BEST_OF_PIECE]
                 )
-            yield 2e-11 * residual.size * len(rows) + 1e-4 * len(residual)
+            yield 2e-11 * residual.size * CHARGED_ROWS + 1e-4 * len(residual)
     product_sizes = [complexity(tree) for tree in trees]
     target_sizes = [chain.cost + (0 if tree is None else complexity(tree)) for chain, tree in targets]
     chosen = parametric.finds(found, made, product_sizes, target_sizes)

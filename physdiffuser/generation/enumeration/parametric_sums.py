@@ -17,7 +17,7 @@ from physdiffuser.expressions.tree import add, mul
 from physdiffuser.generation.enumeration import parametric
 from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
-from physdiffuser.generation.enumeration.noisy import ENTRIES, TARGETS
+from physdiffuser.generation.enumeration.noisy import CHARGED_ROWS, ENTRIES, TARGETS
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.screening import pair_residuals
@@ -32,6 +32,10 @@ FOLLOWED = 90
 BEST_OF_FAMILY = 8
 # Skeletons fitted in one go: enough to share the overhead, few enough to stop in time.
 TOGETHER = 60
+# Rows to each constant: with fewer, such sums describe chance.
+ROWS_OF_CONSTANT = 4
+# Two factors and a constant inside are the fewest.
+LEAST_CONSTANTS = 3
 # A sum is rarely under anything but a reciprocal.
 OUTER = frozenset({"took the reciprocal"})
 
@@ -66,6 +70,8 @@ class _Part:
 def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
     """Rank and fit the sums; `stage.entries` power products inside functions, `stage.divisors` outside."""
     problem, rows = run.problem, run.noisy_rows
+    if problem.rows < ROWS_OF_CONSTANT * LEAST_CONSTANTS:
+        return
     inputs = problem.inputs[rows]
 
     def products(limit: int) -> tuple[list[Expression], FloatArray]:
@@ -94,7 +100,7 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
     good = np.isfinite(values).all(axis=1) & (np.ptp(values, axis=1) > 1e-9 * np.abs(values).max(axis=1))
     first_count = int(good[:first_parts].sum())
     values, parts = values[good], [part for part, kept in zip(parts, good, strict=True) if kept]
-    yield 1e-8 * values.size
+    yield 1e-8 * len(values) * CHARGED_ROWS
     for chain, target, weights in run.undone(frame):
         if not OUTER.issuperset(chain.sentences()):
             continue
@@ -104,7 +110,7 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
         wanted = root * (target - np.average(target, weights=weights))
         wanted /= np.linalg.norm(wanted)
         correlation = unit32 @ wanted.astype(np.float32)
-        yield 1e-8 * values.size
+        yield 1e-8 * len(values) * CHARGED_ROWS
         found: list[tuple[float, int, int]] = []
         # Power products apart: among finds with more constants inside, theirs would rank low.
         plain = sum(part.entry is None for part in parts)
@@ -115,7 +121,7 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
                 residual = pair_residuals(unit32, block, some, correlation)
                 for row, column in _best(residual, everywhere=not start):
                     found.append((float(residual[row, column]), start + row, at + column))
-            yield 1.2e-11 * (block.stop - block.start) * values.size
+            yield 1.2e-11 * (block.stop - block.start) * len(values) * CHARGED_ROWS
         yield from _follow(run, frame, chain, found, parts, made, inside)
 
 
@@ -165,6 +171,8 @@ def _follow(
         for constant in (False, True):
             first, starts = one.skeleton(made, inside, 2 + constant)
             second, more = other.skeleton(made, inside, 2 + constant + len(starts))
+            if ROWS_OF_CONSTANT * (2 + constant + len(starts) + len(more)) > problem.rows:
+                continue
             law: Expression = add(
                 mul(Parameter(int(constant)), first), mul(Parameter(1 + int(constant)), second)
             )

@@ -25,6 +25,8 @@ FloatArray = npt.NDArray[np.float64]
 # Rows on which exact matches are told apart, and on which noisy fits are ranked.
 CLEAN_PROBES = 24
 NOISY_PROBES = 320
+# With fewer rows some of the many sums with a factor fit by chance.
+ROWS_FOR_SCALED = 20
 # Matches of one stage that are fitted and offered, cheapest first.
 MOST_MATCHES = 40
 # Chains whose undone target keeps noise in hand; the others are for exact data.
@@ -146,6 +148,8 @@ class Run:
 
     def screened(self, stage: Stage, frame: Frame) -> Work:
         """Matrix screenings of products or sums."""
+        if stage.kind == "scaled sums" and self.problem.rows < ROWS_FOR_SCALED:
+            return
         library = yield from self._built(False, frame, stage.entries)
         board = noisy.Leaderboard()
         undone = self.undone(frame)
