@@ -30,7 +30,7 @@ from physdiffuser.search.selection import (
 # After the noise floor is reached the search goes on for this share of what it took to get there, and at
 # least so many steps, in case something simpler is near.
 GRACE_SHARE = 1.0
-GRACE_STEPS = 40
+GRACE_STEPS = 30
 # Each constant that was fitted asks for more of both: a law without it may yet be found, and would need much
 # less to describe it.
 SHARE_OF_CONSTANT = 0.1
