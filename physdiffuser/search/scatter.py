@@ -275,7 +275,8 @@ def _most_off(rows: int) -> int:
 def _left_over(image: _Image, unit: FloatArray) -> float:
     """Usual error of the predictions, as a share of what the median leaves over."""
     few = image.at(some := _spread_out(np.arange(len(unit)), REFERENCES // 2))
-    error = (few.values - _predicted(unit[some], few.values, few.possible, rounds=2))[few.possible]
+    predicted, _ = _predicted(unit[some], few.values, np.arange(len(some)), np.flatnonzero(few.possible), 2)
+    error = (few.values - predicted)[few.possible]
     values = image.values[image.possible]
     return _usual(error) / max(_usual(values - np.median(values)), 1e-300)
 
@@ -295,8 +296,17 @@ def _off(image: _Image, unit: FloatArray) -> _Seen | None:
     """Leave out row after row that lies far from what its neighbours say; None if there are too many."""
     kept, values = image.possible.copy(), image.values
     spread = _usual(values[kept] - np.median(values[kept]))
+    references = _spread_out(np.flatnonzero(kept), REFERENCES)
+    predicted = np.zeros(len(values))
+    near = np.zeros((len(values), 0), np.intp)
     while (~kept).sum() <= _most_off(len(values)):
-        predicted = _predicted(unit, values, kept)
+        references = references[kept[references]]
+        # Only rows that had one of those left out for a neighbour are predicted anew.
+        whole = near.shape[1] != _most_near(unit, references)
+        stale = np.flatnonzero((~kept)[near].any(axis=1) | whole)
+        if whole:
+            near = np.zeros((len(values), _most_near(unit, references)), np.intp)
+        predicted[stale], near[stale] = _predicted(unit, values, stale, references)
         error = values - predicted
         usual = _usual(error[kept])
         far = np.abs(error) > max(FAR * usual, FAR_SHARE * (1.0 if image.logarithmic else spread))
@@ -376,22 +386,25 @@ def _neighbours(
     return near, reach
 
 
+def _most_near(unit: FloatArray, references: IntArray) -> int:
+    """How many neighbours a prediction takes."""
+    return min(len(references) - 1, 3 * int(unit.shape[1]) + 5)
+
+
 def _predicted(
-    unit: FloatArray, values: FloatArray, kept: npt.NDArray[np.bool_], rounds: int = 3
-) -> FloatArray:
-    """Each row's value by a local linear fit to its nearest kept neighbours, itself left out."""
-    rows, columns = unit.shape
-    references = _spread_out(np.flatnonzero(kept), REFERENCES)
-    count = min(len(references) - 1, 3 * columns + 5)
-    near, reach = _neighbours(unit, np.arange(rows), references, count)
+    unit: FloatArray, values: FloatArray, rows: IntArray, references: IntArray, rounds: int = 3
+) -> tuple[FloatArray, IntArray]:
+    """The rows' values by local linear fits to the nearest references, themselves left out; and these."""
+    columns, count = unit.shape[1], _most_near(unit, references)
+    near, reach = _neighbours(unit, rows, references, count)
     kernel = (1 - (reach / (1.01 * reach[:, -1:] + 1e-300)) ** 3) ** 3
-    offset = unit[near] - unit[:, None, :]
-    design = np.concatenate([np.ones((rows, count, 1)), offset], axis=2)
+    offset = unit[near] - unit[rows][:, None, :]
+    design = np.concatenate([np.ones((len(rows), count, 1)), offset], axis=2)
     weighted = design * kernel[:, :, None]
     wanted = values[near]
     # Rounds of reweighting: one misprint must not spoil all its neighbours' fits.
     robust = np.ones_like(wanted)
-    fitted = np.zeros(rows)
+    fitted = np.zeros(len(rows))
     for _ in range(rounds):
         gram = (weighted * robust[:, :, None]).transpose(0, 2, 1) @ design
         gram += (
@@ -403,4 +416,4 @@ def _predicted(
         residual = np.abs(wanted - (design @ solved)[:, :, 0])
         usual = np.median(residual, axis=1, keepdims=True)
         robust = 1.0 / (1.0 + np.square(residual / (4 * usual + 1e-12)))
-    return fitted
+    return fitted, near
