@@ -141,6 +141,8 @@ class TrainingConfig(_Strict):
     whose names begin with one of `fresh` are not taken from there. Those that begin with one of `frozen`
     stay as they are. With a `teacher` (weights, named as `start_from` is) the encoder learns to give the
     memory that the teacher gives, which takes a fraction of the work; the generators then learn nothing.
+    Of a share `hide_summaries` of the tables the encoder's summaries are hidden, so that the rows have to
+    be read; validation then tells the losses without them as well (`rows_only`).
     `precision: auto` is bfloat16 where the processor multiplies in it: where it does not, bfloat16 is an
     order of magnitude slower than single precision.
     """
@@ -154,6 +156,7 @@ class TrainingConfig(_Strict):
     threads: Annotated[int, Field(ge=0)] = 0
     precision: Literal["auto", "bf16", "fp32"] = "auto"
     drop_condition: Share = 0.1
+    hide_summaries: Share = 0.0
     checkpoint_every: Positive = 500
     keep: Positive = 2
     log_every: Positive = 20
@@ -182,6 +185,8 @@ class TrainingConfig(_Strict):
     def _check(self) -> TrainingConfig:
         if self.fresh and self.start_from is None:
             raise ValueError("fresh names what start_from does not give; it needs start_from")
+        if self.hide_summaries and not self.model.encoder.statistics:
+            raise ValueError("hide_summaries has nothing to hide where the encoder has no statistics")
         if self.batch % self.micro_batch:
             raise ValueError(f"batch {self.batch} is not a multiple of micro_batch {self.micro_batch}")
         return self

@@ -97,7 +97,8 @@ class SetEncoder(nn.Module):
         self.final = nn.LayerNorm(width)
 
     def forward(self, rows: Tensor, padding_mask: Tensor, used: Tensor, summary_rows: Tensor | None = None,
-                summary_mask: Tensor | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
+                summary_mask: Tensor | None = None, hidden: Tensor | None = None,
+                ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """Encode tables.
 
         Parameters
@@ -110,6 +111,8 @@ class SetEncoder(nn.Module):
             (batch, 9), True where a place holds a column.
         summary_rows, summary_mask
             More rows of the same tables for the summaries, which are cheap; the same when None.
+        hidden
+            (batch,), True where the summaries are not shown, so that the rows have to be read.
 
         Returns
         -------
@@ -142,8 +145,10 @@ class SetEncoder(nn.Module):
                 )
             tokens = self.column_tokens(columns) + self.places
             memory = torch.cat((memory, tokens, self.table_token(table).unsqueeze(1)), dim=1)
-            always = torch.zeros_like(mask[:, :1])
-            mask = torch.cat((mask, ~used, always), dim=1)
+            unseen = torch.cat((~used, torch.zeros_like(mask[:, :1])), dim=1)
+            if hidden is not None:
+                unseen = unseen | hidden[:, None]
+            mask = torch.cat((mask, unseen), dim=1)
         for block in self.mixing:
             memory = block(memory, padding_mask=mask)
         return self.final(memory), mask

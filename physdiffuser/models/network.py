@@ -69,9 +69,10 @@ class LawModel(nn.Module):
         used: Tensor,
         summary_rows: Tensor | None = None,
         summary_mask: Tensor | None = None,
+        hidden: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Memory of tables and its mask; see `SetEncoder.forward`."""
-        memory, mask = self.encoder(rows, padding_mask, used, summary_rows, summary_mask)
+        memory, mask = self.encoder(rows, padding_mask, used, summary_rows, summary_mask, hidden)
         return memory, mask
 
     def without_condition(self, memory: Tensor, mask: Tensor, dropped: Tensor) -> tuple[Tensor, Tensor]:

@@ -244,7 +244,12 @@ class Trainer:
         return purpose + self.processes.rank
 
     def losses(
-        self, batch: Batch, generator: torch.Generator, drop: float, written: bool = True
+        self,
+        batch: Batch,
+        generator: torch.Generator,
+        drop: float,
+        hide: float = 0.0,
+        written: bool = True,
     ) -> Iterator[tuple[float, dict[str, Tensor]]]:
         """Losses of each micro-batch, shortest laws first, with its share of the batch.
 
@@ -256,6 +261,8 @@ class Trainer:
             Source of masks and dropped conditions.
         drop
             Probability of hiding a table from the generators.
+        hide
+            Probability of hiding its summaries.
         written
             Whether the losses of the generators are wanted beside that of the memory, if there is a teacher.
         """
@@ -278,9 +285,12 @@ class Trainer:
             near = rows[:, : config.data.encoder_rows]
             everything = torch.zeros(rows.shape[:2], dtype=torch.bool, device=self.device)
             dropped = (torch.rand(len(chosen), generator=generator) < drop).to(self.device)
+            hidden = None
+            if hide:
+                hidden = (torch.rand(len(chosen), generator=generator) < hide).to(self.device)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
                 shown = (near, everything[:, : near.shape[1]], used, rows, everything)
-                memory, mask = self.model.encode(*shown)
+                memory, mask = self.model.encode(*shown, hidden)
                 found: dict[str, Tensor] = {}
                 if self.teacher is not None:
                     with torch.no_grad():
@@ -308,8 +318,11 @@ class Trainer:
             group["lr"] = learning_rate(self.config, self.step)
         self.optimiser.zero_grad(set_to_none=True)
         sums: dict[str, float] = {}
-        draws, drop = self._generator(0), self.config.drop_condition
-        for share, found in self.losses(batch, draws, drop, written=self.teacher is None):
+        draws, config = self._generator(0), self.config
+        pieces = self.losses(
+            batch, draws, config.drop_condition, config.hide_summaries, written=self.teacher is None
+        )
+        for share, found in pieces:
             objective = torch.stack([loss for name, loss in found.items() if name != "exact"]).sum()
             (objective * share).backward()  # type: ignore[no-untyped-call]
             for name, loss in found.items():
@@ -333,6 +346,14 @@ class Trainer:
         for name, parameter in self.model.named_parameters():
             parameter.copy_(self.average[name])
         self.model.eval()
+        sums = self._validated(0.0)
+        if self.config.hide_summaries:
+            sums |= {f"{name}_rows_only": loss for name, loss in self._validated(1.0).items()}
+        for name, parameter in self.model.named_parameters():
+            parameter.copy_(kept[name])
+        return sums
+
+    def _validated(self, hide: float) -> dict[str, float]:
         size = self.config.micro_batch
         batches = max(1, self.config.validation_laws // size)
         sums: dict[str, float] = {}
@@ -340,11 +361,9 @@ class Trainer:
         generator.manual_seed(VALIDATION)
         for number in range(batches):
             batch = self.stream.batch(number, size, VALIDATION)
-            for share, found in self.losses(batch, generator, 0.0):
+            for share, found in self.losses(batch, generator, 0.0, hide):
                 for name, loss in found.items():
                     sums[name] = sums.get(name, 0.0) + share * float(loss) / batches
-        for name, parameter in self.model.named_parameters():
-            parameter.copy_(kept[name])
         return sums
 
     def run(self, progress: Progress | None = None) -> None:

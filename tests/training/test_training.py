@@ -76,6 +76,33 @@ def test_losses_fall(tmp_path: Path) -> None:
     assert all(record["laws_per_second"] > 0 for record in records)
 
 
+def test_hidden_summaries_leave_the_rows(tmp_path: Path) -> None:
+    trainer = Trainer(config(tmp_path, hide_summaries=0.5))
+    trainer.run()
+    last = metrics(tmp_path, "validation")[-1]
+    assert last["autoregressive_rows_only"] > 0 and last["diffusion_rows_only"] > 0
+    assert last["autoregressive_rows_only"] != last["autoregressive"]
+    batch = trainer.stream.batch(0, 2, 0)
+    rows, used = torch.from_numpy(batch.rows), torch.from_numpy(batch.used)
+    padding = torch.zeros(rows.shape[:2], dtype=torch.bool)
+    model = trainer.model.eval()
+    with torch.no_grad():
+        whole, seen = model.encode(rows, padding, used)
+        hidden, unseen = model.encode(rows, padding, used, None, None, torch.tensor([False, True]))
+        # Other summary rows change nothing where they are hidden.
+        others, _ = model.encode(rows, padding, used, rows.flip(0), padding, torch.tensor([False, True]))
+    memory = len(model.encoder.seeds)
+    assert torch.equal(seen[0], unseen[0]) and unseen[1, memory:].all() and not unseen[1, :memory].any()
+    torch.testing.assert_close(whole[0], hidden[0])
+    torch.testing.assert_close(hidden[1, :memory], others[1, :memory])
+
+
+def test_hiding_summaries_needs_summaries(tmp_path: Path) -> None:
+    network = {**settings(tmp_path)["model"], "encoder": {"layers": 1, "statistics": False}}
+    with pytest.raises(UsageError, match="hide_summaries"):
+        config(tmp_path, hide_summaries=0.3, model=network)
+
+
 def test_resuming_gives_the_same_weights_to_the_bit(tmp_path: Path) -> None:
     Trainer(config(tmp_path / "whole")).run()
     interrupted = Trainer(config(tmp_path / "parts"))
