@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 # Share of the time, and most seconds, kept for fitting, snapping and checking at the end.
 CONCLUSION_SHARE = 0.15
 CONCLUSION_SECONDS = 4.0
+# Share of it in which the formulas get their final constants; what is left is for verifying the chosen one.
+WORKING_OUT_SHARE = 0.7
 PROGRESS_INTERVAL = 0.1
 # Seconds that a search gets however long reading the table took.
 LEAST_SEARCH = 2.0
@@ -320,8 +322,10 @@ def _conclude(
 ) -> Solution:
     searched = clock_module.monotonic()
     fit_problem = on_rows(problem, dataset, split.fit)
+    # Formulas of many constants take long to verify as well.
+    worked_out_by = searched + WORKING_OUT_SHARE * (deadline - searched)
     laws, position = (
-        work_out(result.archive, fit_problem, floor, deadline) if result.archive.front() else ([], 0)
+        work_out(result.archive, fit_problem, floor, worked_out_by) if result.archive.front() else ([], 0)
     )
     made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
     rounding = float(np.sqrt(floor) * dataset.target.std())
