@@ -39,6 +39,10 @@ MOST_CONSTANTS = 4
 # Where all constants but one are exact and every simpler formula describes the rows in this many nats more,
 # chance does not do that, and fewer steps will do.
 PLAIN_NATS = 20.0
+# In fewer rows anything passes for noise, also what a wrong formula leaves over of an exact law: only where
+# numbers are written more coarsely than this can noise be taken for granted.
+ROWS_TO_TELL = 30
+COARSE = 1e-8
 PLAIN_SHARE = 0.25
 PLAIN_STEPS = 6
 
@@ -97,6 +101,7 @@ class SearchLoop:
         self.clock = clock
         self.floor = rounding_loss(problem.target, tolerance)
         self.positive = frozenset(int(column) for column in np.flatnonzero((problem.inputs > 0).all(axis=0)))
+        self.tells_noise = problem.rows >= ROWS_TO_TELL or tolerance > COARSE
         self._best: Entry | None = None
         self._spent = 0
         self._budget: Budget | None = None
@@ -242,7 +247,9 @@ class SearchLoop:
         constants = min(fitted_constants(expression), MOST_CONSTANTS)
         steps = GRACE_STEPS + STEPS_OF_CONSTANT * constants
         share = GRACE_SHARE + SHARE_OF_CONSTANT * constants
-        if since < max(steps, share * reached) and not (constants <= 1 and self._plain(best)):
+        if since < max(steps, share * reached) and not (
+            constants <= 1 and self.tells_noise and self._plain(best)
+        ):
             return False
         known = self._noise_checked.get(expression)
         if known is None:

@@ -241,6 +241,17 @@ class TestLoop:
         result = SearchLoop(problem(0.05), {"enumeration": generator}).run(None, float("inf"))
         assert result.settled and result.steps["enumeration"] < 15 < OPENING["enumeration"]
 
+    def test_few_rows_of_many_digits_do_not_end_a_turn(self) -> None:
+        few = problem(0.05, rows=12)
+        texts = ["a", "b", "a*b", "a**2*b", *["a + b"] * 5000]
+        steps = []
+        for tolerance in (1e-10, 1e-4):
+            generator = Scripted("enumeration", texts)
+            steps.append(
+                SearchLoop(few, {"enumeration": generator}, tolerance=tolerance).run(None, 1e9).steps
+            )
+        assert steps[0]["enumeration"] >= OPENING["enumeration"] > 15 > steps[1]["enumeration"]
+
     def test_what_leaves_a_pattern_ends_nothing(self) -> None:
         generator = Scripted("enumeration", ["a*b", *["a + b"] * 5000])
         result = SearchLoop(problem(0.05), {"enumeration": generator}).run(100, float("inf"))
