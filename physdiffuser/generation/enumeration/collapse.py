@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Number, Variable, complexity
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-from physdiffuser.generation.enumeration.factors import Frame, hypotheses, telling_columns
+from physdiffuser.generation.enumeration.factors import Frame, demanded, hypotheses, telling_columns
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.problem import Problem
 
@@ -190,7 +190,7 @@ def _search(problem: Problem) -> Generator[float, None, tuple[Frame, ...]]:
 
 
 def _starts(problem: Problem, rows: npt.NDArray[np.intp]) -> tuple[dict[int, list[_State]], _Judge]:
-    """The bare columns, and what slopes and units suggest, by number of features; and who judges them."""
+    """What units demand, or the bare columns and what slopes suggest, by number of features; and a judge."""
     inputs, target = problem.inputs[rows], problem.target[rows]
     telling = telling_columns(problem.inputs, problem.target)
     chosen = telling if len(telling) < problem.columns else list(range(problem.columns))
@@ -198,7 +198,13 @@ def _starts(problem: Problem, rows: npt.NDArray[np.intp]) -> tuple[dict[int, lis
     found: dict[int, list[_State]] = {}
     off = np.median(np.abs(_local_predictions(bare.values(inputs).T, target) - target))
     judge = _Judge(target, max(1.5 * float(off), 1e-3 * float(np.median(np.abs(target)))) or 1.0)
-    for frame in dict.fromkeys([*hypotheses(problem), bare]):
+    by_units = demanded(problem)
+    if by_units is not None and by_units.columns >= set(telling):
+        # Joins of bare columns would rarely balance in their units.
+        frames = [by_units]
+    else:
+        frames = [*hypotheses(problem), bare]
+    for frame in dict.fromkeys(frames):
         size = len(frame.features)
         fewer = any(others and number < size for number, others in found.items())
         # Many features take long; they are worth it only where nothing else is known.

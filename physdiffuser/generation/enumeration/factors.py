@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Expression, Number, Variable, evaluate
-from physdiffuser.expressions.tree import add, call, div, mul, power, sub, substitute
+from physdiffuser.expressions.tree import add, call, div, mul, power, sub, substitute, variables
 from physdiffuser.generation.enumeration.surrogate import fit_slopes
 from physdiffuser.search.problem import Problem
 
@@ -65,6 +65,11 @@ class Frame:
         tree = self.factor()
         return np.ones(len(inputs)) if tree is None else evaluate(tree, inputs)
 
+    @property
+    def columns(self) -> frozenset[int]:
+        """The columns that occur in it."""
+        return frozenset().union(*map(variables, (*self.features, self.factor() or ONE)))
+
     def values(self, inputs: FloatArray) -> FloatArray:
         """Values of the features, shape (rows, features)."""
         if not self.features:
@@ -100,21 +105,26 @@ def _product(factors: list[Expression]) -> Expression:
 def hypotheses(problem: Problem) -> list[Frame]:
     """Frames for a problem: what its units demand first, then what its rows suggest."""
     suggested = frames(problem.inputs, problem.target)
+    first = demanded(problem)
+    return suggested if first is None else [first, *(frame for frame in suggested if frame != first)]
+
+
+def demanded(problem: Problem) -> Frame | None:
+    """The frame of dimensionless groups; None where units are not known or the columns have none to offer."""
     if problem.units is None or problem.target_unit is None:
-        return suggested
+        return None
     from physdiffuser.expressions.dimensionless import dimensionless_groups
 
     groups = dimensionless_groups(problem.units, problem.target_unit)
     if groups.prefactor is None:
-        return suggested
-    demanded = Frame(
+        return None
+    return Frame(
         tuple((column, exponent) for column, exponent in enumerate(groups.prefactor) if exponent),
         tuple(
             monomial(tuple((c, Fraction(e)) for c, e in enumerate(group) if e), None)
             for group in groups.groups
         ),
     )
-    return [demanded, *(frame for frame in suggested if frame != demanded)]
 
 
 def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
