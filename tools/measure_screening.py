@@ -25,7 +25,7 @@ from physdiffuser.generation.enumeration import clean, noisy
 from physdiffuser.generation.enumeration.factors import Frame
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.outer import Chain
-from physdiffuser.generation.enumeration.run import NOISY_PROBES, Run
+from physdiffuser.generation.enumeration.run import Run
 from physdiffuser.search.problem import Problem
 
 LAW, NAMES = "v*log(p/q) - g*t/(1 + p)", ("v", "p", "q", "g", "t")
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     order = noisy.distinct(library, ranked, affine=True)[: chosen.entries]
     factors = noisy.distinct(library, ranked, affine=False)[: chosen.entries // 10]
     undone = [(whole, *run.undone(frame)[0][1:])]
-    count, rows = len(order), NOISY_PROBES
+    count, rows = len(order), noisy.PROBES
 
     def sums() -> None:
         spend(noisy.screen_sums(library, order, frame, undone, noisy.Leaderboard()))

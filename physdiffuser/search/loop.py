@@ -147,8 +147,7 @@ class SearchLoop:
 
     def _turn(self, name: str, granted: int, deadline: float) -> tuple[int, bool]:
         """One turn; steps used, and whether the generator is done for good."""
-        stopped = self.cancelled
-        budget = Budget(granted, deadline, self.clock, lambda: stopped() or self._settled_within())
+        budget = Budget(granted, deadline, self.clock, lambda: self.cancelled() or self._settled_within())
         self._budget = budget
         try:
             for candidate in self.generators[name].propose(self.problem, self.archive, budget):

@@ -302,10 +302,10 @@ def _off(image: _Image, unit: FloatArray) -> _Seen | None:
     while (~kept).sum() <= _most_off(len(values)):
         references = references[kept[references]]
         # Only rows that had one of those left out for a neighbour are predicted anew.
-        whole = near.shape[1] != _most_near(unit, references)
-        stale = np.flatnonzero((~kept)[near].any(axis=1) | whole)
-        if whole:
-            near = np.zeros((len(values), _most_near(unit, references)), np.intp)
+        count = _most_near(unit, references)
+        stale = np.flatnonzero((~kept)[near].any(axis=1))
+        if near.shape[1] != count:
+            stale, near = np.arange(len(values)), np.zeros((len(values), count), np.intp)
         predicted[stale], near[stale] = _predicted(unit, values, stale, references)
         error = values - predicted
         usual = _usual(error[kept])

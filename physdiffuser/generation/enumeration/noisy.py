@@ -26,9 +26,9 @@ IntArray = npt.NDArray[np.int64]
 # Tiles of residuals must stay in the second-level cache: 128 x 2048 single floats are a megabyte.
 TARGETS = 128
 ENTRIES = 2048
-# What stands around a matrix product costs as much with few rows: work is charged as on this many, which is
-# the most that are screened.
-CHARGED_ROWS = 320
+# Rows on which noisy fits are ranked. What stands around a matrix product costs as much with fewer, so that
+# work is charged as on this many.
+PROBES = 320
 PIECE = 8192
 # Finds looked at in one tile, and single entries of one cost.
 BEST_OF_TILE = 6
@@ -154,7 +154,7 @@ def screen_products(
                         parts = int(factors[left]), int(order[entry])
                         make = _maker(library, frame, chain, "product", *parts, cost)
                         board.add(cost, sure, make)
-            yield 2e-11 * len(rows) * len(values) * CHARGED_ROWS
+            yield 2e-11 * len(rows) * len(values) * PROBES
 
 
 def _left_over(entries: FloatArray, target: FloatArray, weights: FloatArray) -> float:
@@ -199,7 +199,7 @@ def _screen_singles(
                     if residual[entry] < 0.9 and board.admits(cost, float(residual[entry])):
                         make = _maker(library, frame, chain, "single", None, int(piece[entry]), cost)
                         board.add(cost, float(residual[entry]), make)
-        yield 2e-9 * len(undone) * piece.size * CHARGED_ROWS
+        yield 2e-9 * len(undone) * piece.size * PROBES
 
 
 def screen_sums(
@@ -240,7 +240,7 @@ def screen_sums(
                     if entry > left and board.admits(cost, float(flat[place])):
                         make = _maker(library, frame, chain, "sum", int(order[left]), int(order[entry]), cost)
                         board.add(cost, float(flat[place]), make)
-            yield 1.2e-11 * (block.stop - block.start) * (len(values) - block.start) * CHARGED_ROWS
+            yield 1.2e-11 * (block.stop - block.start) * (len(values) - block.start) * PROBES
 
 
 def screen_scaled_sums(
@@ -288,7 +288,7 @@ def screen_scaled_sums(
                         sure = _left_over(library.values[[*places]], quotient, scaled) / total
                         make = _maker(library, frame, chain, "scaled difference", *places, cost, int(third))
                         board.add(cost, sure, make)
-            yield 5e-9 * len(prepared.values) * CHARGED_ROWS
+            yield 5e-9 * len(prepared.values) * PROBES
 
 
 def _maker(

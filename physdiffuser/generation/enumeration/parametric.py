@@ -7,7 +7,7 @@ with about which constants; Levenberg-Marquardt finishes the constants.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -353,6 +353,8 @@ def entries(products: FloatArray, plain: int, operators: frozenset[str]) -> Para
 
 # Steps of Levenberg-Marquardt for a find, and the relative gain below which they end.
 ITERATIONS, TOLERANCE = 15, 1e-8
+# Skeletons fitted in one go: enough to share the overhead, few enough to stop in time.
+TOGETHER = 60
 # Finds followed up with Levenberg-Marquardt: of all, of each family, and of each complexity.
 BEST, BEST_OF_FAMILY, BEST_OF_COMPLEXITY = 40, 5, 6
 
@@ -394,15 +396,19 @@ def finds(
 
 def fitted(
     problem: Problem, skeletons: Sequence[Expression], initial: Sequence[Sequence[float]]
-) -> list[Fit]:
-    """The skeletons of finds with their constants fitted; what is kept is polished when it is archived."""
-    return fit_alike(
-        skeletons,
-        initial,
-        problem.inputs,
-        problem.target,
-        weights=problem.weights,
-        loss=problem.loss,
-        iterations=ITERATIONS,
-        tolerance=TOLERANCE,
-    )
+) -> Iterator[list[Fit]]:
+    """The skeletons of finds with their constants fitted, in order, `TOGETHER` in one go.
+
+    What is kept is polished when it is archived.
+    """
+    for start in range(0, len(skeletons), TOGETHER):
+        yield fit_alike(
+            skeletons[start : start + TOGETHER],
+            initial[start : start + TOGETHER],
+            problem.inputs,
+            problem.target,
+            weights=problem.weights,
+            loss=problem.loss,
+            iterations=ITERATIONS,
+            tolerance=TOLERANCE,
+        )

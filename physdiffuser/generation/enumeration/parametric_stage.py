@@ -10,7 +10,7 @@ from physdiffuser.expressions.tree import add, mul
 from physdiffuser.generation.enumeration import parametric
 from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
-from physdiffuser.generation.enumeration.noisy import CHARGED_ROWS
+from physdiffuser.generation.enumeration.noisy import PROBES
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.screening import Affine, Standardised, variation
@@ -22,8 +22,6 @@ FloatArray = npt.NDArray[np.float64]
 # Entries screened in one go, and the best of them that are kept for each target.
 PIECE = 4_000
 BEST_OF_PIECE = 6
-# Finds fitted in one go: enough to share the overhead, few enough to stop in time.
-TOGETHER = 30
 
 
 def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
@@ -65,35 +63,34 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
                     (float(residual[row, column]), start + int(column), first + row)
                     for column in best[row, :BEST_OF_PIECE]
                 )
-            yield 2e-11 * residual.size * CHARGED_ROWS + 1e-4 * len(residual)
+            yield 2e-11 * residual.size * PROBES + 1e-4 * len(residual)
     product_sizes = [complexity(tree) for tree in trees]
     target_sizes = [chain.cost + (0 if tree is None else complexity(tree)) for chain, tree in targets]
-    chosen = parametric.finds(found, made, product_sizes, target_sizes)
-    for start in range(0, len(chosen), TOGETHER):
-        piece = chosen[start : start + TOGETHER]
-        skeletons: list[Expression] = []
-        initial: list[list[float]] = []
-        for entry, which in piece:
-            chain, divisor = targets[which]
-            for constant in (True, False):
-                inner, starts = made.skeleton(entry, trees, 2 if constant else 1)
-                # Inside an outer function they are no longer linear, and need a start of their own.
-                linear = _linear_start(made.values[entry], *undone[which], constant)
-                law: Expression = mul(Parameter(1 if constant else 0), inner)
-                if constant:
-                    law = add(Parameter(0), law)
-                skeleton = chain.redo(law if divisor is None else mul(divisor, law))
-                factor = frame.factor()
-                skeletons.append(skeleton if factor is None else mul(factor, skeleton))
-                initial.append([*linear, *starts])
-        for number, fit in enumerate(parametric.fitted(problem, skeletons, initial)):
+    skeletons: list[Expression] = []
+    initial: list[list[float]] = []
+    said: list[tuple[str, ...]] = []
+    for entry, which in parametric.finds(found, made, product_sizes, target_sizes):
+        chain, divisor = targets[which]
+        family = parametric.FAMILIES[int(made.family[entry])].name
+        of = to_text(trees[int(made.product[entry])], problem.names)
+        for constant in (True, False):
+            inner, starts = made.skeleton(entry, trees, 2 if constant else 1)
+            # Inside an outer function they are no longer linear, and need a start of their own.
+            linear = _linear_start(made.values[entry], *undone[which], constant)
+            law: Expression = mul(Parameter(1 if constant else 0), inner)
+            if constant:
+                law = add(Parameter(0), law)
+            skeleton = chain.redo(law if divisor is None else mul(divisor, law))
+            factor = frame.factor()
+            skeletons.append(skeleton if factor is None else mul(factor, skeleton))
+            initial.append([*linear, *starts])
+            said.append((*chain.sentences(), f"fitted a function of the kind '{family}' of {of}"))
+    remaining = iter(said)
+    for fits in parametric.fitted(problem, skeletons, initial):
+        for fit, sentences in zip(fits, remaining, strict=False):
             if np.isfinite(fit.loss):
-                entry, which = piece[number // 2]
-                family = parametric.FAMILIES[int(made.family[entry])].name
-                of = to_text(trees[int(made.product[entry])], problem.names)
-                sentence = f"fitted a function of the kind '{family}' of {of}"
-                yield Candidate(fit.expression, "enumeration", (*targets[which][0].sentences(), sentence))
-        yield 0.01 * len(piece)
+                yield Candidate(fit.expression, "enumeration", sentences)
+        yield 0.005 * len(fits)
 
 
 def _linear_start(values: FloatArray, target: FloatArray, weights: FloatArray, constant: bool) -> list[float]:

@@ -17,7 +17,7 @@ from physdiffuser.expressions.tree import add, mul
 from physdiffuser.generation.enumeration import parametric
 from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
-from physdiffuser.generation.enumeration.noisy import CHARGED_ROWS, ENTRIES, TARGETS
+from physdiffuser.generation.enumeration.noisy import ENTRIES, PROBES, TARGETS
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.screening import pair_residuals
@@ -30,8 +30,6 @@ FloatArray = npt.NDArray[np.float64]
 BEST_OF_TILE = 4
 FOLLOWED = 90
 BEST_OF_FAMILY = 8
-# Skeletons fitted in one go: enough to share the overhead, few enough to stop in time.
-TOGETHER = 60
 # Rows to each constant: with fewer, such sums describe chance.
 ROWS_OF_CONSTANT = 4
 # Two factors and a constant inside are the fewest.
@@ -100,7 +98,7 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
     good = np.isfinite(values).all(axis=1) & (np.ptp(values, axis=1) > 1e-9 * np.abs(values).max(axis=1))
     first_count = int(good[:first_parts].sum())
     values, parts = values[good], [part for part, kept in zip(parts, good, strict=True) if kept]
-    yield 1e-8 * len(values) * CHARGED_ROWS
+    yield 1e-8 * len(values) * PROBES
     for chain, target, weights in run.undone(frame):
         if not OUTER.issuperset(chain.sentences()):
             continue
@@ -110,7 +108,7 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
         wanted = root * (target - np.average(target, weights=weights))
         wanted /= np.linalg.norm(wanted)
         correlation = unit32 @ wanted.astype(np.float32)
-        yield 1e-8 * len(values) * CHARGED_ROWS
+        yield 1e-8 * len(values) * PROBES
         found: list[tuple[float, int, int]] = []
         # Power products apart: among finds with more constants inside, theirs would rank low.
         plain = sum(part.entry is None for part in parts)
@@ -121,7 +119,7 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
                 residual = pair_residuals(unit32, block, some, correlation)
                 for row, column in _best(residual, everywhere=not start):
                     found.append((float(residual[row, column]), start + row, at + column))
-            yield 1.2e-11 * (block.stop - block.start) * len(values) * CHARGED_ROWS
+            yield 1.2e-11 * (block.stop - block.start) * len(values) * PROBES
         yield from _follow(run, frame, chain, found, parts, made, inside)
 
 
@@ -182,9 +180,8 @@ def _follow(
             skeleton = chain.redo(law)
             skeletons.append(skeleton if factor is None else mul(factor, skeleton))
             initial.append([*([1.0] * (2 + constant)), *starts, *more])
-    for start in range(0, len(skeletons), TOGETHER):
-        piece = slice(start, start + TOGETHER)
-        for fit in parametric.fitted(problem, skeletons[piece], initial[piece]):
+    for fits in parametric.fitted(problem, skeletons, initial):
+        for fit in fits:
             if np.isfinite(fit.loss) and complexity(fit.expression) <= problem.max_complexity:
                 what = to_text(fit.expression, problem.names, digits=4)
                 yield Candidate(
@@ -192,4 +189,4 @@ def _follow(
                     "enumeration",
                     (*chain.sentences(), f"found a sum of two parts with constants inside: {what}"),
                 )
-        yield 0.0075 * len(skeletons[piece])
+        yield 0.0075 * len(fits)

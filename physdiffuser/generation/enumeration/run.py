@@ -22,9 +22,8 @@ from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
-# Rows on which exact matches are told apart, and on which noisy fits are ranked.
+# Rows on which exact matches are told apart.
 CLEAN_PROBES = 24
-NOISY_PROBES = 320
 # With fewer rows some of the many sums with a factor fit by chance.
 ROWS_FOR_SCALED = 20
 # Matches of one stage that are fitted and offered, cheapest first.
@@ -73,7 +72,7 @@ class Run:
         self.clean_rows = _telling_first(
             np.resize(order, max(5, min(CLEAN_PROBES, problem.rows))), problem.target
         )
-        self.noisy_rows = order[:NOISY_PROBES]
+        self.noisy_rows = order[: noisy.PROBES]
         self.tolerance = decimal_precision(problem.target)
         self._libraries: dict[tuple[bool, Frame], tuple[int, Library]] = {}
         self._tried: set[Expression] = set()
