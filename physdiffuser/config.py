@@ -18,6 +18,7 @@ from physdiffuser.errors import FileError, UsageError
 
 Positive = Annotated[int, Field(gt=0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Level = Annotated[float, Field(gt=0.0, le=1.0)]
 
 
 class _Strict(BaseModel):
@@ -25,7 +26,10 @@ class _Strict(BaseModel):
 
 
 class EncoderConfig(_Strict):
-    """The set encoder; see `physdiffuser.models.encoder.SetEncoder`."""
+    """The set encoder; see `physdiffuser.models.encoder.SetEncoder`.
+
+    `rows` of a table are read one by one (the summaries see more of them).
+    """
 
     attention: str = "standard"
     options: dict[str, int | float | bool | str | None] = Field(default_factory=dict)
@@ -34,6 +38,8 @@ class EncoderConfig(_Strict):
     memory: Positive = 16
     mixing: Annotated[int, Field(ge=0)] = 2
     statistics: bool = True
+    values: bool = False
+    rows: Positive = 64
 
 
 class DecoderConfig(_Strict):
@@ -92,24 +98,36 @@ class ModelConfig(_Strict):
 
 
 class DataConfig(_Strict):
-    """The stream of synthetic laws."""
+    """The stream of synthetic laws.
+
+    A share `laboratory` of the laws has few columns and many free constants, as fitted curves have; the
+    rest looks like textbook formulas. Of each law `tables` tables are made, with other constants,
+    ranges and noise: drawing a law takes most of the time that a table takes.
+    """
 
     rows: tuple[Positive, Positive] = (48, 256)
-    encoder_rows: Positive = 64
     noisy: Share = 0.25
+    noise: tuple[Level, Level] = (1e-3, 0.1)
     dummies: Share = 0.1
+    laboratory: Share = 0.0
+    tables: Positive = 1
     workers: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="before")
     @classmethod
     def _pair(cls, values: Any) -> Any:
         # YAML has lists, not tuples.
-        if isinstance(values, dict) and isinstance(values.get("rows"), list):
-            values = {**values, "rows": tuple(values["rows"])}
+        if isinstance(values, dict):
+            pairs = {
+                key: tuple(values[key]) for key in ("rows", "noise") if isinstance(values.get(key), list)
+            }
+            values = {**values, **pairs}
         return values
 
     @model_validator(mode="after")
     def _check(self) -> DataConfig:
+        if self.noise[0] > self.noise[1]:
+            raise ValueError(f"noise: the smaller level comes first, not {list(self.noise)}")
         if self.rows[0] > self.rows[1]:
             raise ValueError(f"rows: the smaller number comes first, not {list(self.rows)}")
         return self
@@ -143,6 +161,7 @@ class TrainingConfig(_Strict):
     memory that the teacher gives, which takes a fraction of the work; the generators then learn nothing.
     Of a share `hide_summaries` of the tables the encoder's summaries are hidden, so that the rows have to
     be read; validation then tells the losses without them as well (`rows_only`).
+    Each law is masked `masks` times a step for the diffusion generator: the encoder's work is shared.
     `precision: auto` is bfloat16 where the processor multiplies in it: where it does not, bfloat16 is an
     order of magnitude slower than single precision.
     """
@@ -156,6 +175,7 @@ class TrainingConfig(_Strict):
     threads: Annotated[int, Field(ge=0)] = 0
     precision: Literal["auto", "bf16", "fp32"] = "auto"
     drop_condition: Share = 0.1
+    masks: Positive = 1
     hide_summaries: Share = 0.0
     checkpoint_every: Positive = 500
     keep: Positive = 2

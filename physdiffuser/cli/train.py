@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import click
 
 from physdiffuser.cli import messages
@@ -11,8 +13,14 @@ from physdiffuser.cli import messages
 @click.argument("config", metavar="CONFIG")
 @click.option("--resume", is_flag=True, help="Continue from the newest checkpoint in the output folder.")
 @click.option("--out", metavar="DIR", help="Folder for metrics, checkpoints and the model; replaces `out`.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0.0, min_open=True),
+    metavar="N",
+    help="Stop with a checkpoint after N minutes at the latest; --resume goes on from it.",
+)
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-def train(config: str, resume: bool, out: str | None, quiet: bool) -> None:
+def train(config: str, resume: bool, out: str | None, minutes: float | None, quiet: bool) -> None:
     """Train the encoder and the generators on synthetic laws.
 
     CONFIG is a YAML file, or the name of a recipe that ships: tiny, small or base. On several processes:
@@ -40,7 +48,7 @@ def train(config: str, resume: bool, out: str | None, quiet: bool) -> None:
         bar.set_postfix_str(", ".join([*parts, f"{metrics['laws_per_second']:.0f} laws/s"]))
 
     try:
-        trainer.run(progress)
+        trainer.run(progress, math.inf if minutes is None else minutes)
     except KeyboardInterrupt:
         trainer.save()
         if leader:
@@ -49,4 +57,6 @@ def train(config: str, resume: bool, out: str | None, quiet: bool) -> None:
     finally:
         bar.close()
     if leader:
+        if trainer.step < settings.steps:
+            messages.note(f"stopped after step {trainer.step} of {settings.steps}; continue with --resume")
         messages.note(f"trained {trainer.step} steps; the model is in '{trainer.folder / 'model'}'")

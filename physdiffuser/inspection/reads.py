@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from physdiffuser.inspection.capture import captured
 from physdiffuser.inspection.session import Showing, encode, quiet_networks
-from physdiffuser.models.reading import ENCODER_ROWS
 from physdiffuser.models.vocabulary import MAX_VARIABLES
 
 FloatArray = npt.NDArray[np.float64]
@@ -85,7 +84,7 @@ def reliance(showing: Showing, kind: str, shuffles: int = _SHUFFLES) -> FloatArr
     """
     model = showing.networks.model
     rng = showing.problem.generator(37)
-    rows = np.array(showing.reading.rows[:ENCODER_ROWS])
+    rows = np.array(showing.reading.rows[: model.config.encoder.rows])
     before = over_rows(showing, showing.encoder_weights(kind))
     found = np.zeros((before.shape[0], before.shape[2], len(showing.labels)))
     for column, place in enumerate([*showing.places, MAX_VARIABLES]):

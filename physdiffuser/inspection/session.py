@@ -19,7 +19,7 @@ import numpy.typing as npt
 from physdiffuser.data.display import visible
 from physdiffuser.inspection.capture import Capture, Place, captured
 from physdiffuser.inspection.subjects import Subject
-from physdiffuser.models.reading import ENCODER_ROWS, Reader, Reading
+from physdiffuser.models.reading import Reader, Reading
 from physdiffuser.models.vocabulary import MAX_VARIABLES
 from physdiffuser.search.problem import Problem
 
@@ -234,7 +234,7 @@ def show(networks: Networks, subject: Subject, seed: int = 0) -> Showing:
     )
     reader = Reader(problem)
     reading = reader.read(problem.generator(31))
-    near = reading.rows[:ENCODER_ROWS]
+    near = reading.rows[: networks.model.config.encoder.rows]
     order = np.argsort(near[:, MAX_VARIABLES].astype(np.float64), kind="stable")
     with quiet_networks(), captured(networks.model) as heard:
         memory, mask = encode(networks.model, reading)
@@ -249,7 +249,7 @@ def encode(model: LawModel, reading: Reading, rows: npt.NDArray[np.float16] | No
     import torch
 
     every = torch.from_numpy(reading.rows)[None]
-    near = every[:, :ENCODER_ROWS] if rows is None else torch.from_numpy(rows)[None]
+    near = every[:, : model.config.encoder.rows] if rows is None else torch.from_numpy(rows)[None]
     nowhere = torch.zeros(every.shape[:2], dtype=torch.bool)
     used = torch.from_numpy(reading.used)[None]
     return model.encode(near, nowhere[:, : near.shape[1]], used, every, nowhere)

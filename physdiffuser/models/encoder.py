@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from physdiffuser.models.attention import build_attention, find_attention, require
 from physdiffuser.models.layers import AttentionBlock
+from physdiffuser.models.row_features import ROW_FEATURES, row_features
 from physdiffuser.models.statistics import COLUMN_FEATURES, TABLE_FEATURES, summarise
 from physdiffuser.models.vocabulary import MAX_VARIABLES
 
@@ -43,6 +44,9 @@ class SetEncoder(nn.Module):
     statistics
         Whether the memory also holds a token for each column and one for the table, made from the
         summaries of `physdiffuser.models.statistics`.
+    values
+        Whether each row also enters as real numbers, `physdiffuser.models.row_features`: bits say a number
+        exactly, but that 1.99 and 2.01 are neighbours has to be learned from them.
     mixing
         Self-attention blocks over the memory.
     """
@@ -58,6 +62,7 @@ class SetEncoder(nn.Module):
         attention: str,
         options: dict[str, Any],
         statistics: bool,
+        values: bool = False,
         mixing: int,
         factor: int = 2,
     ) -> None:
@@ -74,6 +79,7 @@ class SetEncoder(nn.Module):
         self.coordinates = "coordinates" in spec.supports
         self.rows = nn.Linear(SCALARS * BITS, width)
         self.flags = nn.Linear(MAX_VARIABLES, width, bias=False)
+        self.values = nn.Linear(ROW_FEATURES, width) if values else None
         self.row_norm = nn.LayerNorm(width)
         self.row_inner = nn.Linear(width, 2 * width)
         self.row_outer = nn.Linear(2 * width, width)
@@ -123,6 +129,10 @@ class SetEncoder(nn.Module):
         """
         flags = self.flags(used.to(self.flags.weight.dtype)).unsqueeze(1)
         vectors = self.rows(to_bits(rows).to(self.rows.weight.dtype)) + flags
+        if self.values is not None:
+            with torch.autocast(device_type=rows.device.type, enabled=False):
+                features = row_features(rows, padding_mask, used)
+            vectors = vectors + self.values(features.to(self.values.weight.dtype))
         inner = nn.functional.gelu(self.row_inner(self.row_norm(vectors)), approximate="tanh")
         vectors = vectors + self.row_outer(inner)
         extra = {"coordinates": rows} if self.coordinates else {}

@@ -36,6 +36,7 @@ class LawModel(nn.Module):
             attention=encoder.attention,
             options=dict(encoder.options),
             statistics=encoder.statistics,
+            values=encoder.values,
             mixing=encoder.mixing,
         )
         self.nothing = nn.Parameter(torch.randn(1, config.width) * 0.3)

@@ -185,13 +185,11 @@ def encode_readings(model: LawModel, readings: Sequence[Reading]) -> tuple[Tenso
     """Memory, (readings, tokens, width), and mask of readings with equally many rows."""
     import torch
 
-    from physdiffuser.models.reading import ENCODER_ROWS
-
     device = model.nothing.device
     with torch.inference_mode(), inference_precision(device):
         rows = torch.from_numpy(np.stack([reading.rows for reading in readings])).to(device)
         used = torch.from_numpy(np.stack([reading.used for reading in readings])).to(device)
         nowhere = torch.zeros(rows.shape[:2], dtype=torch.bool, device=device)
-        near = rows[:, :ENCODER_ROWS]
+        near = rows[:, : model.config.encoder.rows]
         memory, mask = model.encode(near, nowhere[:, : near.shape[1]], used, rows, nowhere)
     return memory, mask

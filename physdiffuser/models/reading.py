@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-ENCODER_ROWS = 64
 SUMMARY_ROWS = 512
 _BINS = 12
 
@@ -28,7 +27,7 @@ class Reading:
     Attributes
     ----------
     rows
-        (rows, 10) float16; the first `ENCODER_ROWS` are read in full, all of them are summarised.
+        (rows, 10) float16; the first of them are read in full, all of them are summarised.
     used
         (9,) bool, places that hold a column.
     columns

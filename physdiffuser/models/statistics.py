@@ -19,7 +19,7 @@ COLUMN_FEATURES = FITS * (2 + MAX_VARIABLES + _FUNCTIONS) + 6
 TABLE_FEATURES = FITS * 2 + 6
 
 
-def _standardise(values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def standardise(values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Centred and scaled over the kept rows; also mean and spread. values (b, n, c), keep (b, n, 1)."""
     count = keep.sum(dim=1, keepdim=True).clamp_min(1.0)
     mean = (values * keep).sum(dim=1, keepdim=True) / count
@@ -29,12 +29,13 @@ def _standardise(values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return scaled, mean, spread
 
 
-def _fit(columns: Tensor, target: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def fit_ridge(columns: Tensor, target: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """Ridge regression of standardised columns (b, n, c) on a target (b, n): slopes, residual."""
     gram = columns.transpose(1, 2) @ columns / count
     gram = gram + _RIDGE * torch.eye(columns.shape[2], device=columns.device)
     moment = (columns.transpose(1, 2) @ target.unsqueeze(-1)) / count
-    slopes = torch.linalg.solve(gram, moment)
+    # solve_ex: a check for singular matrices would make a GPU wait, and the ridge rules them out.
+    slopes, _ = torch.linalg.solve_ex(gram, moment)
     return slopes.squeeze(-1), target - (columns @ slopes).squeeze(-1)
 
 
@@ -83,22 +84,22 @@ def summarise(rows: Tensor, padding_mask: Tensor, used: Tensor) -> tuple[Tensor,
     values, target = rows[..., :MAX_VARIABLES], rows[..., MAX_VARIABLES:]
     log_values = values.abs().clamp_min(1e-6).log()
     log_target = target.abs().clamp_min(1e-6).log()
-    linear, _, linear_spread = _standardise(values, keep)
-    logarithmic, log_mean, log_spread = _standardise(log_values, keep)
+    linear, _, linear_spread = standardise(values, keep)
+    logarithmic, log_mean, log_spread = standardise(log_values, keep)
     linear, logarithmic = linear * active, logarithmic * active
-    plain, _, plain_spread = _standardise(target, keep)
-    logged, target_mean, target_spread = _standardise(log_target, keep)
+    plain, _, plain_spread = standardise(target, keep)
+    logged, target_mean, target_spread = standardise(log_target, keep)
 
     shaped = _functions(values)
     shape = shaped.shape
-    basis, _, _ = _standardise(shaped.flatten(2), keep)
+    basis, _, _ = standardise(shaped.flatten(2), keep)
     basis = basis.view(shape) * active.unsqueeze(-1)  # (b, n, 9, functions)
 
     column_parts: list[Tensor] = []
     table_parts: list[Tensor] = []
     for response, response_spread in ((logged, target_spread), (plain, plain_spread)):
         for design, design_spread in ((logarithmic, log_spread), (linear, linear_spread)):
-            slopes, residual = _fit(design, response.squeeze(-1), count)
+            slopes, residual = fit_ridge(design, response.squeeze(-1), count)
             left = (residual.square().sum(dim=1) / count[:, 0, 0]).sqrt()  # (b,)
             # In original units: in log-log coordinates these are the exponents of a power law.
             raw = slopes * (response_spread[:, 0] / design_spread[:, 0].clamp_min(1e-5)).clamp(max=1e3)

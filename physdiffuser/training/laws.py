@@ -35,6 +35,7 @@ _FUNCTION = (
     ("sin", "cos", "exp", "log", "tanh", "sinh", "cosh", "tan", "asin", "acos", "atan"),
     (24, 24, 30, 8, 5, 1.5, 1.5, 1.5, 2, 1, 1.5),
 )
+_EXTRAS = ((1, 2, 3), (74, 21, 5))
 _OUTER = (("asin", "acos", "log", "sqrt", "exp", "atan", "sin"), (3, 1, 3, 3, 2, 1, 1))
 
 
@@ -50,11 +51,14 @@ class Law:
         Positions of the variables, out of nine: a law may use x2, x5 and x7.
     constants
         Number of parameters inside the terms.
+    free
+        Whether the law is of the same kind in any unit of its columns: its constants take up every scale.
     """
 
     terms: tuple[Term, ...]
     places: tuple[int, ...]
     constants: int
+    free: bool = False
 
 
 class LawSampler:
@@ -87,7 +91,7 @@ class LawSampler:
         if kind < 0.30:
             terms = [(1, product(self._monomial(count)))]
         elif kind < 0.70:
-            terms = [(1, self._compound(1 + self._chance(0.2), everything=True))]
+            terms = [(1, self._compound(self.source.choices(*_EXTRAS)[0], everything=True))]
         elif kind < 0.92:
             terms = self._outermost_sum()
         else:
@@ -132,8 +136,9 @@ class LawSampler:
         terms: list[Term] = []
         for position in range(count):
             share = max(1, round(len(self._free) / (count - position)))
-            if self._chance(0.2):
-                expression = product([*self._monomial(max(share - 2, 0)), self._extra()])
+            if self._chance(0.26):
+                extras = [self._extra() for _ in range(1 + self._chance(0.25))]
+                expression = product([*self._monomial(max(share - 2, 0)), *extras])
             else:
                 expression = product(self._monomial(share))
             if expression != ONE:
@@ -148,7 +153,9 @@ class LawSampler:
         if kind < 0.88:
             function = self._function()
             return function, Fraction(self.source.choices((1, 2, -1), (82, 12, 6))[0])
-        if kind < 0.95:
+        if kind < 0.91:
+            return self._difference(), Fraction(1)
+        if kind < 0.96:
             sign = self.source.choice((1, -1))
             wave = call(self.source.choice(("cos", "cos", "sin")), self._argument())
             coefficient = self.source.random()
@@ -159,6 +166,20 @@ class LawSampler:
         return total([(1, grown), (self.source.choice((1, -1, -1)), ONE)]), Fraction(
             self.source.choices((-1, 1), (65, 35))[0]
         )
+
+    def _difference(self) -> Expression:
+        """One function of two arguments that share a variable (`exp(-a*t) - exp(-b*t)`), or `1 - x**n`."""
+        shared = self._variable()
+        if self._chance(0.35):
+            powered = power(shared, self._variable())
+            return total([(1, ONE), (self.source.choice((1, -1)), powered)])
+        name = self.source.choice(("exp", "exp", "cos", "sin"))
+        pair: list[Expression] = []
+        for _ in range(2):
+            exponent = Fraction(self.source.choices((1, -1), (70, 30))[0])
+            argument = product([(shared, Fraction(1)), (self._variable(), exponent)])
+            pair.append(call(name, negated(argument) if name == "exp" else argument))
+        return self._together([(1, pair[0]), (self.source.choice((1, -1, -1)), pair[1])])
 
     def _sum(self) -> Factor:
         """A sum and the power it is raised to; sums of squares stand under roots more often than others."""

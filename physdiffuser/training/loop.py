@@ -29,7 +29,7 @@ from physdiffuser.models.vocabulary import BOS, Vocabulary
 from physdiffuser.training.checkpoints import Checkpoint, load_latest, save_checkpoint
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss, memory_loss
-from physdiffuser.training.processes import Processes, choose_device
+from physdiffuser.training.processes import Processes, choose_device, moved
 from physdiffuser.training.stream import Batch, LawStream, benchmark_laws
 
 VALIDATION = 1_000_000
@@ -131,6 +131,7 @@ class Trainer:
         self.excluded = Excluded(benchmark_laws())
         self.stream = LawStream(config.data, self.vocabulary, config.model.length, config.seed, self.excluded)
         self.seconds = 0.0
+        self._validation: list[Batch] = []
         self._restore()
         leads = config.tensorboard and self.processes.rank == 0
         self.board: Any = _board(self.folder / "tensorboard") if leads else None
@@ -278,16 +279,16 @@ class Trainer:
             window = min(config.model.length, int(batch.lengths[chosen].max()) + 1)
             if float(torch.rand((), generator=generator)) < 0.1:
                 window = config.model.length
-            rows = torch.from_numpy(batch.rows[chosen]).to(self.device)
-            used = torch.from_numpy(batch.used[chosen]).to(self.device)
-            tokens = torch.from_numpy(batch.tokens[chosen, :window]).to(self.device)
-            lengths = torch.from_numpy(batch.lengths[chosen]).to(self.device)
-            near = rows[:, : config.data.encoder_rows]
+            rows = moved(torch.from_numpy(batch.rows[chosen]), self.device)
+            used = moved(torch.from_numpy(batch.used[chosen]), self.device)
+            tokens = moved(torch.from_numpy(batch.tokens[chosen, :window]), self.device)
+            lengths = moved(torch.from_numpy(batch.lengths[chosen]), self.device)
+            near = rows[:, : config.model.encoder.rows]
             everything = torch.zeros(rows.shape[:2], dtype=torch.bool, device=self.device)
-            dropped = (torch.rand(len(chosen), generator=generator) < drop).to(self.device)
+            dropped = moved(torch.rand(len(chosen), generator=generator) < drop, self.device)
             hidden = None
             if hide:
-                hidden = (torch.rand(len(chosen), generator=generator) < hide).to(self.device)
+                hidden = moved(torch.rand(len(chosen), generator=generator) < hide, self.device)
             with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
                 shown = (near, everything[:, : near.shape[1]], used, rows, everything)
                 memory, mask = self.model.encode(*shown, hidden)
@@ -303,6 +304,9 @@ class Trainer:
                         self.model.decoder, tokens, lengths, memory, mask, begin
                     )
                 if written and self.model.denoiser is not None:
+                    tokens, memory, mask = (
+                        tensor.repeat_interleave(config.masks, dim=0) for tensor in (tokens, memory, mask)
+                    )
                     found["diffusion"] = diffusion_loss(self.model.denoiser, tokens, memory, mask, generator)
             yield len(chosen) / len(order), found
 
@@ -311,13 +315,16 @@ class Trainer:
         generator.manual_seed((self.config.seed * 1_000_003 + self.step) * 64 + self._part() + purpose)
         return generator
 
-    def train_step(self, batch: Batch) -> dict[str, float]:
-        """One optimiser step; returns losses and the norm of the gradient."""
+    def train_step(self, batch: Batch) -> dict[str, Tensor]:
+        """One optimiser step; returns losses and the norm of the gradient.
+
+        They are tensors on the device: to read one makes a GPU wait for everything before it.
+        """
         self.model.train()
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(self.config, self.step)
         self.optimiser.zero_grad(set_to_none=True)
-        sums: dict[str, float] = {}
+        sums: dict[str, Tensor] = {}
         draws, config = self._generator(0), self.config
         pieces = self.losses(
             batch, draws, config.drop_condition, config.hide_summaries, written=self.teacher is None
@@ -326,16 +333,20 @@ class Trainer:
             objective = torch.stack([loss for name, loss in found.items() if name != "exact"]).sum()
             (objective * share).backward()  # type: ignore[no-untyped-call]
             for name, loss in found.items():
-                sums[name] = sums.get(name, 0.0) + share * float(loss.detach())
+                part = share * loss.detach()
+                sums[name] = sums[name] + part if name in sums else part
         self.processes.average(self.parameters)
-        norm = float(nn.utils.clip_grad_norm_(self.parameters, self.config.optimiser.clip))
-        if math.isfinite(norm):
-            self.optimiser.step()
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.config.optimiser.clip)
+        # A step whose gradient is not finite is skipped, inside the optimiser so that a GPU need not wait.
+        self.optimiser.found_inf = (~torch.isfinite(norm)).float()  # type: ignore[attr-defined]
+        self.optimiser.grad_scale = torch.ones_like(norm)  # type: ignore[attr-defined]
+        self.optimiser.step()
         # A short memory at first, so that the average is not mostly the initial weights.
         decay = min(self.config.optimiser.ema, (1.0 + self.step) / (10.0 + self.step))
         with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                self.average[name].lerp_(parameter.detach(), 1.0 - decay)
+            parameters = dict(self.model.named_parameters())
+            averaged = [self.average[name] for name in parameters]
+            torch._foreach_lerp_(averaged, list(parameters.values()), 1.0 - decay)
         self.step += 1
         return {**sums, "gradient": norm}
 
@@ -356,19 +367,29 @@ class Trainer:
     def _validated(self, hide: float) -> dict[str, float]:
         size = self.config.micro_batch
         batches = max(1, self.config.validation_laws // size)
+        if not self._validation:
+            self._validation = [self.stream.batch(number, size, VALIDATION) for number in range(batches)]
         sums: dict[str, float] = {}
         generator = torch.Generator()
         generator.manual_seed(VALIDATION)
-        for number in range(batches):
-            batch = self.stream.batch(number, size, VALIDATION)
+        for batch in self._validation:
             for share, found in self.losses(batch, generator, 0.0, hide):
                 for name, loss in found.items():
                     sums[name] = sums.get(name, 0.0) + share * float(loss) / batches
         return sums
 
-    def run(self, progress: Progress | None = None) -> None:
-        """Train until the configured number of steps, writing metrics and checkpoints on the way."""
+    def run(self, progress: Progress | None = None, minutes: float = math.inf) -> None:
+        """Train until the configured number of steps, writing metrics and checkpoints on the way.
+
+        Parameters
+        ----------
+        progress
+            Called with the step and its metrics, as often as they are logged.
+        minutes
+            Stop earlier than that many steps after this time, with a checkpoint; `resume` goes on from it.
+        """
         config = self.config
+        end = time.perf_counter() + 60.0 * minutes
         batches = self.stream.batches(self.step, config.batch, self._part())
         since, last = time.perf_counter(), self.step
         while self.step < config.steps:
@@ -379,15 +400,19 @@ class Trainer:
                 now = time.perf_counter()
                 laws = (self.step - last) * config.batch * self.processes.count
                 rate = learning_rate(config, self.step)
-                metrics = {**metrics, "rate": rate, "laws_per_second": laws / (now - since)}
+                losses = {name: float(value) for name, value in metrics.items()}
+                losses |= {"rate": rate, "laws_per_second": laws / (now - since)}
                 since, last = now, self.step
-                self._log("train", metrics)
+                self._log("train", losses)
                 if progress is not None:
-                    progress(self.step, metrics)
+                    progress(self.step, losses)
             if self.step % config.validate_every == 0 or self.step == config.steps:
                 self._log("validation", self.validate())
-            if self.step % config.checkpoint_every == 0 or self.step == config.steps:
+            late = time.perf_counter() >= end
+            if self.step % config.checkpoint_every == 0 or self.step == config.steps or late:
                 self.save()
+            if late:
+                break
         batches.close()  # type: ignore[attr-defined]
 
     def _log(self, kind: str, metrics: dict[str, float]) -> None:

@@ -21,10 +21,15 @@ _RANGES = np.array(
     dtype=np.float64,
 )  # fmt: skip
 _RANGE_WEIGHTS = np.array([38, 14, 9, 8, 5, 5, 5, 4, 4, 2, 3, 2, 1, 1], dtype=np.float64)
-_RANGE_WEIGHTS /= _RANGE_WEIGHTS.sum()
+_RANGE_SUMS = np.cumsum(_RANGE_WEIGHTS / _RANGE_WEIGHTS.sum())[:-1]
+_FREE_RANGES = np.array([(0.1, 3), (0, 2), (0.2, 5), (0, 10), (0.5, 2), (-3, 3), (1, 1.5)], dtype=np.float64)
+_FREE_WEIGHTS = np.array([24, 18, 22, 14, 8, 10, 4], dtype=np.float64)
+_FREE_SUMS = np.cumsum(_FREE_WEIGHTS / _FREE_WEIGHTS.sum())[:-1]
+_SIGNS = (1.0, 1.0, 1.0, -1.0)
 _ATTEMPTS = 4
 _SPARE = 5
 _LARGEST_SPAN = 1e8
+_LARGEST = 1e12
 
 
 @dataclass(frozen=True)
@@ -59,23 +64,62 @@ def full_expression(law: Law) -> Expression:
     return result
 
 
-def draw_columns(rng: np.random.Generator, rows: int, columns: int) -> FloatArray:
-    """Random columns, (rows, columns): uniform in usual ranges, now and then log-uniform or wide."""
-    ranges = _RANGES[rng.choice(len(_RANGES), size=columns, p=_RANGE_WEIGHTS)]
+@dataclass(frozen=True)
+class Columns:
+    """How the numbers in columns are spread.
+
+    Attributes
+    ----------
+    lows, highs
+        Of each column.
+    logarithmic
+        Whether the logarithm is uniform between them, not the number.
+    """
+
+    lows: FloatArray
+    highs: FloatArray
+    logarithmic: npt.NDArray[np.bool_]
+
+    def draw(self, rng: np.random.Generator, rows: int) -> FloatArray:
+        """Random rows, (rows, columns)."""
+        values = rng.random((rows, len(self.lows))) * (self.highs - self.lows) + self.lows
+        if self.logarithmic.any():
+            values[:, self.logarithmic] = np.exp(values[:, self.logarithmic])
+        return values
+
+
+def usual_columns(rng: np.random.Generator, columns: int) -> Columns:
+    """Uniform in usual ranges, now and then log-uniform."""
+    ranges = _RANGES[np.searchsorted(_RANGE_SUMS, rng.random(columns))]
     # Half the tables draw all columns from one range, as the published benchmarks mostly do.
     if rng.random() < 0.5:
         ranges[:] = ranges[0]
-    values = rng.random((rows, columns)) * (ranges[:, 1] - ranges[:, 0]) + ranges[:, 0]
-    style = rng.random(columns)
-    logarithmic = np.flatnonzero(style < 0.05)
-    if logarithmic.size:
-        values[:, logarithmic] = np.exp(rng.uniform(-2.5, 2.5, (rows, logarithmic.size)))
-    return values
+    logarithmic = rng.random(columns) < 0.05
+    ranges[logarithmic] = (-2.5, 2.5)
+    return Columns(ranges[:, 0], ranges[:, 1], logarithmic)
+
+
+def free_columns(rng: np.random.Generator, columns: int) -> Columns:
+    """Columns around 1, for laws that are of their kind in any unit; see `draw_scales`."""
+    ranges = _FREE_RANGES[np.searchsorted(_FREE_SUMS, rng.random(columns))]
+    logarithmic = rng.random(columns) < 0.15
+    ranges[logarithmic] = np.log((0.05, 20.0))
+    return Columns(ranges[:, 0], ranges[:, 1], logarithmic)
+
+
+def draw_scales(rng: np.random.Generator, columns: int) -> FloatArray:
+    """Factors of columns: another unit for most of them."""
+    scales = 10.0 ** rng.uniform(-2.0, 3.0, columns)
+    scales[rng.random(columns) < 0.4] = 1.0
+    return scales
 
 
 def draw_coefficients(rng: np.random.Generator, law: Law) -> FloatArray:
     """Values of the parameters of `full_expression`."""
     inner = np.exp(rng.uniform(-1.5, 1.5, law.constants))
+    if law.free:
+        outer = np.exp(rng.normal(0.0, 0.8, len(law.terms))) * rng.choice(_SIGNS, len(law.terms))
+        return np.concatenate((inner, outer * draw_scales(rng, 1)))
     outer = np.ones(len(law.terms))
     if rng.random() < 0.45:
         outer[:] = np.exp(rng.normal(0.0, 1.2)) * rng.choice((1, 1, 1, -1))
@@ -84,7 +128,14 @@ def draw_coefficients(rng: np.random.Generator, law: Law) -> FloatArray:
     return np.concatenate((inner, outer))
 
 
-def draw_table(rng: np.random.Generator, law: Law, rows: int, noisy: float, dummies: float) -> Table | None:
+def draw_table(
+    rng: np.random.Generator,
+    law: Law,
+    rows: int,
+    noisy: float,
+    dummies: float,
+    noise: tuple[float, float] = (1e-3, 0.1),
+) -> Table | None:
     """Rows for a law, or None if no usual range keeps it finite and moving.
 
     Parameters
@@ -97,38 +148,43 @@ def draw_table(rng: np.random.Generator, law: Law, rows: int, noisy: float, dumm
         Number of rows.
     noisy, dummies
         Probability of noise on the target, and of columns that do not matter.
+    noise
+        Least and largest level of noise, relative to the root mean square of the target.
     """
     expression = full_expression(law)
     places = list(law.places)
+    style = free_columns if law.free else usual_columns
     for _ in range(_ATTEMPTS):
-        drawn = draw_columns(rng, _SPARE * rows, len(places))
+        columns = style(rng, len(places))
         coefficients = draw_coefficients(rng, law)
         inputs = np.zeros((rows, MAX_VARIABLES))
-        inputs[:, places] = drawn[:rows]
+        inputs[:, places] = columns.draw(rng, rows)
         target = evaluate(expression, inputs, coefficients)
         if not np.isfinite(target).all():
             # Tables hold only rows where the law holds (v < c): draw more of them and keep those.
             spare = np.zeros((_SPARE * rows, MAX_VARIABLES))
-            spare[:, places] = drawn
+            spare[:, places] = columns.draw(rng, _SPARE * rows)
             values = evaluate(expression, spare, coefficients)
             finite = np.flatnonzero(np.isfinite(values))[:rows]
             if len(finite) < rows:
                 continue
             inputs, target = spare[finite], values[finite]
         largest = np.abs(target).max()
-        if not 0.0 < largest < 1e12:
+        if not 0.0 < largest < _LARGEST:
             continue
         spread = target.std()
         if spread <= 1e-3 * largest or largest > _LARGEST_SPAN * spread:
             continue
-        columns = places
+        if law.free:
+            inputs[:, places] *= draw_scales(rng, len(places))
+        used = places
         if rng.random() < dummies and len(places) < MAX_VARIABLES:
             free = [place for place in range(MAX_VARIABLES) if place not in places]
             extra = rng.choice(free, size=min(len(free), int(rng.integers(1, 3))), replace=False)
-            inputs[:, extra] = draw_columns(rng, rows, len(extra))
-            columns = places + [int(place) for place in extra]
+            inputs[:, extra] = style(rng, len(extra)).draw(rng, rows)
+            used = places + [int(place) for place in extra]
         if rng.random() < noisy:
-            level = 10.0 ** rng.uniform(-3.0, -1.0) * np.sqrt(np.mean(target**2))
+            level = np.exp(rng.uniform(*np.log(noise))) * np.sqrt(np.mean(target**2))
             target = target + rng.normal(0.0, level, rows)
-        return Table(inputs, target, tuple(columns))
+        return Table(inputs, target, tuple(used))
     return None

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from physdiffuser.models.decoder import Decoder
 from physdiffuser.models.denoiser import Denoiser
+from physdiffuser.training.processes import moved
 
 SMALLEST_TIME = 1e-3
 
@@ -64,7 +65,7 @@ def draw_masks(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tens
     empty = ~masked.any(dim=1)
     one = torch.randint(length, (batch,), generator=generator)
     masked[empty, one[empty]] = True
-    return masked.to(tokens.device), times.to(tokens.device)
+    return moved(masked, tokens.device), moved(times, tokens.device)
 
 
 def diffusion_loss(

@@ -44,6 +44,13 @@ class Processes:
             start += size
 
 
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on the device; a GPU goes on computing while it is copied."""
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
 def choose_device(name: str) -> torch.device:
     """`auto` is the GPU if there is one.
 

@@ -23,6 +23,7 @@ from physdiffuser.models.skeleton import bare
 from physdiffuser.models.vocabulary import EOS, MAX_VARIABLES, Vocabulary
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.forms import total
+from physdiffuser.training.laboratory import LaboratorySampler
 from physdiffuser.training.laws import Law, LawSampler
 from physdiffuser.training.numbers import draw_table
 
@@ -87,35 +88,45 @@ class LawStream:
 
     def batch(self, number: int, size: int, part: int = 0) -> Batch:
         """Batch of that number; `part` tells processes and purposes (training, validation) apart."""
+        config = self.config
         rng = np.random.default_rng([self.seed, part, number])
-        sampler = LawSampler(random.Random(int(rng.integers(2**62))))
-        count = int(rng.integers(self.config.rows[0], self.config.rows[1] + 1))
+        source = random.Random(int(rng.integers(2**62)))
+        textbook, laboratory = LawSampler(source), LaboratorySampler(source)
+        count = int(rng.integers(config.rows[0], config.rows[1] + 1))
         rows = np.zeros((size, count, MAX_VARIABLES + 1), dtype=np.float16)
         used = np.zeros((size, MAX_VARIABLES), dtype=np.bool_)
         tokens = np.full((size, self.length), self.vocabulary.ids[EOS], dtype=np.int64)
         lengths = np.zeros(size, dtype=np.int64)
         done = 0
         while done < size:
-            law = sampler.sample()
-            skeleton = target_skeleton(law)
-            words = to_prefix(skeleton)
-            # One place is left for the end of the sequence; collected exponents may exceed the vocabulary.
-            if len(words) >= self.length or not all(word in self.vocabulary.ids for word in words):
+            law = (laboratory if source.random() < config.laboratory else textbook).sample()
+            words = self._words(law)
+            if words is None:
                 continue
-            if len(words) >= _CHECK_FROM and self.excluded.contains(skeleton):
-                continue
-            table = draw_table(rng, law, count, self.config.noisy, self.config.dummies)
-            if table is None:
-                continue
-            columns = np.array(table.columns, dtype=np.intp)
-            inputs = table.inputs[:, columns]
-            scaled = choose_scaling(inputs, table.target).apply(inputs, table.target)
-            rows[done] = to_half(*scaled, columns)
-            used[done, columns] = True
-            tokens[done, : len(words)] = self.vocabulary.encode(words)
-            lengths[done] = len(words)
-            done += 1
+            for _ in range(min(config.tables, size - done)):
+                table = draw_table(rng, law, count, config.noisy, config.dummies, config.noise)
+                if table is None:
+                    break
+                columns = np.array(table.columns, dtype=np.intp)
+                inputs = table.inputs[:, columns]
+                scaled = choose_scaling(inputs, table.target).apply(inputs, table.target)
+                rows[done] = to_half(*scaled, columns)
+                used[done, columns] = True
+                tokens[done, : len(words)] = self.vocabulary.encode(words)
+                lengths[done] = len(words)
+                done += 1
         return Batch(rows, used, tokens, lengths)
+
+    def _words(self, law: Law) -> list[str] | None:
+        """What is to be written, or None if it is too long or must not be trained on."""
+        skeleton = target_skeleton(law)
+        words = to_prefix(skeleton)
+        # One place is left for the end of the sequence; collected exponents may exceed the vocabulary.
+        if len(words) >= self.length or not all(word in self.vocabulary.ids for word in words):
+            return None
+        if len(words) >= _CHECK_FROM and self.excluded.contains(skeleton):
+            return None
+        return words
 
     def batches(self, first: int, size: int, part: int = 0) -> Iterator[Batch]:
         """Batches from number `first` on, in order, made ahead by worker processes if configured."""
@@ -123,16 +134,30 @@ class LawStream:
             while True:
                 yield self.batch(first, size, part)
                 first += 1
-        with ProcessPoolExecutor(self.config.workers, mp_context=get_context("spawn")) as pool:
+        # Each worker is given the stream once: the excluded laws are half a megabyte.
+        with ProcessPoolExecutor(
+            self.config.workers, mp_context=get_context("spawn"), initializer=_serve, initargs=(self,)
+        ) as pool:
             ahead: deque[Future[Batch]] = deque()
             try:
                 while True:
                     while len(ahead) < 2 * self.config.workers:
-                        ahead.append(pool.submit(self.batch, first, size, part))
+                        ahead.append(pool.submit(_served, first, size, part))
                         first += 1
                     yield ahead.popleft().result()
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+_streams: list[LawStream] = []
+
+
+def _serve(stream: LawStream) -> None:
+    _streams[:] = [stream]
+
+
+def _served(number: int, size: int, part: int) -> Batch:
+    return _streams[0].batch(number, size, part)
 
 
 def benchmark_laws() -> list[Expression]:

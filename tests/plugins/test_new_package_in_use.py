@@ -27,12 +27,12 @@ validate_every: 2
 validation_laws: 8
 data:
   rows: [16, 24]
-  encoder_rows: 16
 model:
   width: 16
   heads: 2
   length: 24
   encoder:
+    rows: 16
     attention: tempered
     layers: 1
     inducing: 4

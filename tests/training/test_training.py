@@ -41,12 +41,12 @@ def settings(out: Path, **changes: Any) -> dict[str, Any]:
         "validate_every": 2,
         "validation_laws": 4,
         "threads": 1,
-        "data": {"rows": [16, 24], "encoder_rows": 16},
+        "data": {"rows": [16, 24]},
         "model": {
             "width": 16,
             "heads": 2,
             "length": 24,
-            "encoder": {"layers": 1, "inducing": 4, "mixing": 1},
+            "encoder": {"rows": 16, "layers": 1, "inducing": 4, "mixing": 1},
             "diffusion": {"layers": 1},
             "autoregressive": {"layers": 1},
         },
@@ -120,6 +120,42 @@ def test_resuming_gives_the_same_weights_to_the_bit(tmp_path: Path) -> None:
         assert whole.tensors[group].keys() == parts.tensors[group].keys()
         for name, tensor in whole.tensors[group].items():
             assert torch.equal(tensor, parts.tensors[group][name]), (group, name)
+
+
+def test_a_run_that_runs_out_of_time_goes_on_later(tmp_path: Path) -> None:
+    Trainer(config(tmp_path / "whole", checkpoint_every=100)).run()
+    short = Trainer(config(tmp_path / "parts", checkpoint_every=100))
+    short.run(minutes=1e-9)
+    assert short.step == 1
+    resumed = Trainer(config(tmp_path / "parts", checkpoint_every=100), resume=True)
+    assert resumed.step == 1
+    resumed.run(minutes=10)
+    whole, parts = (load_latest(tmp_path / name / "checkpoints") for name in ("whole", "parts"))
+    assert whole is not None and parts is not None and parts.step == 4
+    for name, tensor in whole.tensors["weights"].items():
+        assert torch.equal(tensor, parts.tensors["weights"][name]), name
+
+
+def test_a_step_without_a_finite_gradient_changes_nothing(tmp_path: Path) -> None:
+    trainer = Trainer(config(tmp_path))
+    trainer.train_step(trainer.stream.batch(0, 8))
+    before = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+    hook = trainer.model.nothing.register_hook(lambda gradient: gradient * float("nan"))
+    found = trainer.train_step(trainer.stream.batch(1, 8))
+    assert not torch.isfinite(found["gradient"])
+    for name, tensor in trainer.model.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
+    hook.remove()
+    trainer.train_step(trainer.stream.batch(2, 8))
+    assert not torch.equal(trainer.model.state_dict()["encoder.seeds"], before["encoder.seeds"])
+
+
+def test_several_masks_of_each_law(tmp_path: Path) -> None:
+    once, thrice = (Trainer(config(tmp_path / str(masks), masks=masks, micro_batch=8)) for masks in (1, 3))
+    batch = once.stream.batch(0, 8)
+    first, third = once.train_step(batch), thrice.train_step(batch)
+    torch.testing.assert_close(first["autoregressive"], third["autoregressive"])
+    assert first["diffusion"] != third["diffusion"]
 
 
 def test_a_run_is_not_overwritten_or_continued_with_another_network(tmp_path: Path) -> None:
