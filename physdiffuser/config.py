@@ -102,7 +102,8 @@ class DataConfig(_Strict):
 
     A share `laboratory` of the laws has few columns and many free constants, as fitted curves have; the
     rest looks like textbook formulas. Of each law `tables` tables are made, with other constants,
-    ranges and noise: drawing a law takes most of the time that a table takes.
+    ranges and noise: drawing a law takes most of the time that a table takes. A share `chains` of the
+    laws is written as derivations, `physdiffuser.models.derivation`.
     """
 
     rows: tuple[Positive, Positive] = (48, 256)
@@ -111,6 +112,7 @@ class DataConfig(_Strict):
     dummies: Share = 0.1
     laboratory: Share = 0.0
     tables: Positive = 1
+    chains: Share = 0.0
     workers: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="before")

@@ -1,7 +1,8 @@
 """The tokens a network reads and writes, and the grammar that makes a sequence a formula.
 
 A formula is written as its prefix tokens (`physdiffuser.expressions.prefix`). The vocabulary adds the
-specials of sequence models and STEP/END_STEP, which enclose a named sub-expression of a derivation.
+specials of sequence models and STEP/END_STEP, which enclose a named sub-expression of a derivation
+(`physdiffuser.models.derivation`); a vocabulary with the names `s1`, `s2`, `s3` can write derivations.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ CONSTANT = "C"
 UNARY = (
     "neg", "sqrt", "exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "abs",
 )  # fmt: skip
+NAMES = ("s1", "s2", "s3")
 BINARY = ("add", "sub", "mul", "div", "pow")
 
 
@@ -41,6 +43,16 @@ class Vocabulary:
         if missing:
             raise ValueError(f"the vocabulary lacks the special tokens {missing}")
         object.__setattr__(self, "ids", {token: index for index, token in enumerate(self.tokens)})
+
+    @classmethod
+    def with_names(cls) -> Vocabulary:
+        """The usual tokens and the names of steps."""
+        return cls((*cls().tokens, *NAMES))
+
+    @property
+    def chains(self) -> bool:
+        """Whether derivations can be written, not only formulas."""
+        return NAMES[0] in self.ids
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -73,23 +85,25 @@ class Vocabulary:
         """For each id, by how much the token changes the number of arguments still to be written.
 
         A leaf fills one (-1), a unary operator fills one and opens one (0), a binary one opens two
-        (+1). Specials have 0 and are handled by the grammar.
+        (+1). A step has two arguments, the formula that is named and what END_STEP begins. Other specials
+        have 0 and are handled by the grammar.
         """
-        change = dict.fromkeys((*SPECIALS, *UNARY), 0) | dict.fromkeys(BINARY, 1)
+        change = dict.fromkeys((*SPECIALS, *UNARY), 0) | dict.fromkeys((*BINARY, STEP), 1)
         return [change.get(token, -1) for token in self.tokens]
 
     def symbols(self) -> list[bool]:
-        """For each id, whether the token is part of a formula (no special)."""
-        return [token not in SPECIALS for token in self.tokens]
+        """For each id, whether the token is part of a formula or, with names, of a derivation."""
+        steps = (STEP, END_STEP) if self.chains else ()
+        return [token not in SPECIALS or token in steps for token in self.tokens]
 
 
 def complete(tokens: Sequence[str]) -> bool:
-    """Whether prefix tokens spell exactly one expression."""
+    """Whether prefix tokens spell exactly one expression, or one derivation as far as arities tell."""
     if not tokens:
         return False
     open_arguments = 1
     for token in tokens:
-        if open_arguments == 0 or token in SPECIALS:
+        if open_arguments == 0 or (token in SPECIALS and token not in (STEP, END_STEP)):
             return False
-        open_arguments += 1 if token in BINARY else 0 if token in UNARY else -1
+        open_arguments += 1 if token in BINARY or token == STEP else 0 if token in (*UNARY, END_STEP) else -1
     return open_arguments == 0

@@ -10,8 +10,9 @@ import numpy as np
 
 from physdiffuser.expressions import Expression, Variable, complexity, from_prefix, to_prefix
 from physdiffuser.expressions.tree import substitute, variables
+from physdiffuser.models.derivation import expanded
 from physdiffuser.models.skeleton import bare, collected, dressed
-from physdiffuser.models.vocabulary import CONSTANT, STEP, complete
+from physdiffuser.models.vocabulary import CONSTANT, END_STEP, NAMES, STEP
 
 if TYPE_CHECKING:
     from physdiffuser.models.reading import Reader, Reading
@@ -28,13 +29,14 @@ def read_formula(tokens: Sequence[str], reading: Reading) -> Expression | None:
     Parameters
     ----------
     tokens
-        Prefix tokens, variables by place.
+        Prefix tokens, variables by place; or a derivation.
     reading
         Says which column stands in which place.
     """
-    if not complete(tokens) or STEP in tokens:
+    law = expanded(tokens)
+    if law is None:
         return None
-    skeleton = from_prefix(tokens)
+    skeleton = from_prefix(law)
     if any(reading.columns[place] < 0 for place in variables(skeleton)) or not variables(skeleton):
         return None
 
@@ -145,10 +147,12 @@ def permitted_tokens(reading: Reading, operators: frozenset[str], names: Sequenc
     from physdiffuser.models.vocabulary import VARIABLES
 
     places = {VARIABLES[place] for place, column in enumerate(reading.columns) if column >= 0}
+    steps = {STEP, END_STEP} if NAMES[0] in names else set()
     return {
         name
         for name in names
         if (name in OPERATORS and name in operators)
         or name in places
+        or name in steps
         or (name not in OPERATORS and name not in VARIABLES and (name == CONSTANT or name[0] != "<"))
     }

@@ -109,7 +109,7 @@ class Trainer:
         self.device = choose_device(config.device)
         self.processes = Processes.join(self.device)
         self.folder = Path(config.out)
-        self.vocabulary = Vocabulary()
+        self.vocabulary = Vocabulary.with_names() if config.data.chains else Vocabulary()
         torch.manual_seed(config.seed)
         self.model = LawModel(config.model, self.vocabulary).to(self.device)
         for name, parameter in self.model.named_parameters():

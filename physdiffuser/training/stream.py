@@ -18,6 +18,7 @@ import numpy.typing as npt
 from physdiffuser.config import DataConfig
 from physdiffuser.expressions import Expression, Parameter, to_prefix
 from physdiffuser.expressions.tree import substitute, walk
+from physdiffuser.models.derivation import derivation
 from physdiffuser.models.encoding import choose_scaling, to_half
 from physdiffuser.models.skeleton import bare
 from physdiffuser.models.vocabulary import EOS, MAX_VARIABLES, Vocabulary
@@ -100,7 +101,7 @@ class LawStream:
         done = 0
         while done < size:
             law = (laboratory if source.random() < config.laboratory else textbook).sample()
-            words = self._words(law)
+            words = self._words(law, source.random() < config.chains)
             if words is None:
                 continue
             for _ in range(min(config.tables, size - done)):
@@ -117,10 +118,10 @@ class LawStream:
                 done += 1
         return Batch(rows, used, tokens, lengths)
 
-    def _words(self, law: Law) -> list[str] | None:
+    def _words(self, law: Law, chained: bool) -> list[str] | None:
         """What is to be written, or None if it is too long or must not be trained on."""
         skeleton = target_skeleton(law)
-        words = to_prefix(skeleton)
+        words = derivation(to_prefix(skeleton)) if chained else to_prefix(skeleton)
         # One place is left for the end of the sequence; collected exponents may exceed the vocabulary.
         if len(words) >= self.length or not all(word in self.vocabulary.ids for word in words):
             return None

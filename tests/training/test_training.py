@@ -11,12 +11,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from physdiffuser.config import TrainingConfig, parse_training_config
 from physdiffuser.errors import FileError, UsageError
+from physdiffuser.expressions.tree import variables
+from physdiffuser.generation.autoregressive import build as build_autoregressive
+from physdiffuser.generation.diffusion import build as build_diffusion
 from physdiffuser.models.checkpoint import load_model
+from physdiffuser.models.vocabulary import Vocabulary
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.training.checkpoints import load_latest
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.loop import Trainer, learning_rate
@@ -195,6 +202,21 @@ def test_the_model_it_writes_can_be_used(tmp_path: Path) -> None:
         torch.testing.assert_close(parameter, trainer.average[name].bfloat16().float())
     only = load_model(tmp_path / "model", ("diffusion",))
     assert only.decoder is None and only.denoiser is not None
+
+
+def test_a_model_of_derivations_can_be_used(tmp_path: Path) -> None:
+    data = {**settings(tmp_path)["data"], "chains": 0.7}
+    Trainer(config(tmp_path, steps=12, batch=16, micro_batch=16, data=data)).run()
+    model = load_model(tmp_path / "model")
+    assert model.vocabulary == Vocabulary.with_names()
+    rng = np.random.default_rng(0)
+    inputs = rng.uniform(1.0, 3.0, (40, 2))
+    problem = Problem(inputs=inputs, target=inputs[:, 0] * inputs[:, 1], names=("a", "b"), seed=0)
+    for build in (build_autoregressive, build_diffusion):
+        generator = build(weights=str(tmp_path / "model"), candidates=32, rounds=1, device="cpu")
+        found = list(generator.propose(problem, ParetoArchive(problem), Budget(steps=10**6)))
+        # Hardly trained, it writes little that makes sense; what is proposed is a formula of the columns.
+        assert all(variables(candidate.expression) <= {0, 1} for candidate in found)
 
 
 def test_starting_from_earlier_weights(tmp_path: Path) -> None:

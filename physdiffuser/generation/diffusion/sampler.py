@@ -60,7 +60,8 @@ class DiffusionSampler:
         allowed[:, grammar.end] = True
         # (rows or 1, 1, vocabulary), against logits of (rows, places, vocabulary)
         self._forbidden = torch.from_numpy(~allowed)[:, None, :]
-        self._specials = [ids[name] for name in (PAD, BOS, STEP, END_STEP)]
+        steps = () if grammar.vocabulary.chains else (STEP, END_STEP)
+        self._specials = [ids[name] for name in (PAD, BOS, *steps)]
 
     def _log_probabilities(self, tokens: Tensor, memory: Tensor, mask: Tensor) -> FloatArray:
         logits = self.denoiser(tokens, memory, mask).double()
