@@ -23,6 +23,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import Expression, Number, Variable, complexity
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.generation.enumeration.factors import Frame, demanded, hypotheses, telling_columns
+from physdiffuser.generation.enumeration.groups import alike
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.problem import Problem
 
@@ -177,7 +178,7 @@ def _search(problem: Problem) -> Generator[float, None, tuple[Frame, ...]]:
                 break
             for reduced in _reduced(state, problem.operators, judge):
                 # u/v says as much as v/u does.
-                key = frozenset(_alike(value) for value in reduced.values)
+                key = frozenset(alike(value) for value in reduced.values)
                 if key not in reached or reduced.merit < reached[key].merit:
                     reached[key] = reduced
             yield 4e-4 * len(_JOINS) * size**2 + 0.05
@@ -347,12 +348,6 @@ def _order(values: FloatArray) -> FloatArray:
     ranks = np.empty(len(values))
     ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
     return ranks / len(values)
-
-
-def _alike(values: FloatArray) -> bytes:
-    """A key that features share which order the rows alike, forwards or backwards."""
-    order = np.argsort(values, kind="stable").astype(np.int32)
-    return min(order.tobytes(), order[::-1].tobytes())
 
 
 def _distances(values: FloatArray) -> FloatArray32:

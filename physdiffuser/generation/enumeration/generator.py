@@ -15,11 +15,13 @@ from physdiffuser.expressions import Expression, Number, Variable, evaluate
 from physdiffuser.expressions.tree import mul
 from physdiffuser.generation.enumeration.collapse import collapsed
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses, telling_columns
+from physdiffuser.generation.enumeration.groups import grouped
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
 from physdiffuser.generation.enumeration.plateau import is_noisy
 from physdiffuser.generation.enumeration.run import Run, Stage
+from physdiffuser.generation.enumeration.trend import plausible
 from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
@@ -43,12 +45,13 @@ LADDER: tuple[Stage, ...] = (
     Stage("collapse", 0),
     Stage("sums", 300, features=3),
     Stage("noisy", 600, divisors=100, features=3),
+    Stage("scaled sums", 400, divisors=100, features=2),
     Stage("parametric", 40, divisors=30, features=1),
     Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120),
     Stage("clean", 15_000, divisors=3_000, depth=2),
     Stage("sums", 3_000),
     Stage("noisy", 1_500, divisors=300),
-    Stage("scaled sums", 300, divisors=60),
+    Stage("scaled sums", 400, divisors=100, least=3),
     Stage("parametric sums", 6, divisors=4, shifts=20, features=1),
     Stage("parametric", 40, divisors=30, least=2, features=2),
     Stage("triples", 15_000, divisors=150, shifts=400),
@@ -74,10 +77,11 @@ NOISY_LADDER: tuple[Stage, ...] = (
     Stage("collapse", 0),
     Stage("sums", 300),
     Stage("noisy", 600, divisors=100),
+    Stage("scaled sums", 400, divisors=100, features=2),
     Stage("parametric", 40, divisors=30, features=1),
     Stage("sums", 3_000),
     Stage("noisy", 1_500, divisors=300),
-    Stage("scaled sums", 300, divisors=60),
+    Stage("scaled sums", 400, divisors=100, least=3),
     Stage("parametric", 40, divisors=30, least=2, features=2),
     Stage("scaled sums", 1_500, divisors=600),
     Stage("noisy", 10_000, divisors=1_000),
@@ -122,10 +126,12 @@ class EnumerationGenerator(MeteredGenerator):
             if stage.kind != "collapse":
                 pairs = [(stage, frame) for frame in _suited(stage, every)]
             else:
+                groups = yield from grouped(problem, every)
                 found = yield from collapsed(problem, archive)
-                new = [frame for frame in found if frame not in every]
-                every = [*new, *every]
+                new = [frame for frame in dict.fromkeys([*groups, *found]) if frame not in every]
                 yield from _power_laws(new, problem)
+                every = plausible(problem, [*new, *every])
+                new = [frame for frame in new if frame in every]
                 pairs = [(earlier, frame) for earlier in ladder[:number] for frame in _suited(earlier, new)]
             for some, frame in pairs:
                 if some.kind in EXACT and self._noisy(problem, archive):

@@ -1,0 +1,179 @@
+"""Dimensional analysis of a table whose units nobody told: scale symmetries, taken out one after the other.
+
+Every law of physics stays true in other units. So for each base unit in it there is a way to multiply columns
+by powers of one factor that multiplies y by another (Buckingham 1914), and one column can go: divided out
+of the others, and a power of it out of y. A symmetry that `scalings` suggests is believed when a polynomial
+in the features that are left follows the rows as well as one in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression, Variable, complexity
+from physdiffuser.generation.enumeration.factors import Frame, demanded, monomial
+from physdiffuser.generation.enumeration.scalings import MOST_FEATURES, Scaling, scalings
+from physdiffuser.generation.enumeration.trend import divided, trend
+from physdiffuser.search.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+# The polynomial in the features left may be so much worse: chance alone does as much; or, where no other
+# symmetry comes near, so much, since fewer terms follow an awkward function less well.
+_WORSE, _AWKWARD, _ALONE, _ROUNDING = 1.2, 1.5, 1.4, 1e-6
+# Errors so near each other are equal.
+_EQUAL = 1.04
+# Frames in the end, and how much worse than the best of as few features one may be.
+FRAMES, _MUCH_WORSE = 2, 1.5
+# A feature is at most so complex.
+_MOST_COMPLEX = 13
+
+
+def grouped(problem: Problem, frames: list[Frame]) -> Generator[float, None, list[Frame]]:
+    """Frames with as few features as scale symmetries allow; yields nominal seconds of work.
+
+    Parameters
+    ----------
+    problem
+        Rows to explain.
+    frames
+        Where to begin.
+    """
+    if demanded(problem) is not None:
+        # Where units are known, so are the symmetries.
+        return []
+    found: dict[frozenset[bytes], tuple[float, Frame]] = {}
+    for frame in frames:
+        some = divided(problem, frame) if 2 <= len(frame.features) <= MOST_FEATURES else None
+        if some is None:
+            continue
+        count = len(frame.features)
+        own = tuple(tuple(Fraction(int(i == j)) for j in range(count)) for i in range(count))
+        state = _State(frame, own, (Fraction(0),) * count, *some, trend(*some)[1])
+        while len(state.products) > 1:
+            slopes, error = trend(state.values, state.target)
+            yield 2e-3
+            if slopes is None:
+                break
+            with np.errstate(all="ignore"):
+                tried = [
+                    (_applied(state, scaling), scaling)
+                    for scaling in scalings(state.values, state.target, slopes)
+                ]
+            yield 1e-3 + 2e-3 * len(tried)
+            chosen = _chosen(tried, error)
+            if chosen is None:
+                break
+            state = chosen
+        if len(state.products) < count:
+            made = state.reduced()
+            # u/v says as much as v/u does.
+            key = frozenset(alike(value) for value in made.values(problem.inputs).T)
+            if key not in found or state.error < found[key][0]:
+                found[key] = (state.error, made)
+    ranked = sorted(found.values(), key=lambda item: (len(item[1].features), item[0]))
+    fewest: dict[int, float] = {}
+    for error, made in ranked:
+        fewest.setdefault(len(made.features), error)
+    return [made for error, made in ranked if error <= _MUCH_WORSE * fewest[len(made.features)] + _ROUNDING][
+        :FRAMES
+    ]
+
+
+def _chosen(tried: list[tuple[_State | None, Scaling]], error: float) -> _State | None:
+    """The state to go on with, or None where none follows the rows as well as before."""
+    made = [(state, scaling) for state, scaling in tried if state is not None]
+    if not made:
+        return None
+    best, line = min(((state, scaling.line) for state, scaling in made), key=lambda item: item[0].error)
+    others = [state.error for state, scaling in made if scaling.line != line]
+    alone = not others or best.error * _ALONE < min(others)
+    if best.error > (_AWKWARD if alone else _WORSE) * error + _ROUNDING:
+        return None
+    # Of those that noise does not tell apart the shortest: a column of its own before a combination with others.
+    good = [item for item in made if item[0].error <= _EQUAL * best.error + _ROUNDING]
+    return min(good, key=lambda item: (item[1].length, sum(map(complexity, item[0].features()))))[0]
+
+
+@dataclass(frozen=True)
+class _State:
+    """What is left of a frame.
+
+    Attributes
+    ----------
+    frame
+        Where it began.
+    products
+        Exponents of the frame's features in each feature that is left.
+    factor
+        Exponents of the frame's features in what was divided out of the target.
+    values, target
+        The features left, (features, rows), and what is left of the target, (rows,).
+    error
+        What a polynomial leaves over.
+    """
+
+    frame: Frame
+    products: tuple[tuple[Fraction, ...], ...]
+    factor: tuple[Fraction, ...]
+    values: FloatArray
+    target: FloatArray
+    error: float
+
+    def features(self) -> tuple[Expression, ...]:
+        """The features left; u is as good as any power of u, and whole exponents need no root."""
+        trees = []
+        for exponents in self.products:
+            scale = int(np.lcm.reduce([exponent.denominator for exponent in exponents]))
+            whole = [int(exponent * scale) for exponent in exponents]
+            common = int(np.gcd.reduce(whole)) or 1
+            chosen = tuple(
+                (place, Fraction(exponent // common)) for place, exponent in enumerate(whole) if exponent
+            )
+            trees.append(monomial(chosen, self.frame.features))
+        return tuple(trees)
+
+    def reduced(self) -> Frame:
+        """The frame it stands for."""
+        exponents: dict[Expression, Fraction] = {}
+        for position, known in self.frame.factors:
+            tree = Variable(position) if self.frame.bases is None else self.frame.bases[position]
+            exponents[tree] = exponents.get(tree, Fraction(0)) + known
+        for tree, more in zip(self.frame.features, self.factor, strict=True):
+            exponents[tree] = exponents.get(tree, Fraction(0)) + more
+        kept = [(tree, power) for tree, power in exponents.items() if power]
+        factors = tuple((position, power) for position, (_, power) in enumerate(kept))
+        return Frame(factors, self.features(), tuple(tree for tree, _ in kept) if kept else None)
+
+
+def _applied(state: _State, scaling: Scaling) -> _State | None:
+    """The state without the scaling's pivot; None where that says nothing or is too long."""
+    power, goes = state.values[scaling.pivot], state.products[scaling.pivot]
+    columns: list[FloatArray] = []
+    products: list[tuple[Fraction, ...]] = []
+    for position, exponent in enumerate(scaling.exponents):
+        if position != scaling.pivot:
+            columns.append(
+                state.values[position] * power ** float(exponent) if exponent else state.values[position]
+            )
+            pairs = zip(state.products[position], goes, strict=True)
+            products.append(tuple(own + exponent * other for own, other in pairs))
+    target = state.target / power ** float(scaling.factor)
+    values = np.stack(columns) if columns else np.empty((0, len(target)))
+    if not (np.isfinite(values).all() and np.isfinite(target).all() and (np.ptp(values, axis=1) > 0).all()):
+        return None
+    pairs = zip(state.factor, goes, strict=True)
+    factor = tuple(own + scaling.factor * other for own, other in pairs)
+    made = _State(state.frame, tuple(products), factor, values, target, trend(values, target)[1])
+    return made if max(map(complexity, made.features()), default=0) <= _MOST_COMPLEX else None
+
+
+def alike(values: FloatArray) -> bytes:
+    """A key that features share which order the rows alike, forwards or backwards."""
+    order = np.argsort(values, kind="stable").astype(np.int32)
+    return min(order.tobytes(), order[::-1].tobytes())
