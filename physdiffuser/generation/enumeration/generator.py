@@ -126,7 +126,7 @@ class EnumerationGenerator(MeteredGenerator):
             if stage.kind != "collapse":
                 pairs = [(stage, frame) for frame in _suited(stage, every)]
             else:
-                groups = yield from grouped(problem, every)
+                groups = yield from grouped(problem, archive)
                 found = yield from collapsed(problem, archive)
                 new = [frame for frame in dict.fromkeys([*groups, *found]) if frame not in every]
                 yield from _power_laws(new, problem)

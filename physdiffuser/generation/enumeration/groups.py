@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Variable, complexity
-from physdiffuser.generation.enumeration.factors import Frame, demanded, monomial
+from physdiffuser.generation.enumeration.factors import Frame, demanded, hypotheses, monomial
 from physdiffuser.generation.enumeration.scalings import MOST_FEATURES, Scaling, scalings
 from physdiffuser.generation.enumeration.trend import divided, trend
+from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -34,8 +35,21 @@ FRAMES, _MUCH_WORSE = 2, 1.5
 _MOST_COMPLEX = 13
 
 
-def grouped(problem: Problem, frames: list[Frame]) -> Generator[float, None, list[Frame]]:
+def grouped(problem: Problem, archive: ParetoArchive) -> Generator[float, None, tuple[Frame, ...]]:
     """Frames with as few features as scale symmetries allow; yields nominal seconds of work.
+
+    Worked out once in a run, whoever asks first. Where units are known, so are the symmetries: nothing is
+    looked for.
+    """
+    known: tuple[Frame, ...] | None = archive.notes.get(__name__)
+    if known is None:
+        found = () if demanded(problem) is not None else (yield from reductions(problem, hypotheses(problem)))
+        known = archive.notes[__name__] = tuple(found)
+    return known
+
+
+def reductions(problem: Problem, frames: list[Frame]) -> Generator[float, None, list[Frame]]:
+    """The best reductions of frames; those of fewest features first.
 
     Parameters
     ----------
@@ -44,9 +58,6 @@ def grouped(problem: Problem, frames: list[Frame]) -> Generator[float, None, lis
     frames
         Where to begin.
     """
-    if demanded(problem) is not None:
-        # Where units are known, so are the symmetries.
-        return []
     found: dict[frozenset[bytes], tuple[float, Frame]] = {}
     for frame in frames:
         some = divided(problem, frame) if 2 <= len(frame.features) <= MOST_FEATURES else None
@@ -95,7 +106,7 @@ def _chosen(tried: list[tuple[_State | None, Scaling]], error: float) -> _State 
     alone = not others or best.error * _ALONE < min(others)
     if best.error > (_AWKWARD if alone else _WORSE) * error + _ROUNDING:
         return None
-    # Of those that noise does not tell apart the shortest: a column of its own before a combination with others.
+    # Of those that noise does not tell apart the shortest: a column alone before a combination with others.
     good = [item for item in made if item[0].error <= _EQUAL * best.error + _ROUNDING]
     return min(good, key=lambda item: (item[1].length, sum(map(complexity, item[0].features()))))[0]
 

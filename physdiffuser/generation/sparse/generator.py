@@ -11,6 +11,7 @@ from physdiffuser.expressions import ONE, Expression, Number
 from physdiffuser.expressions.tree import add, div, mul
 from physdiffuser.generation.enumeration.collapse import collapsed
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses
+from physdiffuser.generation.enumeration.groups import grouped
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
 from physdiffuser.generation.sparse.dictionary import Dictionary, Rung, ladder, make, polynomial
@@ -59,7 +60,9 @@ class SparseGenerator(MeteredGenerator):
         known = 0
         for frames in (every, None):
             if frames is None:
-                frames = [frame for frame in (yield from collapsed(problem, archive)) if frame not in every]
+                groups = yield from grouped(problem, archive)
+                found = yield from collapsed(problem, archive)
+                frames = [frame for frame in dict.fromkeys([*groups, *found]) if frame not in every]
                 every = [*every, *frames]
             rungs += [list(ladder(frame, problem.operators, problem.rows)) for frame in frames]
             new = list(zip(every[known:], rungs[known:], strict=True))
