@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from physdiffuser.expressions import evaluate, parse, to_text
+from physdiffuser.generation.enumeration import build
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses
 from physdiffuser.generation.enumeration.groups import grouped, reductions
 from physdiffuser.generation.enumeration.scalings import scalings
 from physdiffuser.generation.enumeration.trend import divided, plausible, trend
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.problem import Problem
+from physdiffuser.search.problem import Budget, Problem
 
 # Laws with symmetries of three columns and more, and as many features as they leave.
 LAWS: list[tuple[str, dict[str, tuple[float, float]], int]] = [
@@ -127,6 +128,19 @@ def test_they_are_worked_out_once_in_a_run() -> None:
     with pytest.raises(StopIteration) as end:
         next(again)
     assert first and end.value.value is first
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_law_of_groups_is_found(noise: float) -> None:
+    law, ranges, _ = LAWS[0]
+    problem = table(law, ranges, noise)
+    archive = ParetoArchive(problem)
+    with np.errstate(all="ignore"):
+        for candidate in build().propose(problem, archive, Budget(steps=40)):
+            archive.offer(candidate)
+    clean = table(law, ranges)
+    floor = float(np.mean((problem.target - clean.target) ** 2) / problem.target.var())
+    assert archive.best_loss < max(1.02 * floor, 1e-20)
 
 
 def test_few_rows_and_columns_that_do_not_matter() -> None:

@@ -42,6 +42,7 @@ def search(
         ("k/((a - b)**2 + (c - d)**2)", {"k": (1, 2), "a": (3, 4), "b": (1, 2), "c": (3, 4), "d": (1, 2)}),
         ("3.1 - 2.7*x + 0.4*x**2 - 0.05*x**5", {"x": (-2, 3)}),
         ("(a + b)/(1 + a*b)", {"a": (0.1, 3), "b": (0.1, 3)}),
+        ("log(a) + (1 - 1/n)*(1 - a) + x*(1 - a)**2", {"a": (0.1, 0.9), "n": (2, 20), "x": (0.2, 2)}),
     ],
 )
 def test_clean_laws_are_found_exactly(formula: str, ranges: dict[str, tuple[float, float]]) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import ONE, Expression, evaluate
+from physdiffuser.expressions import ONE, Expression, complexity, evaluate
 from physdiffuser.expressions.tree import call, div, mul, sub
 from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
@@ -66,15 +66,30 @@ def polynomial(frame: Frame, degree: int) -> list[Expression]:
     for total in range(1, degree + 1):
         for chosen in combinations_with_replacement(range(count), total):
             powers = np.bincount(np.array(chosen), minlength=count)
-            product = tuple((int(i), Fraction(int(powers[i]))) for i in np.flatnonzero(powers))
-            terms.append(monomial(product, frame.features))
+            powers_of = tuple((int(i), Fraction(int(powers[i]))) for i in np.flatnonzero(powers))
+            terms.append(monomial(powers_of, frame.features))
     return terms
+
+
+def reciprocal(frame: Frame, operators: frozenset[str]) -> list[Expression]:
+    """Power products with whole exponents from -1 on, and the logarithm of each feature.
+
+    What multiplying out `(1 - p)*(1 - 1/n) + x*(1 - p)**2 + log(p)` leaves, and lens equations.
+    """
+    highest = 2 if len(frame.features) <= 3 else 1
+    logarithms = frame.features if "log" in operators else ()
+    terms: list[Expression] = [call("log", feature) for feature in logarithms]
+    for exponents in product(range(-1, highest + 1), repeat=len(frame.features)):
+        chosen = tuple((place, Fraction(exponent)) for place, exponent in enumerate(exponents) if exponent)
+        if chosen:
+            terms.append(monomial(chosen, frame.features))
+    return sorted(terms, key=complexity)
 
 
 def products(frame: Frame, limit: int) -> list[Expression]:
     """The cheapest power products, with negative and half exponents."""
     found, _ = power_products(len(frame.features), limit)
-    return [monomial(product, frame.features) for product in found]
+    return [monomial(exponents, frame.features) for exponents in found]
 
 
 # The name of a dictionary, and what makes its terms when its turn has come.
@@ -128,6 +143,8 @@ def ladder(frame: Frame, operators: frozenset[str], rows: int) -> Iterator[Rung]
     yield "power products", partial(products, frame, 120)
     if count <= 6:
         yield "polynomial of degree 3", partial(polynomial, frame, 3)
+    if 2 <= count <= 4 and "div" in operators:
+        yield "products and quotients, and logarithms", partial(reciprocal, frame, operators)
     yield from extended(frame, operators)
     yield "products with functions", partial(with_functions, frame, operators, 12)
     if count <= 4:
