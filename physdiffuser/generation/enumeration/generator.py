@@ -18,7 +18,8 @@ from physdiffuser.generation.enumeration.factors import Frame, hypotheses, telli
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
-from physdiffuser.generation.enumeration.plateau import is_noisy
+from physdiffuser.generation.enumeration.plateau import is_noisy, levels, telling
+from physdiffuser.generation.enumeration.power_law import power_law_frames
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
@@ -114,8 +115,11 @@ class EnumerationGenerator(MeteredGenerator):
         # Numbers of few digits are screened first, for the screenings tell as many digits apart as they have;
         # so is a single column, whose screenings are cheap.
         exact_first = run.tolerance < FINE and problem.columns > 1
-        if is_noisy(problem, every):
+        rough = power_law_frames(problem)
+        known = levels(problem, [*rough, *every])
+        if is_noisy(problem, known):
             ladder = NOISY_LADDER
+            every = list(dict.fromkeys([*telling(rough, known), *every]))
         else:
             ladder = LADDER if exact_first else tuple(sorted(LADDER, key=lambda stage: stage.kind in EXACT))
         for number, stage in enumerate(ladder):
