@@ -10,7 +10,7 @@ import pytest
 from physdiffuser.expressions import Variable
 from physdiffuser.generation.enumeration.factors import Frame
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
-from physdiffuser.generation.enumeration.plateau import is_noisy, levels, telling
+from physdiffuser.generation.enumeration.plateau import is_noisy, levels, telling, telling_first
 from physdiffuser.generation.enumeration.power_law import power_law_frames
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.problem import Budget, Problem
@@ -52,6 +52,7 @@ def test_frames_that_miss_something_are_told_from_those_that_do_not() -> None:
     bare = Frame((), tuple(Variable(column) for column in range(4)))
     known = levels(noisy, [wrong, right, bare])
     assert telling([bare, wrong, right], known) == [right]
+    assert telling_first([bare, wrong, right], known) == [right, bare, wrong]
 
 
 def test_the_law_is_found_soon() -> None:

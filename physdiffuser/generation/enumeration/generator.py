@@ -18,7 +18,7 @@ from physdiffuser.generation.enumeration.factors import Frame, hypotheses, telli
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
-from physdiffuser.generation.enumeration.plateau import is_noisy, levels, telling
+from physdiffuser.generation.enumeration.plateau import is_noisy, levels, telling, telling_first
 from physdiffuser.generation.enumeration.power_law import power_law_frames
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.work import MeteredGenerator, Work
@@ -117,7 +117,8 @@ class EnumerationGenerator(MeteredGenerator):
         exact_first = run.tolerance < FINE and problem.columns > 1
         rough = power_law_frames(problem)
         known = levels(problem, [*rough, *every])
-        if is_noisy(problem, known):
+        noisy = is_noisy(problem, known)
+        if noisy:
             ladder = NOISY_LADDER
             every = list(dict.fromkeys([*telling(rough, known), *every]))
         else:
@@ -129,6 +130,10 @@ class EnumerationGenerator(MeteredGenerator):
                 found = yield from collapsed(problem, archive)
                 new = [frame for frame in found if frame not in every]
                 every = [*new, *every]
+                if noisy:
+                    # Of the frames with one feature only the first are tried with constants inside.
+                    known += levels(problem, new)
+                    new, every = telling_first(new, known), telling_first(every, known)
                 yield from _power_laws(new, problem)
                 pairs = [(earlier, frame) for earlier in ladder[:number] for frame in _suited(earlier, new)]
             for some, frame in pairs:

@@ -118,6 +118,13 @@ def telling(some: Iterable[Frame], known: list[Level]) -> list[Frame]:
     return [best[size].frame for size in sorted(best)]
 
 
+def telling_first(frames: list[Frame], known: list[Level]) -> list[Frame]:
+    """The frames, with those that predict rows hardly worse than the most telling one does first."""
+    limit = AS_TELLING * min(level.error for level in known)
+    enough = {level.frame for level in known if level.error < limit}
+    return sorted(frames, key=lambda frame: frame not in enough)
+
+
 def _some_rows(problem: Problem) -> npt.NDArray[np.intp]:
     """The rows that polynomials are fitted to."""
     return problem.generator(7).permutation(problem.rows)[:ROWS]
