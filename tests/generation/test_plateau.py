@@ -7,7 +7,7 @@ import pytest
 
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.generation.enumeration.factors import hypotheses
-from physdiffuser.generation.enumeration.plateau import is_noisy
+from physdiffuser.generation.enumeration.plateau import is_noisy, levels
 from physdiffuser.search.problem import Problem
 
 SMOOTH = [
@@ -31,7 +31,7 @@ def noisy(formula: str, ranges: dict[str, tuple[float, float]], noise: float, ro
     target = evaluate(parse(formula, list(ranges)), inputs)
     target = target + noise * np.sqrt(np.mean(target**2)) * random.normal(size=rows)
     problem = Problem(inputs, target, tuple(ranges))
-    return is_noisy(problem, hypotheses(problem))
+    return is_noisy(problem, levels(problem, hypotheses(problem)))
 
 
 @pytest.mark.parametrize(("formula", "ranges"), SMOOTH + ROUGH)
@@ -45,11 +45,30 @@ def test_noise_shows(formula: str, ranges: dict[str, tuple[float, float]], noise
     assert noisy(formula, ranges, noise)
 
 
+def test_a_single_degree_is_no_floor() -> None:
+    # Infinite slope at the end of the range; too few rows for polynomials to follow it.
+    assert not noisy("3.1*sqrt(1 - (T/9.2)**2.6)", {"T": (0.3, 9)}, 0.0, rows=32)
+
+
+@pytest.mark.parametrize(
+    ("formula", "ranges", "noise"),
+    [
+        ("w**2*exp(-t/w)", {"w": (0.2, 1), "t": (1, 8)}, 0.01),
+        ("exp(8*a*b)", {"a": (0, 1), "b": (0, 1)}, 0.1),
+    ],
+)
+def test_few_rows_in_a_steep_corner_do_not_hide_noise(
+    formula: str, ranges: dict[str, tuple[float, float]], noise: float
+) -> None:
+    assert noisy(formula, ranges, noise, rows=240)
+    assert not noisy(formula, ranges, 0.0, rows=240)
+
+
 def test_pure_noise_is_left_undecided() -> None:
     # Nothing is explained: the law may as well be one that polynomials cannot follow.
     random = np.random.default_rng(1)
     problem = Problem(random.uniform(1, 2, (300, 2)), random.normal(size=300), ("a", "b"))
-    assert not is_noisy(problem, hypotheses(problem))
+    assert not is_noisy(problem, levels(problem, hypotheses(problem)))
 
 
 def test_few_rows_are_left_undecided() -> None:

@@ -19,7 +19,8 @@ from physdiffuser.generation.enumeration.groups import grouped
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
-from physdiffuser.generation.enumeration.plateau import is_noisy
+from physdiffuser.generation.enumeration.plateau import is_noisy, levels, telling, telling_first
+from physdiffuser.generation.enumeration.power_law import power_law_frames
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.trend import plausible
 from physdiffuser.generation.work import MeteredGenerator, Work
@@ -118,8 +119,12 @@ class EnumerationGenerator(MeteredGenerator):
         # Numbers of few digits are screened first, for the screenings tell as many digits apart as they have;
         # so is a single column, whose screenings are cheap.
         exact_first = run.tolerance < FINE and problem.columns > 1
-        if is_noisy(problem, every):
+        rough = power_law_frames(problem)
+        known = levels(problem, [*rough, *every])
+        noisy = is_noisy(problem, known)
+        if noisy:
             ladder = NOISY_LADDER
+            every = list(dict.fromkeys([*telling(rough, known), *every]))
         else:
             ladder = LADDER if exact_first else tuple(sorted(LADDER, key=lambda stage: stage.kind in EXACT))
         for number, stage in enumerate(ladder):
@@ -132,6 +137,10 @@ class EnumerationGenerator(MeteredGenerator):
                 yield from _power_laws(new, problem)
                 every = plausible(problem, [*new, *every])
                 new = [frame for frame in new if frame in every]
+                if noisy:
+                    # Of the frames with one feature only the first are tried with constants inside.
+                    known += levels(problem, new)
+                    new, every = telling_first(new, known), telling_first(every, known)
                 pairs = [(earlier, frame) for earlier in ladder[:number] for frame in _suited(earlier, new)]
             for some, frame in pairs:
                 if some.kind in EXACT and self._noisy(problem, archive):
