@@ -19,7 +19,7 @@ from physdiffuser.generation.enumeration.groups import grouped
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
-from physdiffuser.generation.enumeration.plateau import is_noisy, levels, telling, telling_first
+from physdiffuser.generation.enumeration.plateau import as_telling, is_noisy, levels, telling, telling_first
 from physdiffuser.generation.enumeration.power_law import power_law_frames
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.trend import plausible
@@ -135,12 +135,16 @@ class EnumerationGenerator(MeteredGenerator):
                 found = yield from collapsed(problem, archive)
                 new = [frame for frame in dict.fromkeys([*groups, *found]) if frame not in every]
                 yield from _power_laws(new, problem)
-                every = plausible(problem, [*new, *every])
-                new = [frame for frame in new if frame in every]
+                believed = set(plausible(problem, [*new, *every]))
                 if noisy:
-                    # Of the frames with one feature only the first are tried with constants inside.
+                    # Noise grows where a factor that spans decades is divided out; this judges by the target.
                     known += levels(problem, new)
-                    new, every = telling_first(new, known), telling_first(every, known)
+                    believed |= as_telling(known)
+                    # Of the frames with one feature only the first are tried with constants inside.
+                    new, every = telling_first(new, known), telling_first([*new, *every], known)
+                else:
+                    every = [*new, *every]
+                new, every = ([frame for frame in some if frame in believed] for some in (new, every))
                 pairs = [(earlier, frame) for earlier in ladder[:number] for frame in _suited(earlier, new)]
             for some, frame in pairs:
                 if some.kind in EXACT and self._noisy(problem, archive):

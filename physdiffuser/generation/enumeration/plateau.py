@@ -118,10 +118,15 @@ def telling(some: Iterable[Frame], known: list[Level]) -> list[Frame]:
     return [best[size].frame for size in sorted(best)]
 
 
+def as_telling(known: list[Level]) -> set[Frame]:
+    """The frames that predict rows hardly worse than the most telling one does."""
+    limit = AS_TELLING * min(level.error for level in known)
+    return {level.frame for level in known if level.error < limit}
+
+
 def telling_first(frames: list[Frame], known: list[Level]) -> list[Frame]:
     """The frames, with those that predict rows hardly worse than the most telling one does first."""
-    limit = AS_TELLING * min(level.error for level in known)
-    enough = {level.frame for level in known if level.error < limit}
+    enough = as_telling(known)
     return sorted(frames, key=lambda frame: frame not in enough)
 
 
