@@ -29,7 +29,6 @@ from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss
 from physdiffuser.training.stream import LawStream, benchmark_laws
 
 _BATCH = 64
-_ROWS = 64
 _FRESH = ("encoder.blocks", "encoder.points")
 
 
@@ -59,7 +58,7 @@ def losses(
         batch = stream.batch(number, _BATCH, VALIDATION)
         rows, used = torch.from_numpy(batch.rows), torch.from_numpy(batch.used)
         tokens, lengths = torch.from_numpy(batch.tokens), torch.from_numpy(batch.lengths)
-        near, far = rows.roll(rows_of, 0)[:, :_ROWS], rows.roll(summaries_of, 0)
+        near, far = rows.roll(rows_of, 0)[:, : model.config.encoder.rows], rows.roll(summaries_of, 0)
         nowhere = torch.zeros(rows.shape[:2], dtype=torch.bool)
         memory, mask = model.encode(near, nowhere[:, : near.shape[1]], used, far, nowhere)
         found: dict[str, Tensor] = {}

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks_feynman.results import read_results
 from benchmarks_feynman.sampling import sample
 from benchmarks_feynman.suites import select
-from benchmarks_feynman.tasks import Settings
+from benchmarks_feynman.tasks import Task
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import Expression, Number, evaluate, parse
 from physdiffuser.expressions.tree import substitute
@@ -44,14 +44,9 @@ def measured(node: Expression) -> Expression | None:
 def lengths(result: dict[str, Any]) -> tuple[float, float]:
     """Description lengths of the law and of the answer on the table that was solved."""
     (law,) = select([result["suite"]], [result["id"]])
-    settings = Settings(protocol=result["protocol"], rows=result["rows"], dummy=result["dummy"])
-    table = sample(
-        law,
-        rows=settings.rows_for(law),
-        seed=result["seed"],
-        noise=result["noise"],
-        dummy=settings.dummy_for(law),
-    )
+    task = Task.from_document(result)
+    rows, dummy = task.settings.rows_for(law), task.settings.dummy_for(law)
+    table = sample(law, rows=rows, seed=task.seed, noise=task.noise, dummy=dummy)
     whole = dataset_from_arrays(table.inputs, table.target, names=table.names, target_name=table.output)
     dataset = weigh(whole, "auto", "auto").dataset
     weights = np.ones(dataset.rows) if dataset.weights is None else dataset.weights / dataset.weights.mean()

@@ -16,6 +16,7 @@ from physdiffuser.expressions import (
     to_text,
 )
 from physdiffuser.expressions.tree import substitute, variables
+from physdiffuser.models.derivation import expanded
 from physdiffuser.models.skeleton import bare
 from physdiffuser.models.vocabulary import (
     BINARY,
@@ -27,7 +28,6 @@ from physdiffuser.models.vocabulary import (
     UNARY,
     VARIABLES,
     Vocabulary,
-    complete,
 )
 
 if TYPE_CHECKING:
@@ -123,9 +123,10 @@ def shown_formula(tokens: Sequence[str], reading: Reading, names: Sequence[str])
 
     Names that are no identifiers stand in it as they are: it is for reading, not for parsing.
     """
-    if not complete(tokens):
+    law = expanded(tokens)
+    if law is None:
         return " ".join(shown_tokens(tokens, reading, names, 30))
-    expression = from_prefix(tokens)
+    expression = from_prefix(law)
     used = sorted(variables(expression))
     columns = {place: reading.columns[place] for place in used}
     if any(column < 0 for column in columns.values()):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from physdiffuser.models.vocabulary import BINARY, END_STEP, NAMES, STEP, UNARY, complete
+from physdiffuser.models.vocabulary import END_STEP, NAMES, STEP, UNARY, complete, opened
 
-# Parts of at least so many tokens are worth a name; one that occurs twice always is.
+# Parts of at least so many tokens are worth a name: those inside one of these, and those that occur twice.
 _WORTH_NAMING = 3
-_OUTSIDE = ("add", "sub", "mul", "div", "neg")
+_INSIDE = frozenset({*UNARY, "pow"} - {"neg"})
 
 
 def _end(tokens: Sequence[str], start: int) -> int:
@@ -21,8 +21,7 @@ def _end(tokens: Sequence[str], start: int) -> int:
     missing = 1
     place = start
     while missing:
-        token = tokens[place]
-        missing += 1 if token in BINARY else 0 if token in UNARY else -1
+        missing += opened(tokens[place])
         place += 1
     return place
 
@@ -35,8 +34,7 @@ def _parts(tokens: Sequence[str]) -> list[tuple[str, ...]]:
         part = tuple(tokens[place : _end(tokens, place)])
         seen[part] = seen.get(part, 0) + 1
         # The token before a first argument is what it is an argument of.
-        inside = tokens[place - 1] in (*UNARY, "pow") and tokens[place - 1] not in _OUTSIDE
-        if len(part) >= _WORTH_NAMING and (inside or seen[part] > 1) and part not in found:
+        if len(part) >= _WORTH_NAMING and (tokens[place - 1] in _INSIDE or seen[part] > 1):
             found[part] = None
     return sorted(found, key=len)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from physdiffuser.models.statistics import FITS, fit_ridge, standardise
+from physdiffuser.models.statistics import FITS, counted, fit_ridge, standardise
 from physdiffuser.models.vocabulary import MAX_VARIABLES
 
 ROW_FEATURES = 2 * (MAX_VARIABLES + 1) + FITS
@@ -30,8 +30,7 @@ def row_features(rows: Tensor, padding_mask: Tensor, used: Tensor) -> Tensor:
         (batch, 9), True where a place holds a column.
     """
     rows = rows.float()
-    keep = (~padding_mask).float().unsqueeze(-1)
-    count = keep.sum(dim=1, keepdim=True).clamp_min(1.0)
+    keep, count = counted(padding_mask)
     active = torch.cat((used, torch.ones_like(used[:, :1])), dim=1).float().unsqueeze(1)
     linear = standardise(rows, keep)[0] * active
     logarithmic = standardise(rows.abs().clamp_min(1e-6).log(), keep)[0] * active

@@ -19,6 +19,12 @@ COLUMN_FEATURES = FITS * (2 + MAX_VARIABLES + _FUNCTIONS) + 6
 TABLE_FEATURES = FITS * 2 + 6
 
 
+def counted(padding_mask: Tensor) -> tuple[Tensor, Tensor]:
+    """1 for each row that is no padding, (b, n, 1), and how many there are, (b, 1, 1), at least 1."""
+    keep = (~padding_mask).float().unsqueeze(-1)
+    return keep, keep.sum(dim=1, keepdim=True).clamp_min(1.0)
+
+
 def standardise(values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Centred and scaled over the kept rows; also mean and spread. values (b, n, c), keep (b, n, 1)."""
     count = keep.sum(dim=1, keepdim=True).clamp_min(1.0)
@@ -78,8 +84,7 @@ def summarise(rows: Tensor, padding_mask: Tensor, used: Tensor) -> tuple[Tensor,
         (batch, TABLE_FEATURES).
     """
     rows = rows.float()
-    keep = (~padding_mask).float().unsqueeze(-1)  # (b, n, 1)
-    count = keep.sum(dim=1, keepdim=True).clamp_min(1.0)  # (b, 1, 1)
+    keep, count = counted(padding_mask)
     active = used.float().unsqueeze(1)  # (b, 1, 9)
     values, target = rows[..., :MAX_VARIABLES], rows[..., MAX_VARIABLES:]
     log_values = values.abs().clamp_min(1e-6).log()

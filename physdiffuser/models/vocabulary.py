@@ -88,13 +88,20 @@ class Vocabulary:
         (+1). A step has two arguments, the formula that is named and what END_STEP begins. Other specials
         have 0 and are handled by the grammar.
         """
-        change = dict.fromkeys((*SPECIALS, *UNARY), 0) | dict.fromkeys((*BINARY, STEP), 1)
-        return [change.get(token, -1) for token in self.tokens]
+        return [opened(token) for token in self.tokens]
 
     def symbols(self) -> list[bool]:
         """For each id, whether the token is part of a formula or, with names, of a derivation."""
         steps = (STEP, END_STEP) if self.chains else ()
         return [token not in SPECIALS or token in steps for token in self.tokens]
+
+
+_OPENED = dict.fromkeys((*SPECIALS, *UNARY), 0) | dict.fromkeys((*BINARY, STEP), 1)
+
+
+def opened(token: str) -> int:
+    """By how much a token changes the number of arguments still to be written; see `Vocabulary.growth`."""
+    return _OPENED.get(token, -1)
 
 
 def complete(tokens: Sequence[str]) -> bool:
@@ -105,5 +112,5 @@ def complete(tokens: Sequence[str]) -> bool:
     for token in tokens:
         if open_arguments == 0 or (token in SPECIALS and token not in (STEP, END_STEP)):
             return False
-        open_arguments += 1 if token in BINARY or token == STEP else 0 if token in (*UNARY, END_STEP) else -1
+        open_arguments += opened(token)
     return open_arguments == 0

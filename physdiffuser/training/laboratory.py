@@ -11,29 +11,22 @@ import random
 from collections.abc import Callable
 from fractions import Fraction
 
-from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter, Variable
+from physdiffuser.expressions import ONE, Apply, Expression, Number, Variable
 from physdiffuser.expressions.tree import call, mul, power
 from physdiffuser.models.vocabulary import MAX_VARIABLES
 from physdiffuser.training.forms import Factor, Term, negated, product, total
-from physdiffuser.training.laws import Law
+from physdiffuser.training.laws import Draws, Law
 
 _COLUMNS = ((1, 2, 3), (52, 33, 15))
 ONCE, HALF = Fraction(1), Fraction(1, 2)
 Piece = Callable[[Variable], Factor]
 
 
-class LaboratorySampler:
-    """Draws random laws of few columns and many constants.
-
-    Parameters
-    ----------
-    source
-        Where all randomness comes from.
-    """
+class LaboratorySampler(Draws):
+    """Draws random laws of few columns and many constants."""
 
     def __init__(self, source: random.Random) -> None:
-        self.source = source
-        self._constants = 0
+        super().__init__(source)
         self._offset = False
         pieces: tuple[tuple[float, Piece], ...] = (
             (12, lambda x: _whole(call("exp", negated(self._scaled(x))))),
@@ -94,13 +87,6 @@ class LaboratorySampler:
             terms.append(ONE)
         signs: list[Term] = [(1, term) for term in dict.fromkeys(terms)]
         return Law(tuple(signs), tuple(places), self._constants, free=True)
-
-    def _chance(self, probability: float) -> bool:
-        return self.source.random() < probability
-
-    def _constant(self) -> Parameter:
-        self._constants += 1
-        return Parameter(self._constants - 1)
 
     def _piece(self, column: Variable) -> Factor:
         return self.source.choices(self._pieces, self._weights)[0](column)

@@ -61,8 +61,8 @@ class Law:
     free: bool = False
 
 
-class LawSampler:
-    """Draws random laws.
+class Draws:
+    """Random draws, with a count of the constants of the law that is being drawn.
 
     Parameters
     ----------
@@ -72,15 +72,26 @@ class LawSampler:
 
     def __init__(self, source: random.Random) -> None:
         self.source = source
-        self._free: list[int] = []
-        self._used: list[int] = []
         self._constants = 0
-
-    def _pick(self, table: tuple[tuple[object, ...], tuple[float, ...]]) -> object:
-        return self.source.choices(table[0], table[1])[0]
 
     def _chance(self, probability: float) -> bool:
         return self.source.random() < probability
+
+    def _constant(self) -> Parameter:
+        self._constants += 1
+        return Parameter(self._constants - 1)
+
+
+class LawSampler(Draws):
+    """Draws random laws."""
+
+    def __init__(self, source: random.Random) -> None:
+        super().__init__(source)
+        self._free: list[int] = []
+        self._used: list[int] = []
+
+    def _pick(self, table: tuple[tuple[object, ...], tuple[float, ...]]) -> object:
+        return self.source.choices(table[0], table[1])[0]
 
     def sample(self) -> Law:
         """One law; every variable drawn for it occurs."""
@@ -118,10 +129,6 @@ class LawSampler:
             factors = [(base, -exponent) for base, exponent in factors]
         result = product(factors)
         return self._variable() if result == ONE else result
-
-    def _constant(self) -> Parameter:
-        self._constants += 1
-        return Parameter(self._constants - 1)
 
     def _compound(self, extras: int, everything: bool = False) -> Expression:
         """A product of powers with `extras` further factors."""

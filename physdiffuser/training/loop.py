@@ -408,7 +408,8 @@ class Trainer:
                     progress(self.step, losses)
             if self.step % config.validate_every == 0 or self.step == config.steps:
                 self._log("validation", self.validate())
-            late = time.perf_counter() >= end
+            # Clocks differ: a process that stopped alone would leave the others waiting for it.
+            late = minutes < math.inf and self.processes.any(time.perf_counter() >= end, self.device)
             if self.step % config.checkpoint_every == 0 or self.step == config.steps or late:
                 self.save()
             if late:

@@ -43,6 +43,14 @@ class Processes:
             parameter.grad = flat[start : start + size].view_as(parameter)
             start += size
 
+    def any(self, flag: bool, device: torch.device) -> bool:
+        """Whether it holds in some process; all of them get the same answer."""
+        if self.count == 1:
+            return flag
+        told = torch.tensor(float(flag), device=device)
+        torch.distributed.all_reduce(told)
+        return bool(told > 0)
+
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
     """The tensor on the device; a GPU goes on computing while it is copied."""

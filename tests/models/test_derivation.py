@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from physdiffuser.config import DataConfig
 from physdiffuser.expressions import parse, to_prefix
+from physdiffuser.inspection.tokens import shown_formula
 from physdiffuser.models.derivation import derivation, expanded
 from physdiffuser.models.grammar import Grammar
 from physdiffuser.models.reading import Reading
@@ -85,3 +86,6 @@ def test_a_chain_is_read_as_its_law() -> None:
     assert chain != law and STEP in chain
     assert read_formula(chain, reading) == read_formula(law, reading) is not None
     assert read_formula(chain[:-1], reading) is None
+    names = ("p", "q")
+    assert shown_formula(chain, reading, names) == shown_formula(law, reading, names)
+    assert STEP not in shown_formula(chain, reading, names)

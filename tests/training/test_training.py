@@ -366,7 +366,15 @@ def run_command(folder: Path, *options: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     path = folder / "config.json"
     path.write_text(json.dumps(settings(folder / "out", steps=400, checkpoint_every=3)), encoding="utf-8")
-    command = [sys.executable, "-m", "physdiffuser", "train", str(path), "--quiet", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "physdiffuser",
+        "train",
+        str(path),
+        "--quiet",
+        *options,
+    ]
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
 
 
@@ -392,7 +400,7 @@ def test_two_processes_agree(tmp_path: Path) -> None:
     path.write_text(json.dumps(settings(tmp_path / "out", steps=2)), encoding="utf-8")
     command = [
         sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-        "-m", "physdiffuser", "train", str(path), "--quiet",
+        "-m", "physdiffuser", "train", str(path), "--quiet", "--minutes", "10",
     ]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, timeout=240, check=False)

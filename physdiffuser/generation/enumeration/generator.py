@@ -135,16 +135,16 @@ class EnumerationGenerator(MeteredGenerator):
                 found = yield from collapsed(problem, archive)
                 new = [frame for frame in dict.fromkeys([*groups, *found]) if frame not in every]
                 yield from _power_laws(new, problem)
-                believed = set(plausible(problem, [*new, *every]))
+                every = [*new, *every]
+                believed = set(plausible(problem, every))
                 if noisy:
                     # Noise grows where a factor that spans decades is divided out; this judges by the target.
                     known += levels(problem, new)
                     believed |= as_telling(known)
                     # Of the frames with one feature only the first are tried with constants inside.
-                    new, every = telling_first(new, known), telling_first([*new, *every], known)
-                else:
-                    every = [*new, *every]
-                new, every = ([frame for frame in some if frame in believed] for some in (new, every))
+                    every = telling_first(every, known)
+                every = [frame for frame in every if frame in believed]
+                new = [frame for frame in every if frame in new]
                 pairs = [(earlier, frame) for earlier in ladder[:number] for frame in _suited(earlier, new)]
             for some, frame in pairs:
                 if some.kind in EXACT and self._noisy(problem, archive):

@@ -65,19 +65,18 @@ def reductions(problem: Problem, frames: list[Frame]) -> Generator[float, None, 
             continue
         count = len(frame.features)
         own = tuple(tuple(Fraction(int(i == j)) for j in range(count)) for i in range(count))
-        state = _State(frame, own, (Fraction(0),) * count, *some, trend(*some)[1])
+        state = _State(frame, own, (Fraction(0),) * count, *some, *trend(*some))
         while len(state.products) > 1:
-            slopes, error = trend(state.values, state.target)
             yield 2e-3
-            if slopes is None:
+            if state.slopes is None:
                 break
             with np.errstate(all="ignore"):
                 tried = [
                     (_applied(state, scaling), scaling)
-                    for scaling in scalings(state.values, state.target, slopes)
+                    for scaling in scalings(state.values, state.target, state.slopes)
                 ]
             yield 1e-3 + 2e-3 * len(tried)
-            chosen = _chosen(tried, error)
+            chosen = _chosen(tried, state.error)
             if chosen is None:
                 break
             state = chosen
@@ -125,8 +124,8 @@ class _State:
         Exponents of the frame's features in what was divided out of the target.
     values, target
         The features left, (features, rows), and what is left of the target, (rows,).
-    error
-        What a polynomial leaves over.
+    slopes, error
+        Of a polynomial; see `trend`.
     """
 
     frame: Frame
@@ -134,6 +133,7 @@ class _State:
     factor: tuple[Fraction, ...]
     values: FloatArray
     target: FloatArray
+    slopes: FloatArray | None
     error: float
 
     def features(self) -> tuple[Expression, ...]:
@@ -180,7 +180,7 @@ def _applied(state: _State, scaling: Scaling) -> _State | None:
         return None
     pairs = zip(state.factor, goes, strict=True)
     factor = tuple(own + scaling.factor * other for own, other in pairs)
-    made = _State(state.frame, tuple(products), factor, values, target, trend(values, target)[1])
+    made = _State(state.frame, tuple(products), factor, values, target, *trend(values, target))
     return made if max(map(complexity, made.features()), default=0) <= _MOST_COMPLEX else None
 
 

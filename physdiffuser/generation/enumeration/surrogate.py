@@ -42,9 +42,14 @@ def fit_slopes(
     return (slopes, error) if with_error else slopes
 
 
+def degree_for(rows: int, columns: int) -> int:
+    """The degree of the polynomial that `fit_slopes` fits to so many rows of so many columns."""
+    return next((d for d in (4, 3, 2, 1) if comb(columns + d, d) * 5 <= rows), 1)
+
+
 def _fit(inputs: FloatArray, target: FloatArray) -> tuple[FloatArray | None, float]:
     rows, columns = inputs.shape
-    degree = next((d for d in (4, 3, 2, 1) if comb(columns + d, d) * 5 <= rows), 1)
+    degree = degree_for(rows, columns)
     if comb(columns + degree, degree) > rows:
         return None, float("inf")
     centre, scale = inputs.mean(axis=0), inputs.std(axis=0)

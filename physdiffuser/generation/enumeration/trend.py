@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.generation.enumeration.factors import Frame
-from physdiffuser.generation.enumeration.surrogate import fit_slopes
+from physdiffuser.generation.enumeration.surrogate import degree_for, fit_slopes
 from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -60,7 +60,7 @@ def trend(values: FloatArray, target: FloatArray) -> tuple[FloatArray | None, fl
     if columns:
         coordinates = [np.log(value) if (value > 0).all() else value for value in values]
         slopes, error = fit_slopes(np.stack(coordinates, axis=1), image, with_error=True)
-    degree = next((d for d in (4, 3, 2, 1) if comb(columns + d, d) * 5 <= rows), 1)
+    degree = degree_for(rows, columns)
     free = rows - comb(columns + degree, degree)
     if free <= 0:
         return None, float("inf")
