@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def scaled() -> None:
         spend(noisy.screen_scaled_sums(library, order[:2_000], frame, undone, some, noisy.Leaderboard()))
 
-    pairs = float(len(some)) * noisy.LEADING * min(count, 2_000)
+    pairs = float(len(some)) * min(noisy.SCALED_PAIRS, min(count, 2_000) ** 2)
     line(f"scaled sums, {len(some)} D", pairs, best_of(chosen.repeats, scaled), 2 * rows * pairs)
 
 

@@ -45,6 +45,10 @@ ROWS_TO_TELL = 30
 COARSE = 1e-8
 PLAIN_SHARE = 0.25
 PLAIN_STEPS = 6
+# A formula that leaves more than this share of the variance over may be no law even if the rest looks like
+# noise, as a fast wave in several columns does: so many steps are spent before that is believed.
+UNEXPLAINED = 0.5
+STEPS_UNEXPLAINED = 150
 
 
 @dataclass(frozen=True)
@@ -241,6 +245,8 @@ class SearchLoop:
         if best.loss <= self.floor:
             return True
         if since < max(PLAIN_STEPS, PLAIN_SHARE * reached):
+            return False
+        if best.loss > UNEXPLAINED and since < STEPS_UNEXPLAINED:
             return False
         expression = best.candidate.expression
         constants = min(fitted_constants(expression), MOST_CONSTANTS)

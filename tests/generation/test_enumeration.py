@@ -17,6 +17,7 @@ from physdiffuser.generation.enumeration.generator import EnumerationGenerator
 from physdiffuser.generation.enumeration.hashing import AffineIndex
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.outer import Chain, chains
+from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.screening import (
     Affine,
@@ -174,6 +175,22 @@ class TestScreening:
                 assert found[i, j] == pytest.approx(left, rel=1e-3)
 
 
+def test_nearly_equal_entries_explain_no_more_than_rounding_tells() -> None:
+    random = np.random.default_rng(4)
+    values = random.normal(size=80) + 0.008 * random.normal(size=(40, 80))
+    wanted = random.normal(size=80)
+    unit, wanted = values - values.mean(axis=1, keepdims=True), wanted - wanted.mean()
+    unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+    wanted /= np.linalg.norm(wanted)
+    single = unit.astype(np.float32)
+    found = pair_residuals(single, slice(0, 20), slice(20, 40), (single @ wanted).astype(np.float32))
+    for i in range(20):
+        for j in range(20):
+            design = np.stack([unit[i], unit[20 + j]], axis=1)
+            left = np.linalg.lstsq(design, wanted, rcond=None)[1][0]
+            assert found[i, j] == 1 or found[i, j] > left - 0.02
+
+
 def test_functions_of_functions_come_late() -> None:
     random = np.random.default_rng(2)
     names = ("x", "y")
@@ -222,6 +239,41 @@ def test_a_sum_under_a_factor_is_found_in_noise() -> None:
         found = [item for item in run.screened(stage, frame) if isinstance(item, Candidate)]
         losses = [np.mean((problem.target - evaluate(one.expression, problem.inputs)) ** 2) for one in found]
     assert min(losses) < 1.02 * floor
+
+
+def test_the_parts_of_a_difference_may_each_explain_little() -> None:
+    formula = "(exp(-v) - exp(-u*v))/(u - 1)"
+    problem = table(formula, {"u": (1.2, 15), "v": (0.01, 3)}, 300)
+    frame = Frame((), (Variable(0), Variable(1)))
+    with np.errstate(all="ignore"):
+        found = Run(problem).screened(Stage("scaled sums", 400, divisors=100), frame)
+        left = [
+            evaluate(item.expression, problem.inputs) - problem.target
+            for item in found
+            if isinstance(item, Candidate)
+        ]
+    assert min(np.abs(error).max() for error in left) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("formula", "limits"),
+    [
+        ("4.1*exp(-0.8*t) + 1.3*exp(-0.09*t)", (0, 25)),
+        ("2.3*exp(-1.1*t) - 0.7*sin(1.9*t + 0.4)", (0, 12)),
+        ("0.9*tanh(0.7*t) + 0.2/(1 + ((t - 4)/0.9)**2)", (0, 9)),
+    ],
+)
+def test_sums_of_two_functions_with_constants_are_found(formula: str, limits: tuple[float, float]) -> None:
+    problem = table(formula, {"t": limits}, 60)
+    stage = Stage("parametric sums", 6, divisors=4, shifts=20)
+    with np.errstate(all="ignore"):
+        found = parametric_sums(Run(problem), stage, Frame((), (Variable(0),)))
+        left = [
+            np.mean((evaluate(item.expression, problem.inputs) - problem.target) ** 2)
+            for item in found
+            if isinstance(item, Candidate)
+        ]
+    assert min(left) < 1e-12 * problem.target.var()
 
 
 class TestNoisyScreening:

@@ -12,7 +12,8 @@ import pytest
 from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.generation.enumeration import build
 from physdiffuser.generation.enumeration.factors import Frame, hypotheses
-from physdiffuser.generation.enumeration.groups import grouped, reductions
+from physdiffuser.generation.enumeration.framing import later_frames
+from physdiffuser.generation.enumeration.groups import reductions
 from physdiffuser.generation.enumeration.scalings import scalings
 from physdiffuser.generation.enumeration.trend import divided, plausible, trend
 from physdiffuser.search.archive import ParetoArchive
@@ -123,8 +124,8 @@ def test_they_are_worked_out_once_in_a_run() -> None:
     law, ranges, _ = LAWS[3]
     problem = table(law, ranges)
     archive = ParetoArchive(problem)
-    first = result(grouped(problem, archive))
-    again = grouped(problem, archive)
+    first = result(later_frames(problem, archive))
+    again = later_frames(problem, archive)
     with pytest.raises(StopIteration) as end:
         next(again)
     assert first and end.value.value is first

@@ -16,7 +16,7 @@ from physdiffuser.errors import PluginError
 from physdiffuser.expressions import parse, to_text
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.loop import SearchLoop
+from physdiffuser.search.loop import STEPS_UNEXPLAINED, SearchLoop
 from physdiffuser.search.precision import DOUBLE, decimal_precision
 from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.search.rewriting import rounded, worth_rounding
@@ -25,6 +25,8 @@ from physdiffuser.search.scheduler import OPENING, Scheduler
 from physdiffuser.search.selection import description_length, residual_is_noise
 
 NAMES = ("a", "b")
+# Steps of the first turn of enumeration.
+FIRST_TURN = OPENING[0][1]
 
 
 def problem(noise: float = 0.0, rows: int = 200) -> Problem:
@@ -239,7 +241,7 @@ class TestLoop:
     def test_a_plain_law_ends_even_a_long_turn(self) -> None:
         generator = Scripted("enumeration", ["a", "b", "a*b", "a**2*b", *["a + b"] * 5000])
         result = SearchLoop(problem(0.05), {"enumeration": generator}).run(None, float("inf"))
-        assert result.settled and result.steps["enumeration"] < 15 < OPENING["enumeration"]
+        assert result.settled and result.steps["enumeration"] < FIRST_TURN
 
     def test_few_rows_of_many_digits_do_not_end_a_turn(self) -> None:
         few = problem(0.05, rows=12)
@@ -250,7 +252,18 @@ class TestLoop:
             steps.append(
                 SearchLoop(few, {"enumeration": generator}, tolerance=tolerance).run(None, 1e9).steps
             )
-        assert steps[0]["enumeration"] >= OPENING["enumeration"] > 15 > steps[1]["enumeration"]
+        assert steps[0]["enumeration"] > FIRST_TURN > steps[1]["enumeration"]
+
+    def test_what_leaves_most_of_the_target_over_ends_nothing_early(self) -> None:
+        random = np.random.default_rng(2)
+        inputs = random.uniform(1, 3, (200, 2))
+        table = Problem(inputs, inputs[:, 0] + random.normal(size=200), NAMES)
+        told = Problem(inputs, inputs[:, 0] + 0.3 * random.normal(size=200), NAMES)
+        steps = []
+        for some in (table, told):
+            generator = Scripted("one", ["a", *["a + b"] * 5000])
+            steps.append(SearchLoop(some, {"one": generator}).run(None, float("inf")).steps["one"])
+        assert steps[0] >= STEPS_UNEXPLAINED > steps[1]
 
     def test_what_leaves_a_pattern_ends_nothing(self) -> None:
         generator = Scripted("enumeration", ["a*b", *["a + b"] * 5000])

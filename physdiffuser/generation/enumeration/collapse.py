@@ -13,7 +13,7 @@ of Stefansson, Koncar and Jones 1997), refined by local linear fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -22,9 +22,8 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Number, Variable, complexity
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-from physdiffuser.generation.enumeration.factors import Frame, demanded, hypotheses, telling_columns
+from physdiffuser.generation.enumeration.factors import Frame, demanded, telling_columns
 from physdiffuser.generation.enumeration.groups import alike
-from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -150,23 +149,20 @@ class _State:
         return Frame(product, self.trees, tuple(base for base, _ in kept) if kept else None)
 
 
-def collapsed(problem: Problem, archive: ParetoArchive) -> Generator[float, None, tuple[Frame, ...]]:
+def collapsed(problem: Problem, first: Sequence[Frame]) -> Generator[float, None, tuple[Frame, ...]]:
     """Frames that the rows suggest, those of fewest features first; yields nominal seconds of work.
 
-    Worked out once in a run, whoever asks first.
+    Parameters
+    ----------
+    problem
+        Rows to explain.
+    first
+        Where to begin, besides the bare columns.
     """
-    known: tuple[Frame, ...] | None = archive.notes.get(__name__)
-    if known is None:
-        known = yield from _search(problem)
-        archive.notes[__name__] = known
-    return known
-
-
-def _search(problem: Problem) -> Generator[float, None, tuple[Frame, ...]]:
     rows = problem.generator(5).permutation(problem.rows)[:ROWS]
     if len(rows) < FEWEST_ROWS or problem.columns < 2:
         return ()
-    waiting, judge = _starts(problem, rows)
+    waiting, judge = _starts(problem, rows, first)
     yield 0.02 * sum(map(len, waiting.values()))
     beam: list[_State] = []
     kept: list[_State] = []
@@ -190,7 +186,9 @@ def _search(problem: Problem) -> Generator[float, None, tuple[Frame, ...]]:
     return tuple(state.frame() for state in kept if state.score <= COMPARABLE * least + UNIMPORTANT)
 
 
-def _starts(problem: Problem, rows: npt.NDArray[np.intp]) -> tuple[dict[int, list[_State]], _Judge]:
+def _starts(
+    problem: Problem, rows: npt.NDArray[np.intp], first: Sequence[Frame]
+) -> tuple[dict[int, list[_State]], _Judge]:
     """What units demand, or the bare columns and what slopes suggest, by number of features; and a judge."""
     inputs, target = problem.inputs[rows], problem.target[rows]
     telling = telling_columns(problem.inputs, problem.target)
@@ -204,7 +202,7 @@ def _starts(problem: Problem, rows: npt.NDArray[np.intp]) -> tuple[dict[int, lis
         # Joins of bare columns would rarely balance in their units.
         frames = [by_units]
     else:
-        frames = [*hypotheses(problem), bare]
+        frames = [*first, bare]
     for frame in dict.fromkeys(frames):
         size = len(frame.features)
         fewer = any(others and number < size for number, others in found.items())

@@ -13,14 +13,12 @@ import numpy as np
 
 from physdiffuser.expressions import Expression, Number, Variable, evaluate
 from physdiffuser.expressions.tree import mul
-from physdiffuser.generation.enumeration.collapse import collapsed
-from physdiffuser.generation.enumeration.factors import Frame, hypotheses, telling_columns
-from physdiffuser.generation.enumeration.groups import grouped
+from physdiffuser.generation.enumeration.factors import Frame, telling_columns
+from physdiffuser.generation.enumeration.framing import first_look, later_frames
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
-from physdiffuser.generation.enumeration.plateau import as_telling, is_noisy, levels, telling, telling_first
-from physdiffuser.generation.enumeration.power_law import power_law_frames
+from physdiffuser.generation.enumeration.plateau import as_telling, levels, telling, telling_first
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.trend import plausible
 from physdiffuser.generation.work import MeteredGenerator, Work
@@ -112,32 +110,29 @@ class EnumerationGenerator(MeteredGenerator):
         if problem.columns == 0:
             return
         yield from _sums_of_columns(problem)
-        every = hypotheses(problem)
+        look = first_look(problem, archive)
+        every, known = list(look.frames), list(look.levels)
         yield from _power_laws(every, problem)
         yield 0.02
         run = Run(problem)
         # Numbers of few digits are screened first, for the screenings tell as many digits apart as they have;
         # so is a single column, whose screenings are cheap.
         exact_first = run.tolerance < FINE and problem.columns > 1
-        rough = power_law_frames(problem)
-        known = levels(problem, [*rough, *every])
-        noisy = is_noisy(problem, known)
-        if noisy:
+        if look.noisy:
             ladder = NOISY_LADDER
-            every = list(dict.fromkeys([*telling(rough, known), *every]))
+            every = list(dict.fromkeys([*telling(look.rough, known), *every]))
         else:
             ladder = LADDER if exact_first else tuple(sorted(LADDER, key=lambda stage: stage.kind in EXACT))
         for number, stage in enumerate(ladder):
             if stage.kind != "collapse":
                 pairs = [(stage, frame) for frame in _suited(stage, every)]
             else:
-                groups = yield from grouped(problem, archive)
-                found = yield from collapsed(problem, archive)
-                new = [frame for frame in dict.fromkeys([*groups, *found]) if frame not in every]
+                later = yield from later_frames(problem, archive)
+                new = [frame for frame in later if frame not in every]
                 yield from _power_laws(new, problem)
                 every = [*new, *every]
                 believed = set(plausible(problem, every))
-                if noisy:
+                if look.noisy:
                     # Noise grows where a factor that spans decades is divided out; this judges by the target.
                     known += levels(problem, new)
                     believed |= as_telling(known)

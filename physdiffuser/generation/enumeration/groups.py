@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Variable, complexity
-from physdiffuser.generation.enumeration.factors import Frame, demanded, hypotheses, monomial
+from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.scalings import MOST_FEATURES, Scaling, scalings
 from physdiffuser.generation.enumeration.trend import divided, trend
-from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -33,19 +32,6 @@ _EQUAL = 1.04
 FRAMES, _MUCH_WORSE = 2, 1.5
 # A feature is at most so complex.
 _MOST_COMPLEX = 13
-
-
-def grouped(problem: Problem, archive: ParetoArchive) -> Generator[float, None, tuple[Frame, ...]]:
-    """Frames with as few features as scale symmetries allow; yields nominal seconds of work.
-
-    Worked out once in a run, whoever asks first. Where units are known, so are the symmetries: nothing is
-    looked for.
-    """
-    known: tuple[Frame, ...] | None = archive.notes.get(__name__)
-    if known is None:
-        found = () if demanded(problem) is not None else (yield from reductions(problem, hypotheses(problem)))
-        known = archive.notes[__name__] = tuple(found)
-    return known
 
 
 def reductions(problem: Problem, frames: list[Frame]) -> Generator[float, None, list[Frame]]:

@@ -33,8 +33,9 @@ PIECE = 8192
 # Finds looked at in one tile, and single entries of one cost.
 BEST_OF_TILE = 6
 BEST_SINGLES = 6
-# Of each pair one entry is among so many that alone explain most.
-LEADING = 96
+# Of so many pairs for each factor; where there are more, one entry of each is among those that alone explain
+# most. The two parts of a difference may each explain little.
+SCALED_PAIRS = 160_000
 
 
 class Leaderboard:
@@ -223,6 +224,7 @@ def screen_sums(
         wanted = root * (target - np.average(target, weights=weights))
         wanted /= np.linalg.norm(wanted)
         correlation = unit32 @ wanted.astype(np.float32)
+        total = variation(target, weights)
         for level, block in tiles(costs, TARGETS):
             for other, some in columns:
                 if some.stop <= block.start:
@@ -238,8 +240,9 @@ def screen_sums(
                     row, column = divmod(int(place), residual.shape[1])
                     left, entry = block.start + row, some.start + column
                     if entry > left and board.admits(cost, float(flat[place])):
+                        sure = _left_over(values[[left, entry]], target, weights) / total
                         make = _maker(library, frame, chain, "sum", int(order[left]), int(order[entry]), cost)
-                        board.add(cost, float(flat[place]), make)
+                        board.add(cost, sure, make)
             yield 1.2e-11 * (block.stop - block.start) * (len(values) - block.start) * PROBES
 
 
@@ -253,11 +256,12 @@ def screen_scaled_sums(
 ) -> Iterator[float]:
     """Rank `y ~ D*(a + b*A + c*B)` over a few factors D and pairs of entries.
 
-    One of each pair is among the entries that alone say most about `y/D`.
+    All pairs, or, of a long library, those with one of the entries that alone say most about `y/D`.
     """
     costs = library.costs[order]
     prepared = Standardised.of(library.values[order])
     columns = tiles(costs, ENTRIES)
+    leading = min(len(order), SCALED_PAIRS // max(len(order), 1))
     for chain, target, weights in undone:
         if chain.steps:
             continue
@@ -269,7 +273,7 @@ def screen_scaled_sums(
             if not np.isfinite(quotient).all() or not np.ptp(quotient) > 0 or not np.isfinite(scaled).all():
                 continue
             share = np.float32(variation(quotient, scaled) / total)
-            pairs = LeadingPairs.of(prepared, quotient, scaled, LEADING)
+            pairs = LeadingPairs.of(prepared, quotient, scaled, leading)
             rank = np.full(len(order), len(order))
             rank[pairs.leading] = np.arange(len(pairs.leading))
             price = int(library.costs[third]) + chain.cost + 2
@@ -288,7 +292,7 @@ def screen_scaled_sums(
                         sure = _left_over(library.values[[*places]], quotient, scaled) / total
                         make = _maker(library, frame, chain, "scaled difference", *places, cost, int(third))
                         board.add(cost, sure, make)
-            yield 5e-9 * len(prepared.values) * PROBES
+            yield 6e-11 * leading * len(order) * PROBES
 
 
 def _maker(

@@ -103,6 +103,14 @@ def _plus_one(y: FloatArray) -> FloatArray:
     return y + 1.0
 
 
+def _from_one(y: FloatArray) -> FloatArray:
+    return 1.0 - y
+
+
+def _minus_ones(y: FloatArray) -> FloatArray:
+    return -np.ones_like(y)
+
+
 def _d_tan(y: FloatArray) -> FloatArray:
     return 1.0 + np.square(np.tan(y))
 
@@ -128,6 +136,10 @@ def _redo_plus_one(inner: Expression) -> Expression:
 
 def _redo_minus_one(inner: Expression) -> Expression:
     return sub(inner, ONE)
+
+
+def _redo_from_one(inner: Expression) -> Expression:
+    return sub(ONE, inner)
 
 
 def _call_step(
@@ -160,6 +172,9 @@ ARCCOS = _function_step("took the arccosine", "cos", np.arccos, _d_arccos, "acos
 ARCTANH = _function_step("took the inverse hyperbolic tangent", "tanh", np.arctanh, _d_arctanh, "atanh")
 LESS_ONE = Step("subtracted 1", _minus_one, _one, _redo_plus_one, frozenset({"add"}), _redo_minus_one)
 MORE_ONE = Step("added 1", _plus_one, _one, _redo_minus_one, frozenset({"sub"}), _redo_plus_one)
+FROM_ONE = Step(
+    "subtracted the target from 1", _from_one, _minus_ones, _redo_from_one, frozenset({"sub"}), _redo_from_one
+)
 
 
 @dataclass(frozen=True)
@@ -225,13 +240,16 @@ DOUBLE = tuple(
         (ROOT, INVERSE),
         (INVERSE, LESS_ONE, LOG),
         (INVERSE, MORE_ONE, LOG),
+        (INVERSE, FROM_ONE, LOG),
         (MORE_ONE, LOG),
         (LESS_ONE, LOG),
+        (FROM_ONE, LOG),
         (LESS_ONE,),
         (INVERSE, LESS_ONE),
         (LESS_ONE, INVERSE),
         (MORE_ONE, INVERSE),
         (LESS_ONE, SQUARE),
+        (FROM_ONE, SQUARE),
         (MORE_ONE, SQUARE),
         (LOG, INVERSE),
         (LOG, SQUARE),

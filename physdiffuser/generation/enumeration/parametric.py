@@ -161,6 +161,14 @@ def _e_tanh(u: FloatArray, c: FloatArray) -> FloatArray:
     return np.tanh(c * u)
 
 
+def _e_sinh(u: FloatArray, c: FloatArray) -> FloatArray:
+    return np.sinh(c * u)
+
+
+def _e_cosh(u: FloatArray, c: FloatArray) -> FloatArray:
+    return np.cosh(c * u)
+
+
 def _e_atan(u: FloatArray, c: FloatArray) -> FloatArray:
     return np.arctan(c * u)
 
@@ -233,6 +241,14 @@ def _b_tanh(u: Expression, c: Expression) -> Expression:
     return call("tanh", mul(c, u))
 
 
+def _b_sinh(u: Expression, c: Expression) -> Expression:
+    return call("sinh", mul(c, u))
+
+
+def _b_cosh(u: Expression, c: Expression) -> Expression:
+    return call("cosh", mul(c, u))
+
+
 def _b_atan(u: Expression, c: Expression) -> Expression:
     return call("atan", mul(c, u))
 
@@ -283,6 +299,8 @@ FAMILIES = (
     ),
     _family("Bose", 1, "exp div sub", _positive_rates, _e_bose, _b_bose),
     _family("tanh", 1, "tanh", _positive_rates, _e_tanh, _b_tanh),
+    _family("sinh", 1, "sinh", _positive_rates, _e_sinh, _b_sinh),
+    _family("cosh", 1, "cosh", _positive_rates, _e_cosh, _b_cosh),
     _family("arctangent", 1, "atan", _positive_rates, _e_atan, _b_atan),
     replace(_family("wave", 2, "sin add", _frequencies, _e_wave, _b_wave), products=30),
     _family("logistic", 2, "exp div add", _bumps, _e_logistic, _b_logistic),

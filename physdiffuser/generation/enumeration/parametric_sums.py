@@ -7,7 +7,10 @@ in `screening`, and the constants of the best are finished by Levenberg-Marquard
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -30,15 +33,21 @@ FloatArray = npt.NDArray[np.float64]
 BEST_OF_TILE = 4
 FOLLOWED = 90
 BEST_OF_FAMILY = 8
+# Pairs of functions of single features are fitted whatever ranks before them: so many of each number of
+# constants.
+PLAIN_FOLLOWED = 24
 # Rows to each constant: with fewer, such sums describe chance.
 ROWS_OF_CONSTANT = 4
 # Two factors and a constant inside are the fewest.
 LEAST_CONSTANTS = 3
 # A sum is rarely under anything but a reciprocal.
 OUTER = frozenset({"took the reciprocal"})
-
+# Parts that have so little apart are one.
+_CLOSE = 1e-9
 
 _Form = tuple[Expression | None, int, int]
+# Residual and places of two parts.
+_Pair = tuple[float, int, int]
 
 
 @dataclass(frozen=True)
@@ -104,12 +113,18 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
             continue
         root = np.sqrt(weights)
         unit = root * (values - (values @ weights)[:, None] / weights.sum())
-        unit32 = (unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-300)).astype(np.float32)
+        unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-300)
+        unit32 = unit.astype(np.float32)
         wanted = root * (target - np.average(target, weights=weights))
         wanted /= np.linalg.norm(wanted)
         correlation = unit32 @ wanted.astype(np.float32)
         yield 1e-8 * len(values) * PROBES
-        found: list[tuple[float, int, int]] = []
+        simple = [place for place, part in enumerate(parts[:first_count]) if _is_plain(part, made, frame)]
+        pairs = _best_of_forms(unit[simple], wanted, [parts[place].form(made) for place in simple])
+        yield 3e-9 * len(simple) ** 2
+        found = [(residual, simple[left], simple[right]) for residual, left, right in pairs]
+        yield from _follow(run, frame, chain, _simplest(found, parts, made), made, inside)
+        found = []
         # Power products apart: among finds with more constants inside, theirs would rank low.
         plain = sum(part.entry is None for part in parts)
         for start in (0, *range(plain, first_count, TARGETS)):
@@ -120,7 +135,78 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
                 for row, column in _best(residual, everywhere=not start):
                     found.append((float(residual[row, column]), start + row, at + column))
             yield 1.2e-11 * (block.stop - block.start) * len(values) * PROBES
-        yield from _follow(run, frame, chain, found, parts, made, inside)
+        yield from _follow(run, frame, chain, _promising(found, parts, made), made, inside)
+
+
+def _is_plain(part: _Part, made: parametric.ParametricEntries, frame: Frame) -> bool:
+    """Whether it is a function with constants of a single feature, and nothing else."""
+    return part.factor is None and part.entry is not None and made.product[part.entry] < len(frame.features)
+
+
+def _best_of_forms(unit: FloatArray, wanted: FloatArray, forms: list[_Form]) -> list[_Pair]:
+    """Of each pair of forms the constants on the grid that leave least over, in double precision.
+
+    Parameters
+    ----------
+    unit
+        Shape (entries, probes): weighted, centred, of unit norm; entries of one form one after the other.
+    wanted
+        Shape (probes,): likewise the target.
+    """
+    correlation = unit @ wanted
+    starts = [0, *(place for place in range(1, len(forms)) if forms[place] != forms[place - 1]), len(forms)]
+    found: list[_Pair] = []
+    for position, (begin, end) in enumerate(pairwise(starts)):
+        same = unit[begin:end] @ unit[begin:].T
+        left, right = correlation[begin:end, None], correlation[None, begin:]
+        apart = 1 - np.square(same)
+        residual = 1 - (left * left + right * right - 2 * left * right * same) / np.maximum(apart, _CLOSE)
+        residual[apart < _CLOSE] = 1.0
+        for first, last in pairwise(starts[position:]):
+            block = residual[:, first - begin : last - begin]
+            row, column = divmod(int(block.argmin()), last - first)
+            found.append((float(block[row, column]), begin + row, first + column))
+    return found
+
+
+def _simplest(
+    found: list[_Pair], parts: list[_Part], made: parametric.ParametricEntries
+) -> Iterator[tuple[_Part, _Part]]:
+    """The best pairs of each number of constants."""
+    counts: Counter[int] = Counter()
+    for _, left, right in sorted(found):
+        pair = parts[left], parts[right]
+        constants = sum(
+            parametric.FAMILIES[int(made.family[part.entry])].constants
+            for part in pair
+            if part.entry is not None
+        )
+        counts[constants] += 1
+        if counts[constants] <= PLAIN_FOLLOWED:
+            yield pair
+
+
+def _promising(
+    found: list[_Pair], parts: list[_Part], made: parametric.ParametricEntries
+) -> Iterator[tuple[_Part, _Part]]:
+    """The best pairs, one start for each pair of forms: neighbours on the grid end in the same place."""
+    counts: Counter[tuple[int, int]] = Counter()
+    seen: set[tuple[_Form, _Form]] = set()
+    followed = 0
+    for _, left, right in sorted(found):
+        one, other = parts[left], parts[right]
+        form = (one.form(made), other.form(made))
+        if form in seen or (one.entry is None and other.entry is None):
+            continue
+        seen.add(form)
+        key = (form[0][1], form[1][1])
+        counts[key] += 1
+        if counts[key] > BEST_OF_FAMILY:
+            continue
+        followed += 1
+        if followed > FOLLOWED:
+            return
+        yield one, other
 
 
 def _best(residual: npt.NDArray[np.float32], everywhere: bool) -> list[tuple[int, int]]:
@@ -138,34 +224,15 @@ def _follow(
     run: Run,
     frame: Frame,
     chain: Chain,
-    found: list[tuple[float, int, int]],
-    parts: list[_Part],
+    pairs: Iterable[tuple[_Part, _Part]],
     made: parametric.ParametricEntries,
     inside: list[Expression],
 ) -> Work:
-    """Fit the constants of the best pairs."""
+    """Fit the constants of pairs."""
     problem = run.problem
     skeletons: list[Expression] = []
     initial: list[list[float]] = []
-    counts: dict[tuple[int, int], int] = {}
-    seen: set[tuple[_Form, _Form]] = set()
-    followed = 0
-    for _, left, right in sorted(found):
-        one, other = parts[left], parts[right]
-        if one.entry is None and other.entry is None:
-            continue
-        # One start for each pair of forms: neighbours on the grid of constants end in the same place.
-        form = (one.form(made), other.form(made))
-        if form in seen:
-            continue
-        seen.add(form)
-        key = (form[0][1], form[1][1])
-        counts[key] = counts.get(key, 0) + 1
-        if counts[key] > BEST_OF_FAMILY:
-            continue
-        followed += 1
-        if followed > FOLLOWED:
-            break
+    for one, other in pairs:
         for constant in (False, True):
             first, starts = one.skeleton(made, inside, 2 + constant)
             second, more = other.skeleton(made, inside, 2 + constant + len(starts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -92,8 +92,27 @@ def products(frame: Frame, limit: int) -> list[Expression]:
     return [monomial(exponents, frame.features) for exponents in found]
 
 
-# The name of a dictionary, and what makes its terms when its turn has come.
-Rung = tuple[str, Callable[[], list[Expression]]]
+@dataclass(frozen=True)
+class Rung:
+    """A dictionary whose turn will come.
+
+    Attributes
+    ----------
+    name
+        What the terms are, for derivations.
+    terms
+        Makes the terms of sums.
+    ratio
+        Makes the terms of numerator and denominator, if ratios of sums are tried as well.
+    """
+
+    name: str
+    terms: Callable[[], list[Expression]]
+    ratio: Callable[[], list[Expression]] | None = None
+
+
+# Ratios are tried of so many features; of the fewer there are few terms, and a degree more costs little.
+MOST_OF_RATIO, FEW_FEATURES = 5, 2
 
 _FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt", "tanh")
 
@@ -112,6 +131,16 @@ def with_functions(frame: Frame, operators: frozenset[str], factors: int) -> lis
     return plain + functions + [mul(factor, function) for function in functions for factor in plain]
 
 
+def turned(frame: Frame, angles: Sequence[int]) -> Iterator[Rung]:
+    """Products and ratios with sine and cosine of an angle in its place, and so with its tangent."""
+    for place in angles:
+        others = frame.features[:place] + frame.features[place + 1 :]
+        circle = tuple(call(name, frame.features[place]) for name in ("sin", "cos"))
+        longer = replace(frame, features=(*others, *circle))
+        each = [*others, *circle, *(mul(other, part) for other in others for part in circle)]
+        yield Rung("products with sine and cosine of one column", partial(products, longer, 80), each.copy)
+
+
 def extended(frame: Frame, operators: frozenset[str]) -> Iterator[Rung]:
     """Polynomials in the features and one function of one of them (or of a difference or ratio)."""
     arguments: list[tuple[Expression, tuple[str, ...]]] = [
@@ -127,31 +156,51 @@ def extended(frame: Frame, operators: frozenset[str]) -> Iterator[Rung]:
         for name in [one for one in names if one in operators]:
             function = call(name, argument)
             longer = replace(frame, features=(*frame.features, function))
-            yield f"polynomials in the columns and {name} of one", partial(polynomial, longer, degree)
+            yield Rung(f"polynomials in the columns and {name} of one", partial(polynomial, longer, degree))
             if argument in frame.features:
-                yield f"power products of the columns and {name} of one", partial(products, longer, 150)
+                yield Rung(f"power products of the columns and {name} of one", partial(products, longer, 150))
             if name in ("cos", "sin") and "sqrt" in operators and len(frame.features) <= 4:
                 roots = tuple(call("sqrt", feature) for feature in frame.features)
                 halves = replace(frame, features=(*roots, function))
-                yield f"half powers of the columns and {name} of one", partial(polynomial, halves, 4)
+                yield Rung(f"half powers of the columns and {name} of one", partial(polynomial, halves, 4))
 
 
-def ladder(frame: Frame, operators: frozenset[str], rows: int) -> Iterator[Rung]:
-    """Dictionaries of growing size: their names, and how to make their terms."""
+def ladder(frame: Frame, operators: frozenset[str], rows: int, angles: Sequence[int] = ()) -> Iterator[Rung]:
+    """Dictionaries of growing size.
+
+    Parameters
+    ----------
+    frame
+        Its features are what the terms are made of.
+    operators
+        Those that may be used.
+    rows
+        Of the table; more terms than these tell nothing.
+    angles
+        Places of the features that may be angles.
+    """
     count = len(frame.features)
-    yield "polynomial of degree 2", partial(polynomial, frame, 2)
-    yield "power products", partial(products, frame, 120)
+    more = int(count <= FEW_FEATURES)
+
+    def polynomials(degree: int, of_ratio: int | None = None) -> Rung:
+        ratio = None if of_ratio is None or count > MOST_OF_RATIO else partial(polynomial, frame, of_ratio)
+        return Rung(f"polynomial of degree {degree}", partial(polynomial, frame, degree), ratio)
+
+    yield polynomials(2, 1 + more)
+    yield Rung("power products", partial(products, frame, 120))
     if count <= 6:
-        yield "polynomial of degree 3", partial(polynomial, frame, 3)
+        yield polynomials(3, 2 + more)
     if 2 <= count <= 4 and "div" in operators:
-        yield "products and quotients, and logarithms", partial(reciprocal, frame, operators)
+        yield Rung("products and quotients, and logarithms", partial(reciprocal, frame, operators))
     yield from extended(frame, operators)
-    yield "products with functions", partial(with_functions, frame, operators, 12)
+    if count <= 4 and {"sin", "cos"} <= operators:
+        yield from turned(frame, angles)
+    yield Rung("products with functions", partial(with_functions, frame, operators, 12))
     if count <= 4:
-        yield "polynomial of degree 4", partial(polynomial, frame, 4)
+        yield polynomials(4)
     if count <= 2:
         degree = 14 if count == 1 else 8
         if (degree + 1) ** count < rows:
-            yield f"polynomial of degree {degree}", partial(polynomial, frame, degree)
-    yield "many power products", partial(products, frame, 1200)
-    yield "many products with functions", partial(with_functions, frame, operators, 40)
+            yield polynomials(degree)
+    yield Rung("many power products", partial(products, frame, 1200))
+    yield Rung("many products with functions", partial(with_functions, frame, operators, 40))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Expression, Number
 from physdiffuser.expressions.tree import add, div, mul
-from physdiffuser.generation.enumeration.collapse import collapsed
-from physdiffuser.generation.enumeration.factors import Frame, hypotheses
-from physdiffuser.generation.enumeration.groups import grouped
+from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.framing import first_look, later_frames
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
-from physdiffuser.generation.sparse.dictionary import Dictionary, Rung, ladder, make, polynomial
+from physdiffuser.generation.sparse.dictionary import Dictionary, Rung, ladder, make
 from physdiffuser.generation.sparse.logarithmic import logarithmic
 from physdiffuser.generation.sparse.regression import exact_span, forward, least_squares, scaled
 from physdiffuser.generation.work import MeteredGenerator, Work
@@ -36,10 +35,11 @@ SPAN_SHARE = 0.5
 SCREEN_ROWS = 300
 MOST_SPAN = 450
 EXACT_LOSS = 1e-18
-# Rungs of the ladder that are cheap, and the degree of numerator and denominator tried beside a rung.
+# Rungs of the ladder that are cheap.
 FIRST_RUNGS = 3
-RATIO_DEGREES = {"polynomial of degree 2": 1, "polynomial of degree 3": 2}
-FEW_FEATURES = 2
+MOST_FEATURES = 12
+# Features up to this, and down to its negative, may be angles in radians.
+FULL_TURN = 2 * np.pi + 0.1
 
 
 class SparseGenerator(MeteredGenerator):
@@ -52,72 +52,53 @@ class SparseGenerator(MeteredGenerator):
         if problem.columns == 0:
             return
         tolerance = 30 * decimal_precision(problem.target)
-        every = [frame for frame in hypotheses(problem) if 0 < len(frame.features) <= 12]
-        rungs: list[list[Rung]] = []
-        # Exact spans are quick and decisive on clean data, forward selection is for noise: the short
-        # dictionaries both ways first, on the frames that cost nothing and on those of the collapse, then
-        # the others.
-        known = 0
-        for frames in (every, None):
-            if frames is None:
-                groups = yield from grouped(problem, archive)
-                found = yield from collapsed(problem, archive)
-                frames = [frame for frame in dict.fromkeys([*groups, *found]) if frame not in every]
-                every = [*every, *frames]
-            rungs += [list(ladder(frame, problem.operators, problem.rows)) for frame in frames]
-            new = list(zip(every[known:], rungs[known:], strict=True))
-            known = len(every)
-            for frame, _ in new:
-                if frame.factor() is None:
-                    yield from logarithmic(problem, frame)
-            yield from self._rungs(problem, archive, new, range(FIRST_RUNGS), tolerance)
-            if archive.best_loss < EXACT_LOSS:
-                return
-        longest = max(map(len, rungs), default=0)
-        some = list(zip(every, rungs, strict=True))
-        yield from self._rungs(problem, archive, some, range(FIRST_RUNGS, longest), tolerance)
+        look = first_look(problem, archive)
+        suited = [frame for frame in look.frames if 0 < len(frame.features) <= MOST_FEATURES]
+        first = _with_rungs(problem, suited)
+        yield from _logarithmic(problem, first)
+        if look.noisy:
+            yield from self._rungs(problem, archive, first, slice(FIRST_RUNGS), tolerance)
+        else:
+            # Exact spans are quick and decisive on clean data.
+            yield from self._rungs(problem, archive, first, slice(None), tolerance, exact=True)
+        later = _with_rungs(problem, (yield from later_frames(problem, archive)))
+        yield from _logarithmic(problem, later)
+        if not look.noisy:
+            yield from self._rungs(problem, archive, later, slice(None), tolerance, exact=True)
+            yield from self._rungs(problem, archive, first, slice(FIRST_RUNGS), tolerance)
+        yield from self._rungs(problem, archive, later, slice(FIRST_RUNGS), tolerance)
+        yield from self._rungs(problem, archive, [*first, *later], slice(FIRST_RUNGS, None), tolerance)
 
     def _rungs(
         self,
         problem: Problem,
         archive: ParetoArchive,
         some: list[tuple[Frame, list[Rung]]],
-        positions: range,
+        positions: slice,
         tolerance: float,
+        exact: bool = False,
     ) -> Work:
-        """The dictionaries at some positions of the frames' ladders."""
-        for exact in (True, False):
-            for position in positions:
-                for frame, made in some:
-                    if position < len(made):
-                        yield from self._rung(problem, frame, *made[position], exact, tolerance)
-                    if archive.best_loss < EXACT_LOSS:
-                        return
+        """The dictionaries at some positions of the ladders, for sums that leave little over, or nothing."""
+        longest = max((len(rungs) for _, rungs in some), default=0)
+        for position in range(longest)[positions]:
+            for frame, rungs in some:
+                if archive.best_loss < EXACT_LOSS:
+                    return
+                if position < len(rungs):
+                    yield from self._rung(problem, frame, rungs[position], exact, tolerance)
 
-    def _rung(
-        self,
-        problem: Problem,
-        frame: Frame,
-        name: str,
-        terms_of: Callable[[], list[Expression]],
-        exact: bool,
-        tolerance: float,
-    ) -> Work:
-        most = min(MOST_SPAN, SPAN_SHARE * problem.rows)
-        terms = terms_of()
+    def _rung(self, problem: Problem, frame: Frame, rung: Rung, exact: bool, tolerance: float) -> Work:
+        terms = rung.terms()
         yield 2e-5 * len(terms)
-        if exact and len(terms) > most:
-            return
-        dictionary = make(terms, problem.inputs)
-        yield 2e-5 * len(terms)
-        if exact:
-            yield from self._spans(problem, frame, name, dictionary, tolerance)
-        else:
-            yield from self._sums(problem, frame, name, dictionary)
-        if name in RATIO_DEGREES:
-            # Of one or two features there are few terms, and a degree more costs little.
-            degree = RATIO_DEGREES[name] + (len(frame.features) <= FEW_FEATURES)
-            yield from self._ratios(problem, frame, degree, exact, tolerance)
+        if not exact or len(terms) <= min(MOST_SPAN, SPAN_SHARE * problem.rows):
+            dictionary = make(terms, problem.inputs)
+            yield 2e-5 * len(terms)
+            if exact:
+                yield from self._spans(problem, frame, rung.name, dictionary, tolerance)
+            else:
+                yield from self._sums(problem, frame, rung.name, dictionary)
+        if rung.ratio is not None:
+            yield from self._ratios(problem, frame, make(rung.ratio(), problem.inputs), exact, tolerance)
 
     def _spans(
         self, problem: Problem, frame: Frame, name: str, dictionary: Dictionary, tolerance: float
@@ -146,11 +127,10 @@ class SparseGenerator(MeteredGenerator):
                         yield candidate
                 yield 0.002 + 1e-8 * dictionary.values.size
 
-    def _ratios(self, problem: Problem, frame: Frame, degree: int, exact: bool, tolerance: float) -> Work:
-        """`y = P/Q` with polynomials P and Q: `y = P - y*(Q - 1)` is linear in the coefficients."""
-        if len(frame.features) > 5:
-            return
-        dictionary = make(polynomial(frame, degree), problem.inputs)
+    def _ratios(
+        self, problem: Problem, frame: Frame, dictionary: Dictionary, exact: bool, tolerance: float
+    ) -> Work:
+        """`y = P/Q` with sums P and Q of terms: `y = P - y*(Q - 1)` is linear in the coefficients."""
         count = len(dictionary)
         for chain, target, weights in undone(problem, frame, frozenset({"squared the target"})):
             # Each denominator in turn is normalised by one of its terms: the constant may be missing.
@@ -172,6 +152,24 @@ class SparseGenerator(MeteredGenerator):
                     if candidate is not None:
                         yield candidate
                 yield 0.003
+
+
+def _with_rungs(problem: Problem, frames: Iterable[Frame]) -> list[tuple[Frame, list[Rung]]]:
+    return [(frame, _rungs_of(problem, frame)) for frame in frames]
+
+
+def _logarithmic(problem: Problem, some: Iterable[tuple[Frame, list[Rung]]]) -> Work:
+    """Products of powers and exponentials, where nothing is factored out."""
+    for frame, _ in some:
+        if frame.factor() is None:
+            yield from logarithmic(problem, frame)
+
+
+def _rungs_of(problem: Problem, frame: Frame) -> list[Rung]:
+    """The dictionaries made of a frame's features."""
+    largest = np.abs(frame.values(problem.inputs)).max(axis=0)
+    angles = np.flatnonzero(largest < FULL_TURN).tolist()
+    return list(ladder(frame, problem.operators, problem.rows, angles))
 
 
 def undone(
