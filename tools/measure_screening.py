@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from physdiffuser.expressions import Variable, evaluate, parse
+from physdiffuser.expressions import evaluate, parse
 from physdiffuser.generation.enumeration import clean, noisy
-from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     other = np.empty_like(long)
     bandwidth = 2 * long.nbytes / best_of(chosen.repeats, lambda: np.copyto(other, long))
     print(f"matrix product in single precision: {peak / 1e9:.0f} GFLOP/s; copy: {bandwidth / 1e9:.0f} GB/s")
-    frame = Frame((), tuple(Variable(column) for column in range(len(NAMES))))
+    frame = Frame.of_columns((), range(len(NAMES)))
     whole = Chain(())
     print("| search | pairs | seconds | pairs a second | share of the matrix product |")
     print("|---|---|---|---|---|")

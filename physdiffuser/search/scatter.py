@@ -36,13 +36,16 @@ MOST_ROWS, FEWEST_ROWS, MOST_COLUMNS = 10_000, 8, 6
 WEIGHED_ROWS, WEIGHED_COLUMNS = 300, 3
 # With fewer rows a misprint is told from a narrow peak by nobody: it stays, and counts less.
 ENOUGH_ROWS = 30
-# The target must span this ratio for weights to matter.
-SPAN = 6.0
+# The target must span this ratio for weights to matter, and at most the other: no instrument reads thirty
+# decades equally well, and the tail of a peak would count for all.
+SPAN, MOST_SPAN = 6.0, 1e12
 # Log-likelihood by which errors in proportion must be the better description.
 DECISIVE = 3.0
 # Usual errors of the predictions, as a share of what the median leaves over: neighbours must say something
 # for a row to be off, and much for the way errors depend on the value.
 LEFT_OVER, WEIGHED_LEFT_OVER = 0.6, 0.3
+# Scatter is on either side of the law: of neighbours at most this share may err to the same side.
+SAME_SIDE = 0.6
 # Errors smaller than this, relative, are nobody's noise.
 NO_NOISE = 1e-6
 # A row is off when its error is so many times the usual one, and larger than this share of the value.
@@ -209,7 +212,7 @@ def look(inputs: FloatArray, target: FloatArray) -> Look:
     weights = None
     few = rows <= WEIGHED_ROWS and columns <= WEIGHED_COLUMNS
     if few and image.logarithmic and seen.usual > NO_NOISE and seen.left_over < WEIGHED_LEFT_OVER:
-        weights = _weights(seen)
+        weights = None if _bends(unit, seen) else _weights(seen)
     off = np.flatnonzero(~seen.kept)
     square = np.square(target - image.back(seen.predicted)) * (1.0 if weights is None else weights)
     if len(off) and (square[off].sum() < MATTERS * square[seen.kept].sum() or _together(unit, seen.kept)):
@@ -333,10 +336,17 @@ def _together(unit: FloatArray, kept: npt.NDArray[np.bool_]) -> bool:
     return bool((~kept)[nearest].any(axis=1).mean() > MOST_TOGETHER)
 
 
+def _bends(unit: FloatArray, seen: _Seen) -> bool:
+    """Whether neighbours err to the same side: then it is a curve that predictions miss, and no scatter."""
+    rows = np.flatnonzero(seen.kept)
+    near, _ = _neighbours(unit, rows, rows, 2)
+    return bool((seen.error[rows, None] * seen.error[near] > 0).mean() > SAME_SIDE)
+
+
 def _weights(seen: _Seen) -> FloatArray | None:
     """Weights where errors are in proportion to the value."""
     kept, error, predicted = seen.kept, seen.error, seen.predicted
-    if not np.ptp(predicted[kept]) > np.log(SPAN):
+    if not np.log(SPAN) < np.ptp(predicted[kept]) < np.log(MOST_SPAN):
         return None
     # Laplace's distribution for the errors of the logarithm, with a width that is the same everywhere or
     # falls as 1/value.

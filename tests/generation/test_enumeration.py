@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from physdiffuser.expressions import OPERATORS, Variable, evaluate, parse, to_text
 from physdiffuser.generation.enumeration import noisy
-from physdiffuser.generation.enumeration.factors import Frame, frames, telling_columns
+from physdiffuser.generation.enumeration.factors import frames, telling_columns
 from physdiffuser.generation.enumeration.families import fill, power_products
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
 from physdiffuser.generation.enumeration.hashing import AffineIndex
 from physdiffuser.generation.enumeration.library import Library
@@ -231,7 +232,7 @@ def test_a_sum_under_a_factor_is_found_in_noise() -> None:
     formula = "k/(k - m)*(exp(-m*t) - exp(-k*t))"
     problem = table(formula, {"k": (1, 3), "m": (0.1, 0.8), "t": (0.5, 8)}, 300, 0.02)
     run = Run(problem)
-    frame = Frame((), tuple(Variable(column) for column in range(3)))
+    frame = Frame.of_columns((), range(3))
     truth = evaluate(parse(formula, problem.names), problem.inputs)
     floor = np.mean((problem.target - truth) ** 2)
     stage = Stage("scaled sums", 1_500, divisors=600)
@@ -346,7 +347,10 @@ class TestNoisyScreening:
 class TestFrames:
     def test_power_law_factors_are_divided_out(self) -> None:
         problem = table("a**2*sqrt(b)*(1 + c/d)", {"a": (1, 5), "b": (1, 5), "c": (1, 5), "d": (1, 5)}, 1000)
-        factors = [dict(frame.factors) for frame in frames(problem.inputs, problem.target)]
+        factors = [
+            {tree.index: exponent for tree, exponent in frame.factors if isinstance(tree, Variable)}
+            for frame in frames(problem.inputs, problem.target)
+        ]
         assert any(f.get(0) == 2 and f.get(1) == Fraction(1, 2) and not {2, 3} & set(f) for f in factors)
 
     def test_columns_that_act_through_their_ratio_are_merged(self) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from physdiffuser.expressions import evaluate, parse, to_text
+from physdiffuser.expressions import Variable, evaluate, parse, to_text
 from physdiffuser.generation.enumeration import build
-from physdiffuser.generation.enumeration.factors import Frame, hypotheses
+from physdiffuser.generation.enumeration.factors import hypotheses
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.framing import later_frames
 from physdiffuser.generation.enumeration.groups import reductions
 from physdiffuser.generation.enumeration.scalings import scalings
@@ -103,7 +104,7 @@ def test_frames_that_are_none_are_given_up() -> None:
 
     def frame(factor: str, exponent: int, *features: str) -> Frame:
         trees = tuple(parse(text, problem.names) for text in features)
-        return Frame(((0, Fraction(exponent)),), trees, (parse(factor, problem.names),))
+        return Frame.of([(parse(factor, problem.names), Fraction(exponent))], trees)
 
     right, wrong = frame("a", 2, "b/c"), frame("a", 2, "b*c")
     columns = bare(problem)
@@ -113,7 +114,7 @@ def test_frames_that_are_none_are_given_up() -> None:
 def test_all_stay_where_no_polynomial_follows() -> None:
     problem = table("sin(9*a*b)", {"a": (1, 5), "b": (1, 5)})
     frames = [
-        Frame(((0, Fraction(1)),), (parse("a/b", problem.names),)),
+        Frame.of([(Variable(0), Fraction(1))], [parse("a/b", problem.names)]),
         bare(problem),
     ]
     assert plausible(problem, frames) == frames

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from physdiffuser.expressions import Variable
-from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
 from physdiffuser.generation.enumeration.plateau import is_noisy, levels, telling, telling_first
 from physdiffuser.generation.enumeration.power_law import power_law_frames
@@ -33,7 +33,7 @@ def test_what_is_a_power_is_divided_out_and_the_rest_stays(noise: float) -> None
     for seed in range(4):
         frames = power_law_frames(law(noise, seed))
         factors = [(dict(frame.factors), frame.features) for frame in frames]
-        wanted = {0: Fraction(4), 1: Fraction(-5)}
+        wanted = {Variable(0): Fraction(4), Variable(1): Fraction(-5)}
         assert (wanted, (Variable(2), Variable(3))) in factors
         assert all(1 <= len(frame.features) <= 3 for frame in frames)
 
@@ -47,9 +47,9 @@ def test_such_a_frame_shows_the_noise() -> None:
 
 def test_frames_that_miss_something_are_told_from_those_that_do_not() -> None:
     noisy = law(0.02)
-    right = Frame(((0, Fraction(4)), (1, Fraction(-5))), (Variable(2), Variable(3)))
-    wrong = Frame(((0, Fraction(4)), (1, Fraction(-5)), (2, Fraction(5, 2))), (Variable(3),))
-    bare = Frame((), tuple(Variable(column) for column in range(4)))
+    right = Frame.of_columns([(0, Fraction(4)), (1, Fraction(-5))], (2, 3))
+    wrong = Frame.of_columns([(0, Fraction(4)), (1, Fraction(-5)), (2, Fraction(5, 2))], (3,))
+    bare = Frame.of_columns((), range(4))
     known = levels(noisy, [wrong, right, bare])
     assert telling([bare, wrong, right], known) == [right]
     assert telling_first([bare, wrong, right], known) == [right, bare, wrong]
@@ -82,8 +82,8 @@ def test_negative_targets_and_columns() -> None:
     target = -(inputs[:, 0] ** 3) / inputs[:, 1] * (2 + inputs[:, 2]) + 0.05 * random.normal(size=500)
     frames = power_law_frames(Problem(inputs, target, NAMES[:3]))
     found = [(dict(frame.factors), frame.features) for frame in frames]
-    assert ({1: Fraction(-1)}, (Variable(0), Variable(2))) in found or (
-        {0: Fraction(3)}, (Variable(1), Variable(2))
+    assert ({Variable(1): Fraction(-1)}, (Variable(0), Variable(2))) in found or (
+        {Variable(0): Fraction(3)}, (Variable(1), Variable(2))
     ) in found  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from physdiffuser.expressions import Variable, evaluate, parse
 from physdiffuser.fitting import refit
-from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.sparse import build
 from physdiffuser.generation.sparse.logarithmic import logarithmic
 from physdiffuser.generation.sparse.regression import exact_span, forward, residual_of, scaled
@@ -44,6 +44,10 @@ def search(
         ("(a + b)/(1 + a*b)", {"a": (0.1, 3), "b": (0.1, 3)}),
         ("(sin(a) + m*cos(a))/(cos(a) - m*sin(a))", {"a": (0.05, 0.6), "m": (0.1, 0.6)}),
         ("tan(a) - 4.9*w/cos(a)**2", {"a": (0.2, 1.3), "w": (0.01, 0.5)}),
+        ("(a + b - sqrt((a - b)**2 + 4*c**2))/2", {"a": (1, 5), "b": (-3, 3), "c": (0.5, 4)}),
+        ("(sqrt(k**2 + 4*k*c) - k)/2", {"k": (0.1, 2), "c": (0.1, 3)}),
+        ("(sqrt(b**2 + 4*a*c) - b)/(2*a)", {"a": (1, 3), "b": (0.5, 2), "c": (1, 4)}),
+        ("sqrt((1 + 4*z**2*r**2)/((1 - r**2)**2 + 4*z**2*r**2))", {"z": (0.1, 0.7), "r": (0.1, 3)}),
         ("log(a) + (1 - 1/n)*(1 - a) + x*(1 - a)**2", {"a": (0.1, 0.9), "n": (2, 20), "x": (0.2, 2)}),
     ],
 )
@@ -73,7 +77,7 @@ def test_powers_and_exponentials_are_found_in_noise(
     clean = evaluate(parse(formula, list(ranges)), inputs)
     noise = 0.01 * np.sqrt(np.mean(clean**2)) * random.normal(size=400)
     problem = Problem(inputs, clean + noise, tuple(ranges))
-    frame = Frame((), tuple(Variable(column) for column in range(len(ranges))))
+    frame = Frame.of_columns((), range(len(ranges)))
     proposed = [item for item in logarithmic(problem, frame) if isinstance(item, Candidate)]
     fitted = [refit(candidate.expression, problem.inputs, problem.target) for candidate in proposed]
     with np.errstate(all="ignore"):

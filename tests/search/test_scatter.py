@@ -32,6 +32,13 @@ def test_errors_in_proportion_are_told_from_constant_ones() -> None:
     assert all(relative) and positive and not any(constant)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_curve_that_neighbours_miss_is_no_scatter(seed: int) -> None:
+    x = np.random.default_rng(seed).uniform(0, 8, 80)
+    y = 1.2 * np.exp(-(((x - 2.1) / 0.5) ** 2)) + 0.8 * np.exp(-(((x - 5.3) / 0.9) ** 2))
+    assert look(x[:, None], y).weights is None
+
+
 def test_weights_fall_with_the_square_of_the_value() -> None:
     x, y = readings(0, relative=0.03)
     weights = look(x, y).weights

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Expression
 from physdiffuser.expressions.tree import add, div, sub
-from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
+from physdiffuser.generation.enumeration.frame import Frame, monomial
 from physdiffuser.generation.enumeration.hashing import AffineIndex
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.matches import Kind, Match

@@ -20,9 +20,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Expression, Number, Variable, complexity
+from physdiffuser.expressions import Expression, Number, complexity
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-from physdiffuser.generation.enumeration.factors import Frame, demanded, telling_columns
+from physdiffuser.generation.enumeration.factors import demanded, telling_columns
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.groups import alike
 from physdiffuser.search.problem import Problem
 
@@ -141,12 +142,7 @@ class _State:
 
     def frame(self) -> Frame:
         """The state as a hypothesis of the enumeration."""
-        exponents: dict[Expression, Fraction] = {}
-        for base, exponent in self.factors:
-            exponents[base] = exponents.get(base, Fraction(0)) + exponent
-        kept = [(base, exponent) for base, exponent in exponents.items() if exponent]
-        product = tuple((position, exponent) for position, (_, exponent) in enumerate(kept))
-        return Frame(product, self.trees, tuple(base for base, _ in kept) if kept else None)
+        return Frame.of(self.factors, self.trees)
 
 
 def collapsed(problem: Problem, first: Sequence[Frame]) -> Generator[float, None, tuple[Frame, ...]]:
@@ -193,7 +189,7 @@ def _starts(
     inputs, target = problem.inputs[rows], problem.target[rows]
     telling = telling_columns(problem.inputs, problem.target)
     chosen = telling if len(telling) < problem.columns else list(range(problem.columns))
-    bare = Frame((), tuple(Variable(column) for column in chosen))
+    bare = Frame.of_columns((), chosen)
     found: dict[int, list[_State]] = {}
     off = np.median(np.abs(_local_predictions(bare.values(inputs).T, target) - target))
     judge = _Judge(target, max(1.5 * float(off), 1e-3 * float(np.median(np.abs(target)))) or 1.0)
@@ -214,10 +210,8 @@ def _starts(
             divided = target / frame.product(inputs)
         if not (np.isfinite(values).all() and np.isfinite(divided).all()):
             continue
-        bases = frame.bases or tuple(Variable(column) for column in range(problem.columns))
-        factors = tuple((bases[position], exponent) for position, exponent in frame.factors)
         score = _local_score(values, divided, judge)
-        found.setdefault(size, []).append(_State(factors, frame.features, values, divided, score))
+        found.setdefault(size, []).append(_State(frame.factors, frame.features, values, divided, score))
     return found, judge
 
 

@@ -13,20 +13,18 @@ from data and of AI Feynman (Udrescu and Tegmark 2020).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import ONE, Expression, Number, Variable, evaluate
-from physdiffuser.expressions.tree import add, call, div, mul, power, sub, substitute, variables
+from physdiffuser.expressions import Expression, Variable
+from physdiffuser.expressions.tree import add, sub, substitute
+from physdiffuser.generation.enumeration.frame import Exponents, Frame, monomial
 from physdiffuser.generation.enumeration.surrogate import fit_slopes
 from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
-Exponents = tuple[tuple[int, Fraction], ...]
-
 MAX_EXPONENT = 6
 # Symmetries are looked for among at most so many columns, and the telling columns are at most so many.
 MOST_COLUMNS = 14
@@ -36,70 +34,6 @@ SEPARABLE_ROWS = 500
 _SEPARABLE_EXPONENTS = tuple(Fraction(n, 2) for n in (-4, -2, -1, 0, 1, 2, 3, 4, 6))
 # Ratios of exponents that a group of columns may have.
 _RATIOS = np.array([-3, -2, -1.5, -1, -2 / 3, -0.5, -1 / 3, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3])
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A hypothesis: `y = factor * g(features)`.
-
-    Attributes
-    ----------
-    factors
-        (position, exponent) pairs of the power-law factor, exponents other than 0.
-    features
-        What g may depend on: columns, or groups of columns that stand for them.
-    bases
-        What the positions in `factors` stand for; the columns themselves when None.
-    """
-
-    factors: Exponents
-    features: tuple[Expression, ...]
-    bases: tuple[Expression, ...] | None = None
-
-    def factor(self) -> Expression | None:
-        """The power-law factor as a tree, or None when there is none."""
-        return monomial(self.factors, self.bases) if self.factors else None
-
-    def product(self, inputs: FloatArray) -> FloatArray:
-        """Values of the power-law factor; ones when there is none."""
-        tree = self.factor()
-        return np.ones(len(inputs)) if tree is None else evaluate(tree, inputs)
-
-    @property
-    def columns(self) -> frozenset[int]:
-        """The columns that occur in it."""
-        return frozenset().union(*map(variables, (*self.features, self.factor() or ONE)))
-
-    def values(self, inputs: FloatArray) -> FloatArray:
-        """Values of the features, shape (rows, features)."""
-        if not self.features:
-            return np.empty((len(inputs), 0))
-        return np.stack([evaluate(feature, inputs) for feature in self.features], axis=1)
-
-
-def monomial(product: Exponents, bases: tuple[Expression, ...] | None) -> Expression:
-    """The tree of a power product, `x1**2*x3/sqrt(x2)`, over the given bases (columns when None)."""
-    above: list[Expression] = []
-    below: list[Expression] = []
-    for position, exponent in product:
-        base: Expression = Variable(position) if bases is None else bases[position]
-        size = abs(exponent)
-        if size == Fraction(1, 2):
-            base = call("sqrt", base)
-        elif size != 1:
-            base = power(base, Number(int(size) if size.denominator == 1 else size))
-        (above if exponent > 0 else below).append(base)
-    numerator = _product(above)
-    return numerator if not below else div(numerator, _product(below))
-
-
-def _product(factors: list[Expression]) -> Expression:
-    if not factors:
-        return ONE
-    result = factors[0]
-    for factor in factors[1:]:
-        result = mul(result, factor)
-    return result
 
 
 def hypotheses(problem: Problem) -> list[Frame]:
@@ -118,9 +52,9 @@ def demanded(problem: Problem) -> Frame | None:
     groups = dimensionless_groups(problem.units, problem.target_unit)
     if groups.prefactor is None:
         return None
-    return Frame(
-        tuple((column, exponent) for column, exponent in enumerate(groups.prefactor) if exponent),
-        tuple(
+    return Frame.of(
+        ((Variable(column), Fraction(exponent)) for column, exponent in enumerate(groups.prefactor)),
+        (
             monomial(tuple((c, Fraction(e)) for c, e in enumerate(group) if e), None)
             for group in groups.groups
         ),
@@ -130,15 +64,14 @@ def demanded(problem: Problem) -> Frame | None:
 def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
     """Hypotheses, the boldest first, ending with the bare columns."""
     columns = inputs.shape[1]
-    bare = Frame((), tuple(Variable(column) for column in range(columns)))
+    bare = Frame.of_columns((), range(columns))
     if columns > MOST_COLUMNS:
         telling = telling_columns(inputs, target)
         return [*_some_columns(inputs, target, telling), bare]
     if (target > 0).any() and (target < 0).any():
         separable = _separable(inputs, target)
         left = [column for column in range(columns) if column not in dict(separable)]
-        rest = tuple(Variable(column) for column in left)
-        signed_frames = [Frame(separable, rest)] if separable else []
+        signed_frames = [Frame.of_columns(separable, left)] if separable else []
         for signed_frame in [*signed_frames, bare]:
             kept = left if signed_frame is not bare else list(range(columns))
             merged = _differences(inputs, target, signed_frame, kept)
@@ -167,7 +100,7 @@ def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
             if nearest[column] != 0
         )
         left = [int(column) for column in np.flatnonzero(~chosen)]
-        plain = Frame(factors, tuple(Variable(column) for column in left))
+        plain = Frame.of_columns(factors, left)
         for frame in (
             _grouped(slopes, left, factors, signed),
             _differences(inputs, target, plain, left),
@@ -215,15 +148,17 @@ def _separable(inputs: FloatArray, target: FloatArray) -> Exponents:
 
 def _some_columns(inputs: FloatArray, target: FloatArray, chosen: list[int]) -> list[Frame]:
     """The frames of a narrower table, in terms of this one's columns."""
-    found = []
-    for frame in frames(inputs[:, chosen], target):
-        factors = tuple((chosen[column], exponent) for column, exponent in frame.factors)
 
-        def rename(node: Expression) -> Expression | None:
-            return Variable(chosen[node.index]) if isinstance(node, Variable) else None
+    def rename(node: Expression) -> Expression | None:
+        return Variable(chosen[node.index]) if isinstance(node, Variable) else None
 
-        found.append(Frame(factors, tuple(substitute(feature, rename) for feature in frame.features)))
-    return found
+    return [
+        Frame.of(
+            ((substitute(tree, rename), exponent) for tree, exponent in frame.factors),
+            (substitute(feature, rename) for feature in frame.features),
+        )
+        for frame in frames(inputs[:, chosen], target)
+    ]
 
 
 def telling_columns(inputs: FloatArray, target: FloatArray) -> list[int]:
@@ -321,7 +256,8 @@ def _grouped(
     if not features:
         return None
     features.extend(Variable(column) for column in left if column not in merged)
-    return Frame((*factors, *more), tuple(features))
+    powers = ((Variable(column), exponent) for column, exponent in (*factors, *more))
+    return Frame.of(powers, features)
 
 
 def _integral(group: list[tuple[int, Fraction]]) -> Exponents:
@@ -356,7 +292,7 @@ def _differences(inputs: FloatArray, target: FloatArray, plain: Frame, left: lis
     if not features:
         return None
     features.extend(Variable(column) for position, column in enumerate(left) if position not in merged)
-    return Frame(plain.factors, tuple(features))
+    return Frame.of(plain.factors, features)
 
 
 def _best_slopes(inputs: FloatArray, target: FloatArray) -> FloatArray | None:

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from physdiffuser.generation.enumeration.factors import Exponents
+from physdiffuser.generation.enumeration.frame import Exponents
 from physdiffuser.generation.enumeration.library import Library
 
 _HALF, _ONE, _TWO = Fraction(1, 2), Fraction(1), Fraction(2)

@@ -9,7 +9,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from physdiffuser.generation.enumeration.collapse import collapsed
-from physdiffuser.generation.enumeration.factors import Frame, demanded, hypotheses
+from physdiffuser.generation.enumeration.factors import demanded, hypotheses
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.groups import reductions
 from physdiffuser.generation.enumeration.plateau import Level, is_noisy, levels
 from physdiffuser.generation.enumeration.power_law import power_law_frames
@@ -67,7 +68,13 @@ def _suggested(problem: Problem, first: tuple[Frame, ...]) -> Generator[float, N
     # Where units are known, so are the symmetries.
     groups = [] if demanded(problem) is not None else (yield from reductions(problem, list(first)))
     found = yield from collapsed(problem, first)
-    return tuple(frame for frame in dict.fromkeys([*groups, *found]) if frame not in first)
+    known = {_whatever_order(frame) for frame in first}
+    fresh = {_whatever_order(frame): frame for frame in reversed([*groups, *found])}
+    return tuple(frame for key, frame in reversed(fresh.items()) if key not in known)
+
+
+def _whatever_order(frame: Frame) -> tuple[object, frozenset[object]]:
+    return frame.factors, frozenset(frame.features)
 
 
 class _Shared:

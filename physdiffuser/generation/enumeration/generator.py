@@ -13,7 +13,8 @@ import numpy as np
 
 from physdiffuser.expressions import Expression, Number, Variable, evaluate
 from physdiffuser.expressions.tree import mul
-from physdiffuser.generation.enumeration.factors import Frame, telling_columns
+from physdiffuser.generation.enumeration.factors import telling_columns
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.framing import first_look, later_frames
 from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
@@ -45,8 +46,8 @@ LADDER: tuple[Stage, ...] = (
     Stage("sums", 300, features=3),
     Stage("noisy", 600, divisors=100, features=3),
     Stage("scaled sums", 400, divisors=100, features=2),
-    Stage("parametric", 40, divisors=30, features=1),
     Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120),
+    Stage("parametric", 40, divisors=30, features=1),
     Stage("clean", 15_000, divisors=3_000, depth=2),
     Stage("sums", 3_000),
     Stage("noisy", 1_500, divisors=300),
@@ -189,9 +190,9 @@ def _sums_of_columns(problem: Problem) -> Work:
     """
     # Here, because the sparse package builds on this one.
     from physdiffuser.generation.sparse.dictionary import make
-    from physdiffuser.generation.sparse.generator import combination
     from physdiffuser.generation.sparse.logarithmic import logarithmic
     from physdiffuser.generation.sparse.regression import forward, least_squares, scaled
+    from physdiffuser.generation.sparse.writing import combination
 
     weights = np.ones(problem.rows) if problem.weights is None else problem.weights
     columns = [Variable(column) for column in telling_columns(problem.inputs, problem.target)]

@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Expression, Variable, complexity
-from physdiffuser.generation.enumeration.factors import Frame, monomial
+from physdiffuser.expressions import Expression, complexity
+from physdiffuser.generation.enumeration.frame import Frame, monomial
 from physdiffuser.generation.enumeration.scalings import MOST_FEATURES, Scaling, scalings
 from physdiffuser.generation.enumeration.trend import divided, trend
 from physdiffuser.search.problem import Problem
@@ -137,15 +137,8 @@ class _State:
 
     def reduced(self) -> Frame:
         """The frame it stands for."""
-        exponents: dict[Expression, Fraction] = {}
-        for position, known in self.frame.factors:
-            tree = Variable(position) if self.frame.bases is None else self.frame.bases[position]
-            exponents[tree] = exponents.get(tree, Fraction(0)) + known
-        for tree, more in zip(self.frame.features, self.factor, strict=True):
-            exponents[tree] = exponents.get(tree, Fraction(0)) + more
-        kept = [(tree, power) for tree, power in exponents.items() if power]
-        factors = tuple((position, power) for position, (_, power) in enumerate(kept))
-        return Frame(factors, self.features(), tuple(tree for tree, _ in kept) if kept else None)
+        left = zip(self.frame.features, self.factor, strict=True)
+        return Frame.of((*self.frame.factors, *left), self.features())
 
 
 def _applied(state: _State, scaling: Scaling) -> _State | None:

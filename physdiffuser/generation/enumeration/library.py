@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, OPERATORS, Expression, Number
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-from physdiffuser.generation.enumeration.factors import Exponents, monomial
+from physdiffuser.generation.enumeration.frame import Exponents, monomial
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

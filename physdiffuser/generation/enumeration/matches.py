@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Number, Variable, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
-from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.derivation import divided, found_as, target_symbol

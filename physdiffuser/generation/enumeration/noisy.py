@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.library import Library, value_keys
 from physdiffuser.generation.enumeration.matches import Kind, Match
 from physdiffuser.generation.enumeration.outer import Chain

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from physdiffuser.expressions import Expression, Parameter, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.generation.enumeration import parametric
-from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
+from physdiffuser.generation.enumeration.frame import Frame, monomial
 from physdiffuser.generation.enumeration.noisy import PROBES
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run, Stage

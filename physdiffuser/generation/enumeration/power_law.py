@@ -19,7 +19,8 @@ import numpy.typing as npt
 from physdiffuser.expressions import Expression, Parameter, Variable
 from physdiffuser.expressions.tree import mul, power
 from physdiffuser.fitting import fit_constants, uncertainty
-from physdiffuser.generation.enumeration.factors import MAX_EXPONENT, Frame
+from physdiffuser.generation.enumeration.factors import MAX_EXPONENT
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -77,7 +78,7 @@ def power_law_frames(problem: Problem) -> list[Frame]:
             )
             if factors and known[gone].all():
                 features = sorted([*(positive[place] for place in stays), *others])
-                found.append(Frame(factors, tuple(Variable(column) for column in features)))
+                found.append(Frame.of_columns(factors, features))
     return found
 
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
 from physdiffuser.generation.enumeration import clean, noisy
-from physdiffuser.generation.enumeration.factors import Frame
 from physdiffuser.generation.enumeration.families import fill, power_products
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.matches import Match, candidates
 from physdiffuser.generation.enumeration.outer import SINGLE, Chain, chains

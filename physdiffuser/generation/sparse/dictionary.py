@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Expression, complexity, evaluate
 from physdiffuser.expressions.tree import call, div, mul, sub
-from physdiffuser.generation.enumeration.factors import Frame, monomial
 from physdiffuser.generation.enumeration.families import power_products
+from physdiffuser.generation.enumeration.frame import Frame, monomial
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -92,6 +92,9 @@ def products(frame: Frame, limit: int) -> list[Expression]:
     return [monomial(exponents, frame.features) for exponents in found]
 
 
+Terms = Callable[[], list[Expression]]
+
+
 @dataclass(frozen=True)
 class Rung:
     """A dictionary whose turn will come.
@@ -104,11 +107,14 @@ class Rung:
         Makes the terms of sums.
     ratio
         Makes the terms of numerator and denominator, if ratios of sums are tried as well.
+    quadratic
+        Makes the terms without and with the target of a quadratic equation, if such are tried as well.
     """
 
     name: str
-    terms: Callable[[], list[Expression]]
-    ratio: Callable[[], list[Expression]] | None = None
+    terms: Terms
+    ratio: Terms | None = None
+    quadratic: tuple[Terms, Terms] | None = None
 
 
 # Ratios are tried of so many features; of the fewer there are few terms, and a degree more costs little.
@@ -183,8 +189,13 @@ def ladder(frame: Frame, operators: frozenset[str], rows: int, angles: Sequence[
     more = int(count <= FEW_FEATURES)
 
     def polynomials(degree: int, of_ratio: int | None = None) -> Rung:
-        ratio = None if of_ratio is None or count > MOST_OF_RATIO else partial(polynomial, frame, of_ratio)
-        return Rung(f"polynomial of degree {degree}", partial(polynomial, frame, degree), ratio)
+        terms = partial(polynomial, frame, degree)
+        name = f"polynomial of degree {degree}"
+        if of_ratio is None or count > MOST_OF_RATIO:
+            return Rung(name, terms)
+        return Rung(
+            name, terms, partial(polynomial, frame, of_ratio), (terms, partial(polynomial, frame, degree - 1))
+        )
 
     yield polynomials(2, 1 + more)
     yield Rung("power products", partial(products, frame, 120))
@@ -197,7 +208,7 @@ def ladder(frame: Frame, operators: frozenset[str], rows: int, angles: Sequence[
         yield from turned(frame, angles)
     yield Rung("products with functions", partial(with_functions, frame, operators, 12))
     if count <= 4:
-        yield polynomials(4)
+        yield polynomials(4, 4 if more else None)
     if count <= 2:
         degree = 14 if count == 1 else 8
         if (degree + 1) ** count < rows:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import ONE, Expression, Number
-from physdiffuser.expressions.tree import add, div, mul
-from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.framing import first_look, later_frames
-from physdiffuser.generation.enumeration.matches import near_simple
-from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
+from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.sparse.dictionary import Dictionary, Rung, ladder, make
+from physdiffuser.generation.sparse.implicit import quadratics, ratios
 from physdiffuser.generation.sparse.logarithmic import logarithmic
 from physdiffuser.generation.sparse.regression import exact_span, forward, least_squares, scaled
+from physdiffuser.generation.sparse.targets import undone
+from physdiffuser.generation.sparse.writing import candidate_of, combination, counted
 from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
@@ -24,11 +24,6 @@ from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
-CHAINS = frozenset(
-    {"took the reciprocal", "squared the target", "took the logarithm", "took the square root"}
-)
-# 1/y**2 and the like are polynomials often enough: y = k/sqrt(a**2 + b**2 - 2*a*b*cos(t)).
-DOUBLE_CHAINS = (Chain((SQUARE, INVERSE)), Chain((ROOT, INVERSE)))
 # Exact spans need clearly more rows than columns, and time that grows with the square of the columns.
 SPAN_SHARE = 0.5
 # Long dictionaries are searched on so many rows; coefficients are then fitted on all.
@@ -43,7 +38,7 @@ FULL_TURN = 2 * np.pi + 0.1
 
 
 class SparseGenerator(MeteredGenerator):
-    """Sums of library terms, and ratios of such sums."""
+    """Sums of library terms, ratios of such sums, and roots of quadratics with them."""
 
     name = "sparse"
 
@@ -98,7 +93,10 @@ class SparseGenerator(MeteredGenerator):
             else:
                 yield from self._sums(problem, frame, rung.name, dictionary)
         if rung.ratio is not None:
-            yield from self._ratios(problem, frame, make(rung.ratio(), problem.inputs), exact, tolerance)
+            yield from ratios(problem, frame, make(rung.ratio(), problem.inputs), exact, tolerance)
+        if rung.quadratic is not None:
+            plain, linear = (make(terms_of(), problem.inputs) for terms_of in rung.quadratic)
+            yield from quadratics(problem, frame, plain, linear, exact, tolerance)
 
     def _spans(
         self, problem: Problem, frame: Frame, name: str, dictionary: Dictionary, tolerance: float
@@ -127,32 +125,6 @@ class SparseGenerator(MeteredGenerator):
                         yield candidate
                 yield 0.002 + 1e-8 * dictionary.values.size
 
-    def _ratios(
-        self, problem: Problem, frame: Frame, dictionary: Dictionary, exact: bool, tolerance: float
-    ) -> Work:
-        """`y = P/Q` with sums P and Q of terms: `y = P - y*(Q - 1)` is linear in the coefficients."""
-        count = len(dictionary)
-        for chain, target, weights in undone(problem, frame, frozenset({"squared the target"})):
-            # Each denominator in turn is normalised by one of its terms: the constant may be missing.
-            for pivot in range(min(count, 7)):
-                others = [column for column in range(count) if column != pivot]
-                values = np.column_stack([dictionary.values, -target[:, None] * dictionary.values[:, others]])
-                goal = target * dictionary.values[:, pivot]
-                design, wanted = scaled(values, goal, weights)
-                if values.shape[1] * 2 > problem.rows:
-                    continue
-                span = exact_span(design, wanted, tolerance) if exact else None
-                supports = [span] if span is not None else []
-                if not exact and pivot == 0:
-                    supports = [one.columns for size in forward(design, wanted, 6) for one in size]
-                for columns in supports:
-                    candidate = _ratio(
-                        problem, frame, chain, dictionary, others, pivot, columns, values, goal, weights
-                    )
-                    if candidate is not None:
-                        yield candidate
-                yield 0.003
-
 
 def _with_rungs(problem: Problem, frames: Iterable[Frame]) -> list[tuple[Frame, list[Rung]]]:
     return [(frame, _rungs_of(problem, frame)) for frame in frames]
@@ -172,40 +144,6 @@ def _rungs_of(problem: Problem, frame: Frame) -> list[Rung]:
     return list(ladder(frame, problem.operators, problem.rows, angles))
 
 
-def undone(
-    problem: Problem, frame: Frame, names: frozenset[str] = CHAINS
-) -> Iterator[tuple[Chain, FloatArray, FloatArray]]:
-    """The target, factors divided out, under each outer inverse, with row weights."""
-    product = frame.product(problem.inputs)
-    divided = problem.target / product
-    if not np.isfinite(divided).all():
-        return
-    base = np.square(product / np.abs(product).max())
-    if problem.weights is not None:
-        base = base * problem.weights
-    for chain in (*SINGLE, *DOUBLE_CHAINS):
-        if not all(step.name in names and step.needs <= problem.operators for step in chain.steps):
-            continue
-        result = chain.undo(divided)
-        if result is not None:
-            yield chain, result[0], result[1] * base
-
-
-def combination(coefficients: FloatArray, terms: list[Expression]) -> Expression | None:
-    """`c1*t1 + c2*t2 + ...`, without the terms of coefficient 0."""
-    result: Expression | None = None
-    for coefficient, term in zip(coefficients, terms, strict=True):
-        if coefficient == 0:
-            continue
-        number = near_simple(float(coefficient), 1e-10)
-        if term == ONE:
-            product: Expression = number
-        else:
-            product = term if number == Number(1) else mul(number, term)
-        result = product if result is None else add(result, product)
-    return result
-
-
 def _sum(
     problem: Problem,
     frame: Frame,
@@ -222,55 +160,5 @@ def _sum(
     inner = combination(coefficients, [dictionary.terms[column] for column in columns])
     if inner is None:
         return None
-    sentence = f"sparse regression on {name} found {_terms(len(columns))}"
-    return _candidate(frame, chain, inner, sentence)
-
-
-def _ratio(
-    problem: Problem,
-    frame: Frame,
-    chain: Chain,
-    dictionary: Dictionary,
-    others: list[int],
-    pivot: int,
-    columns: tuple[int, ...],
-    values: FloatArray,
-    goal: FloatArray,
-    weights: FloatArray,
-) -> Candidate | None:
-    coefficients = least_squares(values[:, columns], goal, weights)
-    if coefficients is None:
-        return None
-    count = len(dictionary)
-    above = [
-        (c, dictionary.terms[column])
-        for c, column in zip(coefficients, columns, strict=True)
-        if column < count
-    ]
-    below = [
-        (c, dictionary.terms[others[column - count]])
-        for c, column in zip(coefficients, columns, strict=True)
-        if column >= count
-    ]
-    if not above or not below:
-        return None
-    numerator = combination(np.array([c for c, _ in above]), [term for _, term in above])
-    denominator = combination(
-        np.array([1.0, *(c for c, _ in below)]), [dictionary.terms[pivot], *(term for _, term in below)]
-    )
-    if numerator is None or denominator is None:
-        return None
-    sentence = f"sparse regression found {_terms(len(above))} over {_terms(len(below) + 1)}"
-    return _candidate(frame, chain, div(numerator, denominator), sentence)
-
-
-def _terms(count: int) -> str:
-    return "one term" if count == 1 else f"a sum of {count} terms"
-
-
-def _candidate(frame: Frame, chain: Chain, inner: Expression, sentence: str) -> Candidate:
-    expression = chain.redo(inner)
-    factor = frame.factor()
-    if factor is not None:
-        expression = mul(factor, expression)
-    return Candidate(expression, "sparse", (*chain.sentences(), sentence))
+    sentence = f"sparse regression on {name} found {counted(len(columns))}"
+    return candidate_of(frame, chain, inner, sentence)

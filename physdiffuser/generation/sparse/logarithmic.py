@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Expression, Number, evaluate
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-from physdiffuser.generation.enumeration.factors import Frame
+from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.sparse.dictionary import Dictionary, make, products
 from physdiffuser.generation.sparse.regression import forward, least_squares, scaled
 from physdiffuser.generation.work import Work

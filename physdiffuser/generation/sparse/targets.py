@@ -1,0 +1,39 @@
+"""What sums are fitted to: the target, factors divided out, under each outer inverse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.generation.enumeration.frame import Frame
+from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
+from physdiffuser.search.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+CHAINS = frozenset(
+    {"took the reciprocal", "squared the target", "took the logarithm", "took the square root"}
+)
+# 1/y**2 and the like are polynomials often enough: y = k/sqrt(a**2 + b**2 - 2*a*b*cos(t)).
+DOUBLE_CHAINS = (Chain((SQUARE, INVERSE)), Chain((ROOT, INVERSE)))
+
+
+def undone(
+    problem: Problem, frame: Frame, names: frozenset[str] = CHAINS
+) -> Iterator[tuple[Chain, FloatArray, FloatArray]]:
+    """The target, factors divided out, under each outer inverse, with row weights."""
+    product = frame.product(problem.inputs)
+    divided = problem.target / product
+    if not np.isfinite(divided).all():
+        return
+    base = np.square(product / np.abs(product).max())
+    if problem.weights is not None:
+        base = base * problem.weights
+    for chain in (*SINGLE, *DOUBLE_CHAINS):
+        if not all(step.name in names and step.needs <= problem.operators for step in chain.steps):
+            continue
+        result = chain.undo(divided)
+        if result is not None:
+            yield chain, result[0], result[1] * base
