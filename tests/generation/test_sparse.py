@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from physdiffuser.expressions import Variable, evaluate, parse
+from physdiffuser.expressions import Variable, evaluate, parse, to_text
 from physdiffuser.fitting import refit
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.sparse import build
+from physdiffuser.generation.sparse.dictionary import make, of_either_sign
+from physdiffuser.generation.sparse.implicit import quadratics
 from physdiffuser.generation.sparse.logarithmic import logarithmic
 from physdiffuser.generation.sparse.regression import exact_span, forward, residual_of, scaled
 from physdiffuser.search.archive import ParetoArchive
@@ -54,6 +57,22 @@ def search(
 def test_clean_laws_are_found_exactly(formula: str, ranges: dict[str, tuple[float, float]]) -> None:
     archive, _ = search(formula, ranges, 60)
     assert archive.best_loss < 1e-18
+
+
+def test_a_root_in_reciprocal_groups_is_found_and_written_shortly() -> None:
+    names = ("m", "c", "p", "q", "a", "v")
+    inputs = np.random.default_rng(0).uniform(1, 5, (800, 6))
+    law = parse("c*sqrt((p - q*a)**2 + m**2*c**2) + q*v", names)
+    problem = Problem(inputs, evaluate(law, inputs), names)
+    features = [parse(text, names) for text in ("m*c/p", "c*a/v", "p/(q*a)")]
+    frame = Frame.of([(Variable(1), Fraction(1)), (Variable(2), Fraction(1))], features)
+    plain, linear = (make(of_either_sign(frame, highest), inputs) for highest in (2, 1))
+    found = [
+        item
+        for item in quadratics(problem, frame, plain, linear, exact=True, tolerance=1e-14)
+        if isinstance(item, Candidate)
+    ]
+    assert any(to_text(item.expression, names) == "c*sqrt(m**2*c**2 + (p - q*a)**2) + q*v" for item in found)
 
 
 def test_noisy_sums_reach_the_noise() -> None:

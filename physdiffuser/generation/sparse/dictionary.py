@@ -71,6 +71,16 @@ def polynomial(frame: Frame, degree: int) -> list[Expression]:
     return terms
 
 
+def of_either_sign(frame: Frame, highest: int) -> list[Expression]:
+    """Power products with whole exponents up to some size, of either sign, the shortest first."""
+    terms = []
+    for exponents in product(range(-highest, highest + 1), repeat=len(frame.features)):
+        chosen = tuple((place, Fraction(exponent)) for place, exponent in enumerate(exponents) if exponent)
+        if chosen:
+            terms.append(monomial(chosen, frame.features))
+    return sorted(terms, key=complexity)
+
+
 def reciprocal(frame: Frame, operators: frozenset[str]) -> list[Expression]:
     """Power products with whole exponents from -1 on, and the logarithm of each feature.
 
@@ -188,27 +198,30 @@ def ladder(frame: Frame, operators: frozenset[str], rows: int, angles: Sequence[
     count = len(frame.features)
     more = int(count <= FEW_FEATURES)
 
-    def polynomials(degree: int, of_ratio: int | None = None) -> Rung:
+    def polynomials(degree: int, of_ratio: int | None = None, of_linear: int | None = None) -> Rung:
+        few = count <= MOST_OF_RATIO
         terms = partial(polynomial, frame, degree)
-        name = f"polynomial of degree {degree}"
-        if of_ratio is None or count > MOST_OF_RATIO:
-            return Rung(name, terms)
-        return Rung(
-            name, terms, partial(polynomial, frame, of_ratio), (terms, partial(polynomial, frame, degree - 1))
-        )
+        ratio = partial(polynomial, frame, of_ratio) if few and of_ratio else None
+        quadratic = (terms, partial(polynomial, frame, of_linear)) if few and of_linear else None
+        return Rung(f"polynomial of degree {degree}", terms, ratio, quadratic)
 
-    yield polynomials(2, 1 + more)
+    yield polynomials(2, 1 + more, 1)
     yield Rung("power products", partial(products, frame, 120))
     if count <= 6:
-        yield polynomials(3, 2 + more)
+        yield polynomials(3, 2 + more, 2)
     if 2 <= count <= 4 and "div" in operators:
-        yield Rung("products and quotients, and logarithms", partial(reciprocal, frame, operators))
+        # Groups of columns may be the reciprocals of those that an equation is short in.
+        quadratic = (
+            (partial(of_either_sign, frame, 2), partial(of_either_sign, frame, 1)) if count <= 3 else None
+        )
+        terms = partial(reciprocal, frame, operators)
+        yield Rung("products and quotients, and logarithms", terms, None, quadratic)
     yield from extended(frame, operators)
     if count <= 4 and {"sin", "cos"} <= operators:
         yield from turned(frame, angles)
     yield Rung("products with functions", partial(with_functions, frame, operators, 12))
     if count <= 4:
-        yield polynomials(4, 4 if more else None)
+        yield polynomials(4, 4 if more else None, 2 if count <= 3 else None)
     if count <= 2:
         degree = 14 if count == 1 else 8
         if (degree + 1) ** count < rows:

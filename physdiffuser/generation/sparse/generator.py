@@ -30,9 +30,9 @@ SPAN_SHARE = 0.5
 SCREEN_ROWS = 300
 MOST_SPAN = 450
 EXACT_LOSS = 1e-18
-# Rungs of the ladder that are cheap.
+# Rungs of the ladder that are cheap; features of frames whose ladders are short, and of any.
 FIRST_RUNGS = 3
-MOST_FEATURES = 12
+FEW_FEATURES, MOST_FEATURES = 4, 12
 # Features up to this, and down to its negative, may be angles in radians.
 FULL_TURN = 2 * np.pi + 0.1
 
@@ -54,13 +54,17 @@ class SparseGenerator(MeteredGenerator):
         if look.noisy:
             yield from self._rungs(problem, archive, first, slice(FIRST_RUNGS), tolerance)
         else:
-            # Exact spans are quick and decisive on clean data.
-            yield from self._rungs(problem, archive, first, slice(None), tolerance, exact=True)
+            # Exact spans are quick and decisive on clean data, but ladders of many features are long.
+            small = [item for item in first if len(item[0].features) <= FEW_FEATURES]
+            large = [item for item in first if len(item[0].features) > FEW_FEATURES]
+            yield from self._rungs(problem, archive, small, slice(None), tolerance, exact=True)
+            yield from self._rungs(problem, archive, large, slice(FIRST_RUNGS), tolerance, exact=True)
         later = _with_rungs(problem, (yield from later_frames(problem, archive)))
         yield from _logarithmic(problem, later)
         if not look.noisy:
             yield from self._rungs(problem, archive, later, slice(None), tolerance, exact=True)
             yield from self._rungs(problem, archive, first, slice(FIRST_RUNGS), tolerance)
+            yield from self._rungs(problem, archive, large, slice(FIRST_RUNGS, None), tolerance, exact=True)
         yield from self._rungs(problem, archive, later, slice(FIRST_RUNGS), tolerance)
         yield from self._rungs(problem, archive, [*first, *later], slice(FIRST_RUNGS, None), tolerance)
 

@@ -8,11 +8,13 @@ of quadratics are levels of two coupled states, principal stresses, concentratio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import ONE, Expression, Number
+from physdiffuser.expressions import ONE, Expression, Number, complexity
+from physdiffuser.expressions.arrange import arrange
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.outer import Chain
@@ -28,6 +30,10 @@ FloatArray = npt.NDArray[np.float64]
 
 # Terms by which a relation is normalised in turn, and terms of one that is not exact.
 PIVOTS, FEW_TERMS = 7, 6
+# Products with the target are nearly equal to others: in noise few are told apart.
+MOST_CHOSEN = 60
+# They lose digits as well, by so much: a relation that nearly holds is refused later, by the law it gives.
+DIGITS_LOST = 100.0
 # Share of the rows that a root of one sign must hold for.
 ONE_SIGN = 0.98
 
@@ -68,7 +74,7 @@ def quadratics(
         return
     for chain, target, weights in undone(problem, frame, frozenset()):
         values = np.column_stack([plain.values, target[:, None] * linear.values])
-        if values.shape[1] * 2 > problem.rows:
+        if values.shape[1] * 2 > problem.rows or not (exact or values.shape[1] <= MOST_CHOSEN):
             continue
         leading: list[tuple[Expression, FloatArray]] = [(ONE, np.ones(problem.rows))]
         if exact:
@@ -76,7 +82,7 @@ def quadratics(
             leading += list(zip(frame.features, features, strict=True))
         for pivot, (first, factor) in enumerate(leading):
             goal = factor * np.square(target)
-            for columns in _supports(values, goal, weights, exact, tolerance, pivot):
+            for columns in _supports(values, goal, weights, exact, DIGITS_LOST * tolerance, pivot):
                 coefficients = least_squares(values[:, columns], goal, weights)
                 if coefficients is None:
                     continue
@@ -88,8 +94,17 @@ def quadratics(
                 larger = float(np.mean(factor * target > half))
                 if max(larger, 1 - larger) >= ONE_SIGN:
                     sums = (plain, alone), (linear, with_target)
-                    yield from _root(frame, chain, first, *sums, larger > 0.5)
+                    for found in _root(frame, chain, first, *sums, larger > 0.5):
+                        yield _shorter(problem, found)
             yield 0.002
+
+
+def _shorter(problem: Problem, found: Candidate) -> Candidate:
+    """With the square completed where the formula is too long to be looked at: most of it may cancel."""
+    if complexity(found.expression) <= problem.max_complexity:
+        return found
+    positive = frozenset(np.flatnonzero((problem.inputs > 0).all(axis=0)).tolist())
+    return replace(found, expression=arrange(found.expression, positive=positive))
 
 
 _Weighted = list[tuple[float, int]]
