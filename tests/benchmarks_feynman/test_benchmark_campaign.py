@@ -205,7 +205,11 @@ def test_development_rates_are_told_by_tag() -> None:
     plan = PLANS["dev"]
     answers = [answer(task) for task in plan.stages[1].tasks(3)]
     text = block(plan, answers, Path("dev.jsonl"))
-    assert f"| all | {len(answers)}/{len(answers)}, 100.0 %" in text and "| few-rows |" in text and "noise 0.01: form" in text
+    assert (
+        f"| all | {len(answers)}/{len(answers)}, 100.0 %" in text
+        and "| few-rows |" in text
+        and "noise 0.01: form" in text
+    )
 
 
 @pytest.mark.parametrize(
