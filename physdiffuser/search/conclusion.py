@@ -100,7 +100,7 @@ def work_out(
     front = archive.front()
     if archive.best_loss > floor:
         front += _runners_up(archive, front)
-    positive = frozenset(int(column) for column in np.flatnonzero((problem.inputs > 0).all(axis=0)))
+    positive = problem.positive
     lengths = [_length(entry.loss, entry.candidate.expression, problem.rows, floor) for entry in front]
     # The most promising first, so that a deadline costs the least.
     order = np.argsort(lengths, kind="stable")[: MOST_CONCLUDED + MOST_RUNNERS_UP]

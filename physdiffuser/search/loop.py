@@ -104,7 +104,7 @@ class SearchLoop:
         self.on_better = on_better
         self.clock = clock
         self.floor = rounding_loss(problem.target, tolerance)
-        self.positive = frozenset(int(column) for column in np.flatnonzero((problem.inputs > 0).all(axis=0)))
+        self.positive = problem.positive
         self.tells_noise = problem.rows >= ROWS_TO_TELL or tolerance > COARSE
         self._best: Entry | None = None
         self._spent = 0

@@ -84,6 +84,11 @@ class Problem:
         """Number of input columns."""
         return int(self.inputs.shape[1])
 
+    @property
+    def positive(self) -> frozenset[int]:
+        """The columns that are positive in all rows."""
+        return frozenset(np.flatnonzero((self.inputs > 0).all(axis=0)).tolist())
+
     def allows(self, expression: Expression) -> bool:
         """Whether a formula keeps to the problem's operators and balances in its units."""
         for node in walk(expression):

@@ -12,7 +12,7 @@ from physdiffuser.expressions import Variable, evaluate, parse, to_text
 from physdiffuser.fitting import refit
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.sparse import build
-from physdiffuser.generation.sparse.dictionary import make, of_either_sign
+from physdiffuser.generation.sparse.dictionary import make, whole_powers
 from physdiffuser.generation.sparse.implicit import quadratics
 from physdiffuser.generation.sparse.logarithmic import logarithmic
 from physdiffuser.generation.sparse.regression import exact_span, forward, residual_of, scaled
@@ -66,7 +66,7 @@ def test_a_root_in_reciprocal_groups_is_found_and_written_shortly() -> None:
     problem = Problem(inputs, evaluate(law, inputs), names)
     features = [parse(text, names) for text in ("m*c/p", "c*a/v", "p/(q*a)")]
     frame = Frame.of([(Variable(1), Fraction(1)), (Variable(2), Fraction(1))], features)
-    plain, linear = (make(of_either_sign(frame, highest), inputs) for highest in (2, 1))
+    plain, linear = (make(whole_powers(frame, -highest, highest), inputs) for highest in (2, 1))
     found = [
         item
         for item in quadratics(problem, frame, plain, linear, exact=True, tolerance=1e-14)

@@ -23,7 +23,7 @@ from physdiffuser.generation.enumeration.frame import Frame, monomial
 from physdiffuser.generation.enumeration.noisy import ENTRIES, PROBES, TARGETS
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run, Stage
-from physdiffuser.generation.enumeration.screening import pair_residuals
+from physdiffuser.generation.enumeration.screening import pair_residuals, unexplained
 from physdiffuser.generation.work import Work
 from physdiffuser.search.candidate import Candidate
 
@@ -158,10 +158,8 @@ def _best_of_forms(unit: FloatArray, wanted: FloatArray, forms: list[_Form]) -> 
     found: list[_Pair] = []
     for position, (begin, end) in enumerate(pairwise(starts)):
         same = unit[begin:end] @ unit[begin:].T
-        left, right = correlation[begin:end, None], correlation[None, begin:]
-        apart = 1 - np.square(same)
-        residual = 1 - (left * left + right * right - 2 * left * right * same) / np.maximum(apart, _CLOSE)
-        residual[apart < _CLOSE] = 1.0
+        pair = correlation[begin:end, None], correlation[None, begin:]
+        residual = unexplained(same, *pair, close=_CLOSE, rounding=0)
         for first, last in pairwise(starts[position:]):
             block = residual[:, first - begin : last - begin]
             row, column = divmod(int(block.argmin()), last - first)

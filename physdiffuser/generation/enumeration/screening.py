@@ -12,6 +12,7 @@ here, and the best are fitted again in double precision by the caller.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +20,15 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
+Precision = TypeVar("Precision", np.float32, np.float64)
 
 # Share of a second moment below which a variance is lost in single precision.
 CANCELS = 1e-5
 # The same for pairs, where what is left after two entries is to be told from nothing.
 PAIR_CANCELS = 1e-3
-# What single precision adds to an explained share of variance, times what two entries have apart.
-ROUNDING = np.float32(4e-7)
+# In single precision: entries that have less apart are one, and what rounding adds to an explained share of
+# variance, times what two entries have apart.
+CLOSE, ROUNDING = 1e-4, 4e-7
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class LeadingPairs:
         """Unexplained share of variance of the best `a + b*A + c*B`, shape (leading, entries)."""
         free = self.weighted @ library.values[entries].T
         free /= self.root[None, entries]
-        return _unexplained(free, self.correlation[self.leading][:, None], self.correlation[None, entries])
+        return unexplained(free, self.correlation[self.leading][:, None], self.correlation[None, entries])
 
 
 def pair_residuals(
@@ -161,28 +164,46 @@ def pair_residuals(
     -------
     Shape (first, second).
     """
-    return _unexplained(
+    return unexplained(
         library[first] @ library[second].T,
         target_correlation[first][:, None],
         target_correlation[second][None, :],
     )
 
 
-def _unexplained(free: FloatArray32, left: FloatArray32, right: FloatArray32) -> FloatArray32:
-    """From the correlation of A with B, and of each with the target; overwrites `free`."""
+def unexplained(
+    free: npt.NDArray[Precision],
+    left: npt.NDArray[Precision],
+    right: npt.NDArray[Precision],
+    close: float = CLOSE,
+    rounding: float = ROUNDING,
+) -> npt.NDArray[Precision]:
+    """Unexplained share of variance of the best `a + b*A + c*B`, of the precision of what is given.
+
+    Parameters
+    ----------
+    free
+        Correlations of A with B; overwritten.
+    left, right
+        Correlations of A and of B with the target.
+    close
+        Entries that have less apart, as a share of variance, are one: their difference is no law.
+    rounding
+        What rounding adds to an explained share, times what the entries have apart; 0 if it is nothing.
+    """
     # R**2 = (r1**2 + r2**2 - 2 r1 r2 r12) / (1 - r12**2)
-    explained = free * (-2.0 * left)
+    explained: npt.NDArray[Precision] = free * (-2.0 * left)
     explained *= right
     explained += left * left
     explained += right * right
     np.multiply(free, free, out=free)
     np.subtract(1.0, free, out=free)
-    # Nearly equal entries: their difference is rounding noise, not a law.
-    close = free < 1e-4
+    same = free < close
     explained /= free
     np.subtract(1.0, explained, out=explained)
-    # Nor do entries that are nearly one explain more than the rounding of their difference tells.
-    np.divide(ROUNDING, free, out=free)
-    np.maximum(explained, free, out=explained)
-    explained[close] = 1.0
+    if rounding:
+        # Entries that are nearly one explain no more than the rounding of their difference tells.
+        np.divide(np.float32(rounding), free, out=free)
+        np.maximum(explained, free, out=explained)
+    explained[same] = 1.0
     return explained

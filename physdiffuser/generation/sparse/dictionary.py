@@ -71,10 +71,10 @@ def polynomial(frame: Frame, degree: int) -> list[Expression]:
     return terms
 
 
-def of_either_sign(frame: Frame, highest: int) -> list[Expression]:
-    """Power products with whole exponents up to some size, of either sign, the shortest first."""
+def whole_powers(frame: Frame, lowest: int, highest: int) -> list[Expression]:
+    """Power products of the features with whole exponents within limits, the shortest first."""
     terms = []
-    for exponents in product(range(-highest, highest + 1), repeat=len(frame.features)):
+    for exponents in product(range(lowest, highest + 1), repeat=len(frame.features)):
         chosen = tuple((place, Fraction(exponent)) for place, exponent in enumerate(exponents) if exponent)
         if chosen:
             terms.append(monomial(chosen, frame.features))
@@ -87,13 +87,9 @@ def reciprocal(frame: Frame, operators: frozenset[str]) -> list[Expression]:
     What multiplying out `(1 - p)*(1 - 1/n) + x*(1 - p)**2 + log(p)` leaves, and lens equations.
     """
     highest = 2 if len(frame.features) <= 3 else 1
-    logarithms = frame.features if "log" in operators else ()
-    terms: list[Expression] = [call("log", feature) for feature in logarithms]
-    for exponents in product(range(-1, highest + 1), repeat=len(frame.features)):
-        chosen = tuple((place, Fraction(exponent)) for place, exponent in enumerate(exponents) if exponent)
-        if chosen:
-            terms.append(monomial(chosen, frame.features))
-    return sorted(terms, key=complexity)
+    names = frame.features if "log" in operators else ()
+    logarithms: list[Expression] = [call("log", feature) for feature in names]
+    return sorted([*logarithms, *whole_powers(frame, -1, highest)], key=complexity)
 
 
 def products(frame: Frame, limit: int) -> list[Expression]:
@@ -212,7 +208,7 @@ def ladder(frame: Frame, operators: frozenset[str], rows: int, angles: Sequence[
     if 2 <= count <= 4 and "div" in operators:
         # Groups of columns may be the reciprocals of those that an equation is short in.
         quadratic = (
-            (partial(of_either_sign, frame, 2), partial(of_either_sign, frame, 1)) if count <= 3 else None
+            (partial(whole_powers, frame, -2, 2), partial(whole_powers, frame, -1, 1)) if count <= 3 else None
         )
         terms = partial(reciprocal, frame, operators)
         yield Rung("products and quotients, and logarithms", terms, None, quadratic)

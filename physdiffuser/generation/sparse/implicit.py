@@ -103,8 +103,7 @@ def _shorter(problem: Problem, found: Candidate) -> Candidate:
     """With the square completed where the formula is too long to be looked at: most of it may cancel."""
     if complexity(found.expression) <= problem.max_complexity:
         return found
-    positive = frozenset(np.flatnonzero((problem.inputs > 0).all(axis=0)).tolist())
-    return replace(found, expression=arrange(found.expression, positive=positive))
+    return replace(found, expression=arrange(found.expression, positive=problem.positive))
 
 
 _Weighted = list[tuple[float, int]]
