@@ -17,6 +17,7 @@ from physdiffuser.errors import UsageError
 PEERS = ("pyoperon", "gplearn", "pyeggp")
 _MORE_SEEDS = (1, 2)
 _FEW = 4  # three seeds and the peers: every fourth law
+SEEDS = "-seeds"  # ends the name of a stage that repeats another with more seeds
 
 
 @dataclass(frozen=True)
@@ -156,8 +157,7 @@ def _targets() -> Plan:
     def stage(name: str, noise: float = 0.0, **changes: object) -> Stage:
         return Stage(name, ("fsred",), replace(settings, **changes), noise)  # type: ignore[arg-type]
 
-    noises = (0.0, 0.001, 0.01, 0.1)
-    stages = [stage(f"noise-{noise:g}", noise) for noise in noises]
+    stages = [stage(f"noise-{noise:g}", noise) for noise in (0.0, 0.001, 0.01, 0.1)]
     stages += [
         stage("units", units=True),
         stage("rows-100", rows=100),
@@ -165,16 +165,8 @@ def _targets() -> Plan:
         stage("dummies-3", dummy=3),
     ]
     stages += [
-        Stage(
-            f"noise-{noise:g}-seeds",
-            ("fsred",),
-            settings,
-            noise,
-            seeds=_MORE_SEEDS,
-            every=_FEW,
-            optional=True,
-        )
-        for noise in noises
+        replace(one, name=f"{one.name}{SEEDS}", seeds=_MORE_SEEDS, every=_FEW, optional=True)
+        for one in stages
     ]
     return Plan("targets", tuple(stages))
 

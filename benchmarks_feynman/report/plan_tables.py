@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks_feynman.plans import Plan, Stage
+from benchmarks_feynman.plans import SEEDS, Plan, Stage
 from benchmarks_feynman.report.layout import Table
 from benchmarks_feynman.report.peer_tables import peers
 from benchmarks_feynman.report.plan_parts import (
@@ -202,17 +202,18 @@ def _target_seeds(plan: Plan, found: Found) -> list[str]:
     rows = []
     for stage in plan.stages:
         more = found[stage.name]
-        first = found.get(stage.name.removesuffix("-seeds"), [])
+        first = found.get(stage.name.removesuffix(SEEDS), [])
         if stage.name in TARGETS or not more:
             continue
         laws = {result["id"] for result in more}
         members = [*(result for result in first if result["id"] in laws), *more]
         by_seed = group_by(members, "seed")
         each = ", ".join(str(sum(map(right, by_seed[key]))) for key in sorted(by_seed))
-        rows.append((f"{stage.noise:g}", each, count(members, right)))
+        taken = times(members, right)
+        rows.append((_task_name(stage), each, count(members, right), seconds(taken)))
     if not rows:
         return []
-    header = ("noise", "laws by seed 0, 1, 2", "mean over seeds")
+    header = ("task", "laws by seed 0, 1, 2", "mean over seeds", "median time")
     return ["Three seeds on every fourth law:", "", *table_lines(Table(header, rows)), ""]
 
 
