@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -23,6 +23,18 @@ Level = Annotated[float, Field(gt=0.0, le=1.0)]
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tuples(cls, values: Any) -> Any:
+        # YAML has lists, not tuples.
+        if not isinstance(values, dict):
+            return values
+        wanted = {name for name, field in cls.model_fields.items() if get_origin(field.annotation) is tuple}
+        return {
+            key: tuple(value) if key in wanted and isinstance(value, list) else value
+            for key, value in values.items()
+        }
 
 
 class EncoderConfig(_Strict):
@@ -59,13 +71,6 @@ class DiffusionSampling(_Strict):
     remask: Share = 0.0
     guidance: Annotated[float, Field(ge=0.0)] = 0.0
     windows: tuple[Positive, ...] = (10, 16, 24, 32)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _list(cls, values: Any) -> Any:
-        if isinstance(values, dict) and isinstance(values.get("windows"), list):
-            values = {**values, "windows": tuple(values["windows"])}
-        return values
 
 
 class AutoregressiveSampling(_Strict):
@@ -115,17 +120,6 @@ class DataConfig(_Strict):
     chains: Share = 0.0
     workers: Annotated[int, Field(ge=0)] = 0
 
-    @model_validator(mode="before")
-    @classmethod
-    def _pair(cls, values: Any) -> Any:
-        # YAML has lists, not tuples.
-        if isinstance(values, dict):
-            pairs = {
-                key: tuple(values[key]) for key in ("rows", "noise") if isinstance(values.get(key), list)
-            }
-            values = {**values, **pairs}
-        return values
-
     @model_validator(mode="after")
     def _check(self) -> DataConfig:
         if self.noise[0] > self.noise[1]:
@@ -145,13 +139,6 @@ class OptimiserConfig(_Strict):
     betas: tuple[Share, Share] = (0.9, 0.98)
     clip: Annotated[float, Field(gt=0.0)] = 1.0
     ema: Share = 0.999
-
-    @model_validator(mode="before")
-    @classmethod
-    def _pair(cls, values: Any) -> Any:
-        if isinstance(values, dict) and isinstance(values.get("betas"), list):
-            values = {**values, "betas": tuple(values["betas"])}
-        return values
 
 
 class TrainingConfig(_Strict):
@@ -192,16 +179,6 @@ class TrainingConfig(_Strict):
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _list(cls, values: Any) -> Any:
-        if isinstance(values, dict):
-            lists = {
-                key: tuple(values[key]) for key in ("fresh", "frozen") if isinstance(values.get(key), list)
-            }
-            values = {**values, **lists}
-        return values
 
     @model_validator(mode="after")
     def _check(self) -> TrainingConfig:
