@@ -218,6 +218,8 @@ def solve_dataset(
     problem = replace(problem, loss=weighed.loss)
     split = split_rows(dataset, seed)
     search_problem = on_rows(problem, dataset, split.search)
+    if split.fit.size > split.search.size:
+        search_problem = replace(search_problem, whole=on_rows(problem, dataset, split.fit))
     chosen, refused = build_generators(generators, loaded, attention=attention, device=device)
     reserve = min(CONCLUSION_SECONDS, CONCLUSION_SHARE * time) if time is not None else 0.0
     deadline = float("inf") if time is None else started + time

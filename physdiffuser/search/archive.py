@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, complexity, evaluate
-from physdiffuser.fitting import losses
+from physdiffuser.fitting import losses, refit
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.selection import description_length, exact_nats, fitted_constants
@@ -20,6 +20,11 @@ FloatArray = npt.NDArray[np.float64]
 # make one of them the shortest. So many nats more at most, and so many of them.
 NEAR = 10.0
 MOST_NEAR = 40
+# Where there are many more rows than the search looks at, all of them judge what its own rows tell
+# from no simpler one by so many nats; constants are fitted again to all where so many nats are lacking.
+CONTENDS, REFITTED = 12.0, 100.0
+# Losses that leave nothing to judge.
+NOTHING_LEFT = 1e-18
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,15 @@ class Entry:
         0 is perfect, 1 is as good as a constant.
     nats
         What the formula's exact numbers take to write down.
+    seen
+        The loss on the search's own rows, where `loss` is that on all.
     """
 
     candidate: Candidate
     complexity: int
     loss: float
     nats: float = 0.0
+    seen: float = 0.0
 
 
 def relative_loss(problem: Problem, prediction: FloatArray) -> float:
@@ -77,7 +85,16 @@ class ParetoArchive:
             return False
         constants = fitted_constants(candidate.expression)
         nats = exact_nats(candidate.expression)
-        entry = Entry(candidate, cost, loss, nats)
+        seen = loss
+        if self.problem.whole is not None and loss > NOTHING_LEFT:
+            clearly = loss * np.exp(-2 * CONTENDS / self.problem.rows)
+            for (size, count), kept in self._best.items():
+                if size <= cost and count <= constants and kept.nats <= nats and kept.seen <= clearly:
+                    return False
+            candidate, loss = self._judged(candidate, self.problem.whole)
+            if not np.isfinite(loss):
+                return False
+        entry = Entry(candidate, cost, loss, nats, seen)
         length = self.length(entry)
         if constants and length < self._shortest + NEAR:
             self._remember(entry, length)
@@ -91,6 +108,18 @@ class ParetoArchive:
         self._best[cost, constants] = entry
         self._shortest = min(self._shortest, length)
         return True
+
+    def _judged(self, candidate: Candidate, whole: Problem) -> tuple[Candidate, float]:
+        """The loss on all rows, with the constants fitted to them where that may matter."""
+        expression = candidate.expression
+        loss = relative_loss(whole, evaluate(expression, whole.inputs))
+        constants = fitted_constants(expression)
+        length = description_length(loss, complexity(expression), constants, whole.rows)
+        if not constants or length > self._shortest + REFITTED:
+            return candidate, loss
+        fit = refit(expression, whole.inputs, whole.target, weights=whole.weights, loss=whole.loss)
+        fitted = relative_loss(whole, evaluate(fit.expression, whole.inputs))
+        return (replace(candidate, expression=fit.expression), fitted) if fitted < loss else (candidate, loss)
 
     def _remember(self, entry: Entry, length: float) -> None:
         self._near[entry.candidate.expression] = (length, entry)
@@ -106,7 +135,12 @@ class ParetoArchive:
     def length(self, entry: Entry) -> float:
         """Nats to describe the rows by an entry."""
         constants = fitted_constants(entry.candidate.expression)
-        return description_length(entry.loss, entry.complexity, constants, self.problem.rows) + entry.nats
+        return description_length(entry.loss, entry.complexity, constants, self.rows) + entry.nats
+
+    @property
+    def rows(self) -> int:
+        """How many rows are described."""
+        return (self.problem.whole or self.problem).rows
 
     def front(self) -> list[Entry]:
         """Entries that no other beats in all of complexity, constants and loss, simple ones first."""

@@ -222,7 +222,7 @@ class SearchLoop:
     def _length(self, entry: Entry | None) -> float:
         if entry is None:
             return float("inf")
-        return formula_length(entry.candidate.expression, entry.loss, self.problem.rows, self.floor)
+        return formula_length(entry.candidate.expression, entry.loss, self.archive.rows, self.floor)
 
     @property
     def _now(self) -> int:

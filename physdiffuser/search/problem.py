@@ -56,6 +56,9 @@ class Problem:
         Everything random in a generator is derived from it.
     target_name
         What derivations call the target.
+    whole
+        The same problem on all rows that constants are fitted to, where these are many more than the rows
+        here: generators work on these, and what they leave open is decided there.
     """
 
     inputs: FloatArray
@@ -73,6 +76,7 @@ class Problem:
     loss: Loss = "squared"
     seed: int = 0
     target_name: str = "y"
+    whole: Problem | None = None
 
     @property
     def rows(self) -> int:

@@ -17,6 +17,7 @@ from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
 from physdiffuser.generation.enumeration.hashing import AffineIndex
 from physdiffuser.generation.enumeration.library import Library
+from physdiffuser.generation.enumeration.matches import Match, candidates
 from physdiffuser.generation.enumeration.outer import Chain, chains
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
 from physdiffuser.generation.enumeration.run import Run, Stage
@@ -29,6 +30,7 @@ from physdiffuser.generation.enumeration.screening import (
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
+from physdiffuser.search.selection import fitted_constants
 
 ALL = frozenset(OPERATORS)
 
@@ -314,6 +316,41 @@ class TestNoisyScreening:
                 assert -negative == pytest.approx(np.square(residual).sum() / total, rel=1e-3)
                 looked_at += 1
         assert looked_at > 20
+
+    def test_a_curve_that_needs_no_constants_is_ranked_by_what_it_leaves(self) -> None:
+        features = self.frame.values(self.problem.inputs)
+        library = Library(features, self.frame.features, ALL)
+        for _ in library.grow(1_500):
+            continue
+        target, weights = self.problem.target, np.ones(self.problem.rows)
+        board = noisy.Leaderboard()
+        for _ in noisy.screen_bare(library, self.frame, [(Chain(()), target, weights)], board):
+            continue
+        total = np.square(target - target.mean()).sum()
+        names = self.problem.names
+        truth = parse("1/sqrt(1 + (w*R*C)**2)", names)
+        residuals = []
+        for finds in board._best.values():
+            for negative, _, make in finds:
+                values = evaluate(make().right, self.problem.inputs)
+                bare = min(np.square(target - values).sum(), np.square(target + values).sum())
+                factor = target @ values / (values @ values)
+                scaled = np.square(target - factor * values).sum()
+                assert -negative == pytest.approx(bare / total) or -negative == pytest.approx(scaled / total)
+                residuals.append(bare)
+        best = np.square(target - evaluate(truth, self.problem.inputs)).sum()
+        assert min(residuals) <= best * (1 + 1e-9)
+
+    @pytest.mark.parametrize("factor", [1.0, -1.0, 1.002, 1.3])
+    def test_a_factor_near_one_is_tried_as_one(self, factor: float) -> None:
+        random = np.random.default_rng(0)
+        inputs = random.uniform(1, 3, (400, 1))
+        target = factor * np.sqrt(inputs[:, 0]) + 0.05 * random.normal(size=400)
+        frame = Frame((), (Variable(0),))
+        match = Match(frame, Chain(()), "single", None, parse("sqrt(a)", ("a",)), 3)
+        found = [one.expression for one in candidates(match, Problem(inputs, target, ("a",)), 1e-6)]
+        bare = [one for one in found if not fitted_constants(one)]
+        assert bool(bare) == (abs(abs(factor) - 1) < 0.01)
 
     def test_distinct_entries_span_no_others(self) -> None:
         features = self.frame.values(self.problem.inputs)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.data.units import parse_unit
 from physdiffuser.errors import PluginError
-from physdiffuser.expressions import parse, to_text
+from physdiffuser.expressions import Number, parse, to_text
+from physdiffuser.expressions.tree import walk
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.loop import STEPS_UNEXPLAINED, SearchLoop
@@ -66,6 +67,34 @@ class TestArchive:
         archive.offer(candidate("a**1.9999876543*b"))
         texts = [to_text(entry.candidate.expression, NAMES) for entry in archive.front()]
         assert "a**2*b" in texts
+
+    def test_all_rows_judge_what_the_rows_of_the_search_leave_open(self) -> None:
+        whole = problem(0.5, rows=20_000)
+        few = replace(whole, inputs=whole.inputs[:200], target=whole.target[:200] * 1.001, whole=whole)
+        archive = ParetoArchive(few)
+        assert archive.rows == 20_000
+        assert archive.offer(candidate("0.9123456789*a**2*b"))
+        (entry,) = archive.front()
+        (factor,) = (
+            node.value
+            for node in walk(entry.candidate.expression)
+            if isinstance(node, Number) and not node.exact
+        )
+        a, b = whole.inputs.T
+        wanted = float((a**2 * b * whole.target).sum() / np.square(a**2 * b).sum())
+        assert factor == pytest.approx(wanted, rel=1e-9)
+        residual = whole.target - wanted * a**2 * b
+        assert entry.loss == pytest.approx(residual.var() / whole.target.var(), rel=1e-6)
+        assert entry.seen != entry.loss
+
+    def test_what_the_rows_of_the_search_refute_is_not_looked_at_again(self) -> None:
+        whole = problem(0.1, rows=20_000)
+        archive = ParetoArchive(
+            replace(whole, inputs=whole.inputs[:500], target=whole.target[:500], whole=whole)
+        )
+        assert archive.offer(candidate("a**2*b"))
+        assert not archive.offer(candidate("a*b + exp(a)"))
+        assert archive.offer(candidate("a*b"))
 
     @pytest.mark.parametrize("text", ["log(a - 2)", "1/(a - a)", "exp(exp(exp(a*b*b)))"])
     def test_formulas_that_are_not_finite_are_refused(self, text: str) -> None:

@@ -21,6 +21,7 @@ from physdiffuser.generation.enumeration.parametric_stage import parametric_stag
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
 from physdiffuser.generation.enumeration.plateau import as_telling, levels, telling, telling_first
 from physdiffuser.generation.enumeration.run import Run, Stage
+from physdiffuser.generation.enumeration.suggested import Suggestions
 from physdiffuser.generation.enumeration.trend import plausible
 from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
@@ -95,6 +96,12 @@ NOISY_LADDER: tuple[Stage, ...] = (
     Stage("sums", 40_000),
 )
 
+# What is done on frames that formulas suggest.
+SUGGESTED_LADDER: tuple[Stage, ...] = (
+    Stage("sums", 300),
+    Stage("noisy", 1_500, divisors=300),
+)
+
 
 class EnumerationGenerator(MeteredGenerator):
     """Library lookups in order of cost; see the package's modules for each part."""
@@ -124,6 +131,7 @@ class EnumerationGenerator(MeteredGenerator):
             every = list(dict.fromkeys([*telling(look.rough, known), *every]))
         else:
             ladder = LADDER if exact_first else tuple(sorted(LADDER, key=lambda stage: stage.kind in EXACT))
+        suggestions, curves = Suggestions(problem, known), False
         for number, stage in enumerate(ladder):
             if stage.kind != "collapse":
                 pairs = [(stage, frame) for frame in _suited(stage, every)]
@@ -143,9 +151,15 @@ class EnumerationGenerator(MeteredGenerator):
                 new = [frame for frame in every if frame in new]
                 pairs = [(earlier, frame) for earlier in ladder[:number] for frame in _suited(earlier, new)]
             for some, frame in pairs:
+                if curves and (look.noisy or self._noisy(problem, archive)):
+                    for better in suggestions.take(archive, every):
+                        for step in SUGGESTED_LADDER:
+                            yield from _work(run, step, better)
                 if some.kind in EXACT and self._noisy(problem, archive):
                     continue
                 yield from _work(run, some, frame)
+                # Formulas worth reading have had the chance to come up by then.
+                curves = curves or some.kind == "parametric"
                 if archive.best_loss < EXACT_LOSS:
                     # What is simpler by this stage's own measure has been looked at.
                     return

@@ -18,6 +18,9 @@ from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
+# A factor so many of its standard errors from 1 is tried as 1.
+STANDARD_ERRORS = 3.0
+
 # How the parts are joined: t = a + b*B, t = A*(a + b*B), t = ±A + a + b*B, t = a + b*A + c*B,
 # t = ±D + A*(a + b*B), t = D*(±A + a + b*B).
 Kind = Literal[
@@ -105,20 +108,35 @@ def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candida
             return []
     found: list[Candidate] = []
     for chosen in _subsets(len(terms), match.kind):
-        coefficients = _least_squares([terms[i] for i in chosen], target, weights)
+        some, names = [terms[i] for i in chosen], [trees[i] for i in chosen]
+        coefficients = _least_squares(some, target, weights)
         if coefficients is None:
             continue
-        inner = _combination(coefficients, [trees[i] for i in chosen], [terms[i] for i in chosen], tolerance)
-        if inner is None:
-            continue
-        expression = match.chain.redo(inner)
-        if match.prefactor is not None:
-            expression = mul(match.prefactor, expression)
-        outside = match.frame.factor()
-        if outside is not None:
-            expression = mul(outside, expression)
-        found.append(Candidate(expression, "enumeration", _derivation(match, inner, problem)))
+        tried = [coefficients]
+        if len(some) == 1 and _may_be_one(float(coefficients[0]), some[0], target, weights):
+            tried.append(np.sign(coefficients))
+        for numbers in tried:
+            inner = _combination(numbers, names, some, tolerance)
+            if inner is None:
+                continue
+            expression = match.chain.redo(inner)
+            if match.prefactor is not None:
+                expression = mul(match.prefactor, expression)
+            outside = match.frame.factor()
+            if outside is not None:
+                expression = mul(outside, expression)
+            found.append(Candidate(expression, "enumeration", _derivation(match, inner, problem)))
     return found
+
+
+def _may_be_one(factor: float, term: FloatArray, target: FloatArray, weights: FloatArray) -> bool:
+    """Whether a fitted factor differs from 1 or -1, if at all, by no more than its standard errors allow."""
+    with np.errstate(all="ignore"):
+        power = float(weights @ np.square(term))
+        error = np.sqrt(
+            float(weights @ np.square(target - factor * term)) / (max(len(target) - 1, 1) * power)
+        )
+    return bool(abs(abs(factor) - 1) <= STANDARD_ERRORS * error)
 
 
 def _subsets(count: int, kind: Kind) -> list[tuple[int, ...]]:

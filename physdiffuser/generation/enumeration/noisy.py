@@ -33,6 +33,7 @@ PIECE = 8192
 # Finds looked at in one tile, and single entries of one cost.
 BEST_OF_TILE = 6
 BEST_SINGLES = 6
+BEST_BARE = 3
 # Of so many pairs for each factor; where there are more, one entry of each is among those that alone explain
 # most. The two parts of a difference may each explain little.
 SCALED_PAIRS = 160_000
@@ -171,6 +172,42 @@ def _left_over(entries: FloatArray, target: FloatArray, weights: FloatArray) -> 
             left = left - column * (column @ left / size)
             rest = rest - np.outer(rest @ column / size, column)
     return float(left @ left)
+
+
+def screen_bare(
+    library: Library,
+    frame: Frame,
+    undone: list[tuple[Chain, FloatArray, FloatArray]],
+    board: Leaderboard,
+) -> Iterator[float]:
+    """Rank `T⁻¹(y) ~ ±B`, and apart from it `T⁻¹(y) ~ b*B`, over all that the library holds.
+
+    Where noise is large many curves fit as well once they are stretched and shifted; that one fits without is
+    then what tells it apart.
+    """
+    order = distinct(library, np.argsort(library.costs, kind="stable"), affine=False)
+    costs = library.costs[order]
+    best: dict[tuple[int, int], list[tuple[float, int, Chain]]] = {}
+    for chain, target, weights in undone:
+        total = variation(target, weights)
+        power = float(weights @ np.square(target))
+        for start in range(0, len(order), PIECE):
+            values = library.values[order[start : start + PIECE]]
+            with np.errstate(all="ignore"):
+                cross, square = np.abs(values @ (weights * target)), np.square(values) @ weights
+                kinds = (power - 2 * cross + square, power - np.square(cross) / square)
+            for level, some in tiles(costs[start : start + PIECE], PIECE):
+                for kind, residual in enumerate(kinds):
+                    for entry in (
+                        some.start + np.argsort(residual[some], kind="stable")[:BEST_BARE]
+                    ).tolist():
+                        if residual[entry] < 0.9 * total:
+                            known = best.setdefault((kind, level + chain.cost), [])
+                            known.append((float(residual[entry]) / total, int(order[start + entry]), chain))
+            yield 4e-9 * values.size
+    for (_, cost), found in sorted(best.items(), key=lambda item: item[0]):
+        for left_over, entry, chain in sorted(found, key=lambda item: item[:2])[:BEST_BARE]:
+            board.add(cost, left_over, _maker(library, frame, chain, "single", None, entry, cost))
 
 
 def _screen_singles(

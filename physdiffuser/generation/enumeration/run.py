@@ -168,6 +168,11 @@ class Run:
         yield 0.02
         for match in board.take():
             yield from self.fresh(candidates(match, self.problem, 1e-6))
+        if stage.kind == "noisy":
+            bare = noisy.Leaderboard()
+            yield from noisy.screen_bare(library, frame, undone, bare)
+            for match in bare.take():
+                yield from self.fresh(candidates(match, self.problem, 1e-6))
 
     def tolerant_chains(self) -> tuple[Chain, ...]:
         """The chains that noise survives."""
