@@ -54,6 +54,7 @@ CONCLUSION_SHARE = 0.15
 CONCLUSION_SECONDS = 4.0
 # Share of it in which the formulas get their final constants; what is left is for verifying the chosen one.
 WORKING_OUT_SHARE = 0.7
+VERIFYING_SECONDS = 3.0
 PROGRESS_INTERVAL = 0.1
 # Seconds that a search gets however long reading the table took.
 LEAST_SEARCH = 2.0
@@ -204,7 +205,17 @@ def solve_dataset(
     """
     from physdiffuser.plugin_manager import load_plugins
 
-    check_options(time, steps, noise, max_complexity, loss, scatter)
+    check_options(
+        time=time,
+        steps=steps,
+        noise=noise,
+        max_complexity=max_complexity,
+        loss=loss,
+        scatter=scatter,
+        device=device,
+        generators=generators,
+        operators=operators,
+    )
     started = clock_module.monotonic() if started is None else started
     loaded = load_plugins(plugins)  # before the problem is posed: their operators join the table
     dataset, problem, warnings = pose(
@@ -328,7 +339,8 @@ def _conclude(
         work_out(result.archive, fit_problem, floor, worked_out_by) if result.archive.front() else ([], 0)
     )
     made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
-    rounding = float(np.sqrt(floor) * dataset.target.std())
+    scale = float(np.abs(dataset.target).max())
+    rounding = float(np.sqrt(floor) * (dataset.target / scale).std()) * scale
     shown = rows_to_show([row for row, _ in made], position, rounding)
     laws, made = [laws[row] for row in shown], [made[row] for row in shown]
     position = shown.index(position) if made else 0
@@ -370,7 +382,10 @@ def _verify(
     fitted: Expression, best: Equation, dataset: Dataset, split: Split, deadline: float, pattern: bool
 ) -> Equation:
     from physdiffuser.verification import verify
+    from physdiffuser.verification.worker import shared_worker
 
+    # Whether a law is verified must not depend on how fast the machine is: a start is not counted.
+    limit = VERIFYING_SECONDS + shared_worker().starting()
     checked = verify(
         fitted,
         best.expression,
@@ -381,7 +396,7 @@ def _verify(
         names=dataset.names,
         weights=dataset.weights,
         pattern=pattern if dataset.rows >= ENOUGH_ROWS and best.max_relative_error >= EXACT_ERROR else None,
-        seconds=max(0.2, min(3.0, deadline - clock_module.monotonic())),
+        seconds=max(0.2, min(limit, deadline - clock_module.monotonic())),
     )
     return replace(best, verdict=checked.verdict, verification=checked.sentences)
 

@@ -23,6 +23,7 @@ from physdiffuser.data.selection import (
     wanted_positions,
 )
 from physdiffuser.data.table import Table
+from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas
@@ -70,6 +71,9 @@ def load_dataset(
     UsageError
         When a column that was asked for does not exist.
     """
+    if isinstance(inputs, str):
+        # A text is a sequence too, of its letters.
+        raise UsageError(f"inputs={inputs!r}: must be a list of names, such as [{inputs!r}]")
     return dataset_from_table(
         *read_for_request(
             source,

@@ -69,8 +69,10 @@ def resolve(request: Request, names: Sequence[str], source: str) -> Roles:
     def position(asked: str, option: str) -> int:
         found = find_column(names, asked)
         if found is None:
+            split = option == "--inputs" and any("," in name for name in names)
+            quote = " A name with a comma goes in double quotes: '\"a, m\",b'." if split else ""
             raise UsageError(
-                f"{option}: {source} has no column '{visible(asked)}'. {did_you_mean(names, asked)}"
+                f"{option}: {source} has no column '{visible(asked)}'. {did_you_mean(names, asked)}{quote}"
             )
         return found
 

@@ -131,6 +131,8 @@ def test_a_budget_of_steps_has_no_clock(run: Run, table: Path, tmp_path: Path) -
 def test_names_with_commas_are_quoted(run: Run, tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text('"a, m",b,T\n1,2,2\n2,1,4\n3,0,6\n')
     assert recorded(run, tmp_path, "--inputs", '"a, m", b')["inputs"] == ["a, m", "b"]
+    done = run("solve", "data.csv", "--inputs", "a, m,b")
+    assert done.returncode == 2 and "A name with a comma goes in double quotes" in done.stderr
 
 
 @pytest.mark.parametrize(

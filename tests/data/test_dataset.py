@@ -71,6 +71,7 @@ def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path: Path) -> Non
         ({"target": "T", "weights": "T"}, "is the target"),
         ({"inputs": ["w", "w"]}, "twice"),
         ({"inputs": []}, "no column"),
+        ({"inputs": "T"}, "must be a list of names"),
         ({"delimiter": "ab"}, "--delimiter"),
         ({"delimiter": "1"}, "--delimiter"),
         ({"thousands": "12"}, "--thousands"),

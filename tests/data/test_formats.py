@@ -51,6 +51,14 @@ def test_dialects(tmp_path: Path, text: str, dialect: str) -> None:
     assert load_dataset(path).notes["dialect"] == dialect
 
 
+def test_decimal_commas_beside_points_in_thousands(tmp_path: Path) -> None:
+    path = _write(tmp_path, "x;y\n" + "".join(f"{i},5;{i}.{100 + i},25\n" for i in range(1, 9)))
+    with pytest.raises(DataError, match=r"line 2, column 2 'y': '1.101,25'.*--thousands"):
+        load_dataset(path)
+    data = load_dataset(path, thousands=".")
+    assert data.inputs[0, 0] == 1.5 and data.target[0] == 1101.25
+
+
 def test_unusual_delimiter_has_to_be_named(tmp_path: Path) -> None:
     path = _write(tmp_path, TEXT.replace(",", ":"))
     with pytest.raises(DataError, match="--delimiter"):
