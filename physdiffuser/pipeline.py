@@ -89,6 +89,7 @@ def solve(
     target: str | None = None,
     inputs: Sequence[str] | None = None,
     weights: str | None = None,
+    errors: str | None = None,
     units: UnitSource | None = None,
     units_row: bool = False,
     encoding: str | None = None,
@@ -103,8 +104,9 @@ def solve(
     ----------
     source
         A path, `-` for standard input, or a pandas DataFrame.
-    target, inputs, weights
-        Names of the columns; the last column is the target when none is named.
+    target, inputs, weights, errors
+        Names of the columns; the last column is the target when none is named. Weights are 1/sigma**2, errors
+        are sigma, the standard deviation of the target in each row.
     units
         A JSON or YAML file, or a mapping: column name to unit.
     units_row
@@ -131,6 +133,7 @@ def solve(
         target=target,
         inputs=inputs,
         weights=weights,
+        errors=errors,
         encoding=encoding,
         delimiter=delimiter,
         header=header,

@@ -180,8 +180,7 @@ def _round(evidence: Evidence, state: State, index: int) -> list[Proposal]:
             expression = number_expression(fraction) if exact else Number(rounded)
             skeleton, values = _replace(state, index, expression)
             gain = _gain(evidence, state, index, abs(rounded - value), cost)
-            known, text = _known(value, error), to_text(expression)
-            change = f"{known} agrees with {text}" if known != text else ""
+            change = f"{_known(value, error)} agrees with {to_text(expression)}"
             return [Proposal(skeleton, values, cost, gain, change)]
     return []
 

@@ -74,6 +74,7 @@ def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
         "target": "a",
         "inputs": ["b"],
         "weights": "w",
+        "errors": None,
         "units": "units.yaml",
         "units_row": False,
         "time": 7.5,
@@ -126,6 +127,10 @@ def test_the_defaults(run: Run, table: Path, tmp_path: Path) -> None:
 def test_a_budget_of_steps_has_no_clock(run: Run, table: Path, tmp_path: Path) -> None:
     assert recorded(run, tmp_path, "--steps", "5")["time"] is None
     assert recorded(run, tmp_path, "--steps", "5", "--time", "2")["time"] == 2.0
+
+
+def test_errors_reach_the_search(run: Run, table: Path, tmp_path: Path) -> None:
+    assert recorded(run, tmp_path, "--errors", "b")["errors"] == "b"
 
 
 def test_names_with_commas_are_quoted(run: Run, tmp_path: Path) -> None:
