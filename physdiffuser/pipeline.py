@@ -58,6 +58,8 @@ VERIFYING_SECONDS = 3.0
 PROGRESS_INTERVAL = 0.1
 # Seconds that a search gets however long reading the table took.
 LEAST_SEARCH = 2.0
+# Rows from which reading is what takes time.
+LARGE_TABLE = 100_000
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,7 @@ def solve_dataset(
     deadline = float("inf") if time is None else started + time
     now = clock_module.monotonic()
     if time is not None and now - started > time / 2 and deadline - reserve < now + LEAST_SEARCH:
-        warnings = (*warnings, _used_up(now - started, time))
+        warnings = (*warnings, _used_up(now - started, time, dataset.rows))
         deadline = now + min(LEAST_SEARCH, time) + reserve
     reporter = _Reporter(dataset, started, time, on_progress)
     if time is not None:
@@ -270,10 +272,16 @@ def solve_dataset(
         )
 
 
-def _used_up(seconds: float, time: float) -> str:
+def _used_up(seconds: float, time: float, rows: int) -> str:
+    # On a few rows it is the start of the program that took long, on a machine with much else to do.
+    what, faster = (
+        ("reading the table", ", or a Parquet file, which is read faster")
+        if rows >= LARGE_TABLE
+        else ("the start of the program", "")
+    )
     return (
-        f"reading the table took {seconds:.1f} s of the {time:g} s given, so there was hardly any search: "
-        "give more time (--time), or a Parquet file, which is read faster"
+        f"{what} took {seconds:.1f} s of the {time:g} s given, so there was hardly any search: "
+        f"give more time (--time){faster}"
     )
 
 

@@ -205,13 +205,17 @@ def test_units_let_a_constant_of_nature_be_recognised() -> None:
     assert without.best is not None and "h" not in without.best.text
 
 
-def test_reading_counts_and_a_slow_one_leaves_a_short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("large", "what"), [(40, "reading the table"), (41, "the start of the program")])
+def test_reading_counts_and_a_slow_one_leaves_a_short_search(
+    large: int, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pipeline, "LEAST_SEARCH", 0.05)
+    monkeypatch.setattr(pipeline, "LARGE_TABLE", large)
     x = np.linspace(1.0, 2.0, 40)
     dataset = dataset_from_arrays(x[:, None], np.exp(np.sin(9 * x)) + x**x)
     started = time.monotonic()
     solution = solve_dataset(dataset, time=5.0, started=started - 60.0, generators=["enumeration"])
-    assert any("reading the table took 6" in warning for warning in solution.warnings)
+    assert any(f"{what} took 6" in warning for warning in solution.warnings)
     assert solution.best is not None
     quick = solve_dataset(dataset, time=0.5, generators=["enumeration"])
-    assert not any("reading the table" in warning for warning in quick.warnings)
+    assert not any(what in warning for warning in quick.warnings)

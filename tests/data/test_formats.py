@@ -270,3 +270,11 @@ def test_data_frames() -> None:
     for empty in (pandas.DataFrame(), pandas.DataFrame({"a": [], "y": []})):
         with pytest.raises(DataError):
             load_dataset(empty)
+
+
+def test_a_title_above_the_names_is_pointed_out(tmp_path: Path) -> None:
+    rows = "".join(f"{i}.5,{2 * i + 1}\n" for i in range(1, 9))
+    with pytest.raises(DataError, match=r"line 2 has 2 fields.*remove what stands above it"):
+        load_dataset(_write(tmp_path, "ACME export\nSerial,12345\n\nx,y\n" + rows))
+    with pytest.raises(DataError, match=r"line 2.*'x' stands above numbers.*remove what stands above them"):
+        load_dataset(_write(tmp_path, "ACME,export\nx,y\n" + rows))
