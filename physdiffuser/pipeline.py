@@ -54,9 +54,12 @@ CONCLUSION_SHARE = 0.15
 CONCLUSION_SECONDS = 4.0
 # Share of it in which the formulas get their final constants; what is left is for verifying the chosen one.
 WORKING_OUT_SHARE = 0.7
+VERIFYING_SECONDS = 3.0
 PROGRESS_INTERVAL = 0.1
 # Seconds that a search gets however long reading the table took.
 LEAST_SEARCH = 2.0
+# Rows from which reading is what takes time.
+LARGE_TABLE = 100_000
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ def solve(
     target: str | None = None,
     inputs: Sequence[str] | None = None,
     weights: str | None = None,
+    errors: str | None = None,
     units: UnitSource | None = None,
     units_row: bool = False,
     encoding: str | None = None,
@@ -102,8 +106,9 @@ def solve(
     ----------
     source
         A path, `-` for standard input, or a pandas DataFrame.
-    target, inputs, weights
-        Names of the columns; the last column is the target when none is named.
+    target, inputs, weights, errors
+        Names of the columns; the last column is the target when none is named. Weights are 1/sigma**2, errors
+        are sigma, the standard deviation of the target in each row.
     units
         A JSON or YAML file, or a mapping: column name to unit.
     units_row
@@ -130,6 +135,7 @@ def solve(
         target=target,
         inputs=inputs,
         weights=weights,
+        errors=errors,
         encoding=encoding,
         delimiter=delimiter,
         header=header,
@@ -204,7 +210,17 @@ def solve_dataset(
     """
     from physdiffuser.plugin_manager import load_plugins
 
-    check_options(time, steps, noise, max_complexity, loss, scatter)
+    check_options(
+        time=time,
+        steps=steps,
+        noise=noise,
+        max_complexity=max_complexity,
+        loss=loss,
+        scatter=scatter,
+        device=device,
+        generators=generators,
+        operators=operators,
+    )
     started = clock_module.monotonic() if started is None else started
     loaded = load_plugins(plugins)  # before the problem is posed: their operators join the table
     dataset, problem, warnings = pose(
@@ -225,7 +241,7 @@ def solve_dataset(
     deadline = float("inf") if time is None else started + time
     now = clock_module.monotonic()
     if time is not None and now - started > time / 2 and deadline - reserve < now + LEAST_SEARCH:
-        warnings = (*warnings, _used_up(now - started, time))
+        warnings = (*warnings, _used_up(now - started, time, dataset.rows))
         deadline = now + min(LEAST_SEARCH, time) + reserve
     reporter = _Reporter(dataset, started, time, on_progress)
     if time is not None:
@@ -258,10 +274,16 @@ def solve_dataset(
         )
 
 
-def _used_up(seconds: float, time: float) -> str:
+def _used_up(seconds: float, time: float, rows: int) -> str:
+    # On a few rows it is the start of the program that took long, on a machine with much else to do.
+    what, faster = (
+        ("reading the table", ", or a Parquet file, which is read faster")
+        if rows >= LARGE_TABLE
+        else ("the start of the program", "")
+    )
     return (
-        f"reading the table took {seconds:.1f} s of the {time:g} s given, so there was hardly any search: "
-        "give more time (--time), or a Parquet file, which is read faster"
+        f"{what} took {seconds:.1f} s of the {time:g} s given, so there was hardly any search: "
+        f"give more time (--time){faster}"
     )
 
 
@@ -330,7 +352,8 @@ def _conclude(
         work_out(result.archive, fit_problem, floor, worked_out_by) if result.archive.front() else ([], 0)
     )
     made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
-    rounding = float(np.sqrt(floor) * dataset.target.std())
+    scale = float(np.abs(dataset.target).max())
+    rounding = float(np.sqrt(floor) * (dataset.target / scale).std()) * scale
     shown = rows_to_show([row for row, _ in made], position, rounding)
     laws, made = [laws[row] for row in shown], [made[row] for row in shown]
     position = shown.index(position) if made else 0
@@ -372,7 +395,10 @@ def _verify(
     fitted: Expression, best: Equation, dataset: Dataset, split: Split, deadline: float, pattern: bool
 ) -> Equation:
     from physdiffuser.verification import verify
+    from physdiffuser.verification.worker import shared_worker
 
+    # Whether a law is verified must not depend on how fast the machine is: a start is not counted.
+    limit = VERIFYING_SECONDS + shared_worker().starting()
     checked = verify(
         fitted,
         best.expression,
@@ -383,7 +409,7 @@ def _verify(
         names=dataset.names,
         weights=dataset.weights,
         pattern=pattern if dataset.rows >= ENOUGH_ROWS and best.max_relative_error >= EXACT_ERROR else None,
-        seconds=max(0.2, min(3.0, deadline - clock_module.monotonic())),
+        seconds=max(0.2, min(limit, deadline - clock_module.monotonic())),
     )
     return replace(best, verdict=checked.verdict, verification=checked.sentences)
 

@@ -139,6 +139,18 @@ def test_si_magnitudes() -> None:
     np.testing.assert_allclose(prediction, target, rtol=1e-9)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize("size", [1e-250, 1e-100, 1e100, 1e250])
+def test_squares_of_the_target_need_not_be_numbers(size: float, noise: float) -> None:
+    inputs, target = table(rows=60, noise=noise)
+    inputs[:, 0] *= size
+    data = dataset_from_arrays(inputs[:, :2], target * size, names=["m", "v"])
+    solution = solve_dataset(data, steps=60)
+    assert solution.best is not None and solution.best.text == "m*v**2/2"
+    assert solution.best.r2 > 0.999
+    assert not any("failed" in warning or "held out" in warning for warning in solution.warnings)
+
+
 def test_operators_are_kept_to() -> None:
     inputs, target = table(noise=0.02)
     solution = solve_dataset(
@@ -169,6 +181,9 @@ def test_progress_improves_and_cancelling_returns_the_best(tmp_path: Path) -> No
         {"time": -1.0},
         {"steps": 0},
         {"loss": "absolute"},
+        {"operators": "add,mul"},
+        {"generators": "sparse"},
+        {"device": "gpu"},
         {"constants": {"lambda": 1.0}},
     ],
 )
@@ -190,13 +205,17 @@ def test_units_let_a_constant_of_nature_be_recognised() -> None:
     assert without.best is not None and "h" not in without.best.text
 
 
-def test_reading_counts_and_a_slow_one_leaves_a_short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("large", "what"), [(40, "reading the table"), (41, "the start of the program")])
+def test_reading_counts_and_a_slow_one_leaves_a_short_search(
+    large: int, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pipeline, "LEAST_SEARCH", 0.05)
+    monkeypatch.setattr(pipeline, "LARGE_TABLE", large)
     x = np.linspace(1.0, 2.0, 40)
     dataset = dataset_from_arrays(x[:, None], np.exp(np.sin(9 * x)) + x**x)
     started = time.monotonic()
     solution = solve_dataset(dataset, time=5.0, started=started - 60.0, generators=["enumeration"])
-    assert any("reading the table took 6" in warning for warning in solution.warnings)
+    assert any(f"{what} took 6" in warning for warning in solution.warnings)
     assert solution.best is not None
     quick = solve_dataset(dataset, time=0.5, generators=["enumeration"])
-    assert not any("reading the table" in warning for warning in quick.warnings)
+    assert not any(what in warning for warning in quick.warnings)

@@ -22,6 +22,7 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
 @click.option("--target", metavar="COLUMN", help="Column to explain; else the last one.")
 @click.option("--inputs", type=Names(), metavar="A,B", help="Columns that may explain it; else all others.")
 @click.option("--weights", metavar="COLUMN", help="Column with the weight of each row, 1/sigma**2.")
+@click.option("--errors", metavar="COLUMN", help="Instead: column with the error sigma of each row.")
 @click.option("--units", metavar="FILE", help="JSON or YAML file with the unit of each column.")
 @table_options
 @click.option(

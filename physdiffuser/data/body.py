@@ -204,6 +204,11 @@ class BodyReader:
         width = len(self._names)
         have = f"{self._source}: line {line} has {counted(len(fields), 'field')}, the header has {width}"
         if len(fields) > width:
+            if width == 1:
+                return DataError(
+                    f"{have}. If the line with the names comes further down, remove what stands above it; "
+                    "if the columns are separated by an unusual character, name it with --delimiter."
+                )
             extra = visible(fields[width].strip() or fields[-1].strip())
             return DataError(
                 f"{have}; column {width + 1} ('{extra}') has no name. Values would be shifted against their "

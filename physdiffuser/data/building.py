@@ -28,6 +28,8 @@ class _Parts:
     inputs: list[TableColumn]
     target: TableColumn
     weights: TableColumn | None
+    as_errors: bool
+    """Whether that column holds standard deviations."""
     how: str
     """Why this is the target."""
 
@@ -79,7 +81,7 @@ def dataset_from_table(table: Table, roles: Roles) -> Dataset:
         target=target,
         columns=tuple(columns[:-1]),
         target_column=columns[-1],
-        weights=weights,
+        weights=checks.weights_of(weights) if parts.as_errors and weights is not None else weights,
         warnings=tuple(warnings),
         source=table.source,
         unit_strings=table.unit_strings,
@@ -109,6 +111,7 @@ def _assign_parts(table: Table, roles: Roles, warnings: list[str]) -> _Parts:
         [usable[position] for position in inputs],
         usable[target],
         None if roles.weights is None else usable[roles.weights],
+        roles.as_errors,
         how,
     )
 
@@ -211,7 +214,11 @@ def _complete_rows(parts: _Parts, table: Table, warnings: list[str]) -> npt.NDAr
         )
     if parts.weights is not None:
         values = parts.weights.values
-        check_weights(values if keep is None else values[keep], parts.weights.name, table.source)
+        kept, name = _take(values, keep), parts.weights.name
+        if parts.as_errors:
+            checks.check_errors(kept, name, table.source)
+        else:
+            check_weights(kept, name, table.source)
         positive = values > 0
         zeros = int(np.count_nonzero(values == 0))
         if zeros:

@@ -104,6 +104,23 @@ def collinear_warning(names: Sequence[str], inputs: FloatArray) -> str | None:
     )
 
 
+def check_errors(values: FloatArray, name: str, source: str) -> None:
+    """Raise unless all standard deviations are finite and positive."""
+    if not (np.isfinite(values) & (values > 0)).all():
+        bad = values[~(np.isfinite(values) & (values > 0))][0]
+        raise DataError(
+            f"{source}: errors in '{visible(name)}' must be above zero, found {bad:g}. "
+            "Leave the cell empty to leave the row out."
+        )
+
+
+def weights_of(errors: FloatArray) -> FloatArray:
+    """Weights `1/sigma**2` of mean 1 for standard deviations, shape (rows,)."""
+    weights: FloatArray = np.square(errors.min() / errors)
+    weights /= weights.mean()
+    return weights
+
+
 def check_weights(values: FloatArray, name: str, source: str) -> None:
     """Raise unless all weights are finite, none is negative and some are positive."""
     if not np.all(np.isfinite(values)) or bool(np.any(values < 0)):

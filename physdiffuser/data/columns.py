@@ -269,7 +269,7 @@ class ColumnBuilder:
                     text,
                     f"stands above numbers ({self._unit} {line} has {value:g}): "
                     "this looks like a row of units",
-                    "Say so with --units-row, or remove the row.",
+                    "Say so with --units-row. If these are the names, remove what stands above them.",
                 )
             raise self.fail(
                 text_line,

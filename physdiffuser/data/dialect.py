@@ -148,7 +148,7 @@ def _score(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
     if width < 2:
         return (0.0, 1)
     point = NumberFormat(".", "," if delimiter != "," else None)
-    comma = NumberFormat(",")
+    comma = NumberFormat(",", ".")
     body = [row for row in rows[1:] if len(row) == width] or rows[:1]
     numeric = total = 0
     for row in body:

@@ -23,6 +23,7 @@ from physdiffuser.data.selection import (
     wanted_positions,
 )
 from physdiffuser.data.table import Table
+from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas
@@ -34,6 +35,7 @@ def load_dataset(
     target: str | None = None,
     inputs: Sequence[str] | None = None,
     weights: str | None = None,
+    errors: str | None = None,
     encoding: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
@@ -52,6 +54,8 @@ def load_dataset(
         Names of the columns that may explain it; by default all others that hold numbers.
     weights
         Name of a column with a weight for every row: positive, or zero to leave the row out.
+    errors
+        Instead of it, name of a column with the standard deviation of the target in every row.
     encoding, delimiter, header, thousands, units_row
         How the table is written; see `read_table`.
 
@@ -70,10 +74,13 @@ def load_dataset(
     UsageError
         When a column that was asked for does not exist.
     """
+    if isinstance(inputs, str):
+        # A text is a sequence too, of its letters.
+        raise UsageError(f"inputs={inputs!r}: must be a list of names, such as [{inputs!r}]")
     return dataset_from_table(
         *read_for_request(
             source,
-            Request(target, None if inputs is None else tuple(inputs), weights),
+            Request(target, None if inputs is None else tuple(inputs), weights, errors),
             encoding=encoding,
             delimiter=delimiter,
             header=header,

@@ -19,15 +19,25 @@ class Request:
     target: str | None = None
     inputs: tuple[str, ...] | None = None
     weights: str | None = None
+    errors: str | None = None
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Positions of the columns that were named."""
+    """Positions of the columns that were named.
+
+    Attributes
+    ----------
+    weights
+        The column of the weights, or of the errors that they follow from.
+    as_errors
+        Whether it holds standard deviations of the target.
+    """
 
     target: int | None
     inputs: tuple[int, ...] | None
     weights: int | None
+    as_errors: bool = False
 
 
 def find_column(names: Sequence[str], asked: str) -> int | None:
@@ -69,13 +79,20 @@ def resolve(request: Request, names: Sequence[str], source: str) -> Roles:
     def position(asked: str, option: str) -> int:
         found = find_column(names, asked)
         if found is None:
+            split = option == "--inputs" and any("," in name for name in names)
+            quote = " A name with a comma goes in double quotes: '\"a, m\",b'." if split else ""
             raise UsageError(
-                f"{option}: {source} has no column '{visible(asked)}'. {did_you_mean(names, asked)}"
+                f"{option}: {source} has no column '{visible(asked)}'. {did_you_mean(names, asked)}{quote}"
             )
         return found
 
     target = None if request.target is None else position(request.target, "--target")
-    weights = None if request.weights is None else position(request.weights, "--weights")
+    if request.weights is not None and request.errors is not None:
+        raise UsageError("--errors and --weights say the same in two ways: give one of them.")
+    as_errors = request.errors is not None
+    option, what = ("--errors", "errors") if as_errors else ("--weights", "weights")
+    asked = request.errors if as_errors else request.weights
+    weights = None if asked is None else position(asked, option)
     inputs = None
     if request.inputs is not None:
         inputs = tuple(position(name, "--inputs") for name in request.inputs)
@@ -90,11 +107,11 @@ def resolve(request: Request, names: Sequence[str], source: str) -> Roles:
             )
         if weights in inputs:
             raise UsageError(
-                f"--inputs: '{visible(names[weights])}' holds the weights. Leave it out of --inputs."
+                f"--inputs: '{visible(names[weights])}' holds the {what}. Leave it out of --inputs."
             )
     if target is not None and target == weights:
-        raise UsageError(f"--weights: '{visible(names[target])}' is the target. Name another column.")
-    return Roles(target, inputs, weights)
+        raise UsageError(f"{option}: '{visible(names[target])}' is the target. Name another column.")
+    return Roles(target, inputs, weights, as_errors)
 
 
 def wanted_positions(roles: Roles, names: Sequence[str]) -> frozenset[int]:

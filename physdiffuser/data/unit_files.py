@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from physdiffuser.data.dataset import Dataset
+from physdiffuser.data.display import listed, visible
 from physdiffuser.data.safe_yaml import load_yaml
 from physdiffuser.data.unit_names import SI_BASE
 from physdiffuser.data.units import FEYNMAN_BASE, ParsedUnit, Unit, parse_unit
@@ -94,15 +96,16 @@ def load_units(source: UnitSource, dataset: Dataset, *, constants: Collection[st
         given = _read(Path(source))
     known = {}
     for column in (*dataset.columns, dataset.target_column):
-        known[column.alias] = known[column.name] = column.name
+        for name in (column.alias, column.name, unicodedata.normalize("NFC", column.name)):
+            known[name] = column.name
     parsed: dict[str, ParsedUnit] = {}
     named: dict[str, Unit] = {}
     for key, value in given.items():
-        name = str(key)
-        unit = _unit(value, f"{where}, {name!a}")
+        name = unicodedata.normalize("NFC", str(key).strip())
+        unit = _unit(value, f"{where}, '{visible(name)}'")
         if name in known:
             if known[name] in parsed:
-                raise UsageError(f"{where}: two units for the column {known[name]!a}")
+                raise UsageError(f"{where}: two units for the column '{visible(known[name])}'")
             if unit is not None:
                 parsed[known[name]] = unit
         elif name in constants:
@@ -110,9 +113,10 @@ def load_units(source: UnitSource, dataset: Dataset, *, constants: Collection[st
                 named[name] = unit.unit
         elif name not in dataset.unused:
             near = difflib.get_close_matches(name, list(known), n=1)
-            hint = f"; did you mean {near[0]!a}?" if near else ""
-            names = " ".join(ascii(column.name) for column in (*dataset.columns, dataset.target_column))
-            raise UsageError(f"{where}: the table has no column {name!a}{hint} Its columns are {names}")
+            hint = f"; did you mean '{visible(near[0])}'?" if near else "."
+            names = listed([column.name for column in (*dataset.columns, dataset.target_column)])
+            what = f"the table has no column '{visible(name)}'{hint} Its columns are {names}"
+            raise UsageError(f"{where}: {what}")
     return _complete(parsed, dataset, named)
 
 
@@ -125,7 +129,19 @@ def units_from_row(texts: Mapping[str, str], dataset: Dataset) -> TableUnits:
         If a cell is no unit.
     """
     known = {column.name for column in (*dataset.columns, dataset.target_column)}
-    return load_units({name: text for name, text in texts.items() if name in known}, dataset)
+    return load_units({name: _unbracketed(text) for name, text in texts.items() if name in known}, dataset)
+
+
+def _unbracketed(text: str) -> str:
+    """`[m/s]` is how many tables write `m/s`; what is no unit inside stays a base unit of the user's own."""
+    inner = text.strip().removeprefix("[").removesuffix("]")
+    if len(inner) != len(text.strip()) - 2:
+        return text
+    try:
+        parse_unit(inner)
+    except UsageError:
+        return text
+    return inner
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -195,21 +211,21 @@ def _complete(parsed: Mapping[str, ParsedUnit], dataset: Dataset, named: Mapping
     columns = (*dataset.columns, dataset.target_column)
     missing = [column.name for column in columns if column.name not in parsed]
     if missing:
-        names = ", ".join(ascii(name) for name in missing[:10])
-        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
-        warning = f"units are ignored: {names}{more} has none; give every column and the target a unit"
+        have = "has" if len(missing) == 1 else "have"
+        names = listed(missing)
+        warning = f"units are ignored: {names} {have} none; give every column and the target a unit"
         return TableUnits(warnings=(warning,), named=named)
     in_order = [parsed[column.name] for column in columns]
     warnings = []
     shifted = [column.name for column, unit in zip(columns, in_order, strict=True) if unit.offset]
     if shifted:
         warnings.append(
-            f"{', '.join(ascii(name) for name in shifted)}: the zero of this unit is not zero (degrees "
+            f"{listed(shifted)}: the zero of this unit is not zero (degrees "
             "Celsius, decibel); laws with ratios need kelvin or a plain unit"
         )
     if not _coherent(in_order):
         sizes = ", ".join(
-            f"{column.name!a} is {unit.factor:.6g} SI units"
+            f"'{visible(column.name)}' is {unit.factor:.6g} SI units"
             for column, unit in zip(columns, in_order, strict=True)
             if not math.isclose(unit.factor, 1.0, rel_tol=1e-12)
         )

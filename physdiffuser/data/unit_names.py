@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from physdiffuser.data.display import visible
 from physdiffuser.errors import UsageError
 
 SI_BASE = ("m", "kg", "s", "A", "K", "mol", "cd")
@@ -71,7 +72,7 @@ def named_unit(name: str) -> Named:
         near = difflib.get_close_matches(name, (*SI_BASE, *_DERIVED), n=1)
         hint = f"; did you mean {near[0]}?" if near else "."
         raise UsageError(
-            f"unit {name!a} is not an SI base or derived unit{hint} For prefixed and other units "
+            f"unit '{visible(name)}' is not an SI base or derived unit{hint} For prefixed and other units "
             "(km, eV, hour): pip install 'physdiffuser[units]'"
         )
     return _ask_pint(registry, name)
@@ -90,7 +91,7 @@ def _ask_pint(registry: Any, name: str) -> Named:
         near = difflib.get_close_matches(name, (*SI_BASE, *_DERIVED), n=1)
         hint = f"; did you mean {near[0]}?" if near else "."
         raise UsageError(
-            f"unknown unit {name!a}{hint} A base unit of your own is written in brackets: [{name}]"
+            f"unknown unit '{visible(name)}'{hint} A base unit of your own is written in brackets: [{name}]"
         ) from error
     exponents: dict[str, Fraction | int] = {}
     for dimension, exponent in one.dimensionality.items():

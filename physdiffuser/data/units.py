@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from physdiffuser.data.display import visible
 from physdiffuser.data.unit_names import SI_BASE, named_unit
 from physdiffuser.errors import UsageError
 
@@ -197,7 +198,7 @@ def parse_unit(text: str) -> ParsedUnit:
     except OverflowError:
         parsed = None
     if parsed is None or not 1e-300 < parsed.factor < 1e300:
-        raise UsageError(f"unit {text!a}: its size in SI units is out of range")
+        raise UsageError(f"unit '{visible(text)}': its size in SI units is out of range")
     return parsed
 
 
@@ -219,7 +220,7 @@ class _Parser:
         self.position = 0
 
     def _error(self, what: str) -> UsageError:
-        return UsageError(f"unit {self.text!a}: {what}; write it like kg*m**2/s**2")
+        return UsageError(f"unit '{visible(self.text)}': {what}; write it like kg*m**2/s**2")
 
     def _peek(self) -> tuple[str, str, bool]:
         return self.tokens[self.position]

@@ -41,7 +41,9 @@ def number_text(value: int | Fraction | float, digits: Digits | None = None) -> 
     if isinstance(value, float):
         if digits is None:
             return repr(value)
-        text = f"{value:.{digits(value) if callable(digits) else digits}g}"
+        count = digits(value) if callable(digits) else digits
+        # Where fifteen digits say it all the sixteenth need not be zero: that of 6.6743e-11 is not.
+        text = f"{value:.{15 if count > 15 and float(f'{value:.15g}') == value else count}g}"
         # People write 9020, not 9.02e+03.
         return f"{float(text):.0f}" if "e+" in text and abs(float(text)) < _LARGEST_PLAIN else text
     if isinstance(value, Fraction) and 10_000 % value.denominator == 0:

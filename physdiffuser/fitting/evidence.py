@@ -220,10 +220,11 @@ class Evidence:
             shaken = self._inputs * (1.0 + tape_size * self._rng.standard_normal(self._inputs.shape))
             # No constant is nearer to its true value than its own last bit.
             near = values * (1.0 + 2.0 * _EPSILON * self._rng.standard_normal(values.shape))
-            change = Tape(skeleton, shaken).value(near) - prediction
+            change = (Tape(skeleton, shaken).value(near) - prediction) / self._scale
             moved += np.where(np.isfinite(change), change * change, 0.0) / 3.0
-        size = (tape_size * np.maximum(np.abs(prediction), np.abs(self._target))) ** 2 + moved
-        size = size / self._scale**2 * np.square(root)
+        # In units of the target's scale before they are squared: squares of 1e200 are not finite.
+        largest = np.maximum(np.abs(prediction), np.abs(self._target)) / self._scale
+        size = ((tape_size * largest) ** 2 + moved) * np.square(root)
         return float(size.sum())
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -59,11 +60,16 @@ def mean_loss(residual: FloatArray, weights: FloatArray | None = None, loss: Los
     -------
     inf if a residual is not finite or the mean exceeds double precision.
     """
+    return _in_units(*_unit_loss(residual, weights, loss), 1.0)
+
+
+def _unit_loss(residual: FloatArray, weights: FloatArray | None, loss: Loss) -> tuple[float, float]:
+    """The mean loss in units of the largest residual's square, and that residual."""
     scale = float(np.abs(residual).max(initial=0.0))
     if scale == 0.0:
-        return 0.0
+        return 0.0, 0.0
     if not np.isfinite(scale):
-        return float("inf")
+        return float("inf"), 1.0
     unit = residual / scale
     if loss == "huber":
         size = np.abs(unit)
@@ -74,19 +80,26 @@ def mean_loss(residual: FloatArray, weights: FloatArray | None = None, loss: Los
         mean = float(unit @ unit) / unit.size
     else:
         mean = float((unit * unit) @ weights) / float(weights.sum())
-    return mean * scale * scale if scale < 1e150 else float("inf")
+    return mean, scale
 
 
-def constant_loss(target: FloatArray, weights: FloatArray | None = None, loss: Loss = "squared") -> float:
-    """Loss of the weighted mean of the target: what relative losses are relative to."""
-    centre = target.mean() if weights is None else np.average(target, weights=weights)
-    return mean_loss(target - centre, weights, loss)
+def _in_units(mean: float, scale: float, unit: float) -> float:
+    share = scale / unit
+    return mean * share * share if share < 1e150 else float("inf")
 
 
 def relative_loss(
     prediction: FloatArray, target: FloatArray, weights: FloatArray | None = None, loss: Loss = "squared"
 ) -> float:
-    """Loss of a prediction over that of a constant: 0 is perfect, 1 as good as a constant."""
+    """Loss of a prediction over that of a constant: 0 is perfect, 1 as good as a constant.
+
+    Squares of a target of 1e200 have no place in double precision, and those of 1e-200 vanish: both losses
+    are in units of a power of two near the target's spread, which changes no digit of them.
+    """
     if not np.isfinite(prediction).all():
         return float("inf")
-    return mean_loss(target - prediction, weights, loss) / max(constant_loss(target, weights, loss), 1e-300)
+    centre = target.mean() if weights is None else np.average(target, weights=weights)
+    constant, spread = _unit_loss(target - centre, weights, loss)
+    unit = math.ldexp(1.0, math.frexp(spread)[1] - 1) if 0.0 < spread < math.inf else 1.0
+    least = max(_in_units(constant, spread, unit), 1e-300)
+    return _in_units(*_unit_loss(target - prediction, weights, loss), unit) / least

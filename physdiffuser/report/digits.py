@@ -103,5 +103,5 @@ def with_uncertainty(value: float, width: float) -> tuple[str, str]:
         shown = max(places, 0)
         return f"{round(value, places):.{shown}f}", f"{round(width, places):.{shown}f}"
     size = math.floor(math.log10(max(abs(value), width)))
-    digits = min(16, max(0, size + places))
+    digits = min(14, max(0, size + places))  # after the point: a double has fifteen that can be relied on
     return f"{value:.{digits}e}", f"{width:.1e}"

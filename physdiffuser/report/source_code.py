@@ -242,7 +242,8 @@ def _c_function(spec: OperatorSpec) -> str | None:
 
 C = Dialect("C", _c_number, _c_function, False, "NAN", "INFINITY")
 
-_PYTHON_RESERVED = frozenset(keyword.kwlist) | {"np", "torch", "sympy", "math", "self", "pi", "__debug__"}
+_PYTHON_NAMES = "np torch sympy math self super float pi __debug__"
+_PYTHON_RESERVED = frozenset((*keyword.kwlist, *_PYTHON_NAMES.split()))
 
 
 def python_identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 from physdiffuser.data.display import counted, visible
 from physdiffuser.expressions import to_text
 from physdiffuser.expressions.latex import to_latex
+from physdiffuser.expressions.tree import variables
 from physdiffuser.report.digits import aligned, half_width, r_squared, short, shown_digits, with_uncertainty
 from physdiffuser.report.json_document import is_chosen
 from physdiffuser.report.solution import Equation, Solution
@@ -101,11 +102,11 @@ def _pareto(solution: Solution, style: Style) -> list[str]:
 def _headline(solution: Solution, best: Equation, style: Style) -> list[str]:
     formula = to_text(best.expression, solution.names, shown_digits(best))
     line = f"{visible(solution.target, 200)} = {visible(formula, _LIMIT)}"
-    names = [name for name in solution.names if name in solution.aliases]
+    names = [solution.names[index] for index in sorted(variables(best.expression))]
     used = [
         f"{alias} is the column '{visible(solution.aliases[alias], 200)}'"
         for alias in names
-        if alias in formula
+        if alias in solution.aliases
     ]
     return ["  " + style.emphasise(line), *(f"    {text}" for text in used)]
 
@@ -136,7 +137,9 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
 
 
 def _verdict(best: Equation) -> str:
-    """Why a law is not verified: because something speaks against it, or for want of rows."""
+    """Why a law is not verified: because something speaks against it, or for want of rows or of columns."""
+    if best.verdict == "unknown" and not variables(best.expression):
+        return "not verified: a number is no law"
     unmade = [text for text in best.verification if "not checked" in text]
     against = any(sign in text for text in best.verification for sign in _AGAINST)
     if best.verdict == "unknown" and unmade and not against:

@@ -61,6 +61,11 @@ def divided(target: Expression, *factors: Expression | None) -> Expression:
     return target if product is None else Apply("div", (target, product))
 
 
+def _unchanged(change: str) -> bool:
+    before, agrees, after = change.partition(" agrees with ")
+    return bool(agrees) and before == after
+
+
 def derivation(
     steps: tuple[str, ...],
     fitted: Expression,
@@ -87,6 +92,8 @@ def derivation(
         Of the constants of the law.
     """
     target = target_symbol(problem)
+    # That -0.5 agrees with -0.5 tells a reader nothing.
+    changes = tuple(change for change in changes if not _unchanged(change))
     if not variables(final):
         return (*steps, f"the mean of {problem.rows:,} rows, as no column explains more", *changes)
     before = found_as(target, fitted, problem)

@@ -102,7 +102,10 @@ def _nothing_found(dataset: Dataset, pattern: bool) -> str:
 def _no_better_than_mean(best: Equation, dataset: Dataset) -> bool:
     if best.held_out_rmse is None:
         return False
-    center = np.average(dataset.target, weights=dataset.weights)
-    with np.errstate(over="ignore"):
-        spread = float(np.sqrt(np.average(np.square(dataset.target - center), weights=dataset.weights)))
-    return np.isfinite(spread) and best.held_out_rmse >= spread
+    residual = dataset.target - np.average(dataset.target, weights=dataset.weights)
+    # In units of the largest: the squares of 1e200 and of 1e-200 are no numbers.
+    scale = float(np.abs(residual).max()) or 1.0
+    if not np.isfinite(scale):
+        return False
+    spread = scale * np.sqrt(np.average(np.square(residual / scale), weights=dataset.weights))
+    return best.held_out_rmse >= float(spread)

@@ -24,7 +24,15 @@ DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution")
 
 
 def check_options(
-    time: object, steps: object, noise: object, max_complexity: object, loss: object, scatter: object
+    *,
+    time: object,
+    steps: object,
+    noise: object,
+    max_complexity: object,
+    loss: object,
+    scatter: object,
+    device: object,
+    **names: object,
 ) -> None:
     """Refuse options that only a call from Python can get wrong."""
 
@@ -46,6 +54,13 @@ def check_options(
         raise UsageError(f"loss={loss!r}: must be 'auto', 'squared' or 'huber'")
     if scatter not in ("auto", "constant", "relative"):
         raise UsageError(f"scatter={scatter!r}: must be 'auto', 'constant' or 'relative'")
+    if device not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"device={device!r}: must be 'auto', 'cpu' or 'cuda'")
+    for name, value in names.items():
+        # A text is a sequence too, of its letters.
+        if isinstance(value, str):
+            listed = [part.strip() for part in value.split(",")]
+            raise UsageError(f"{name}={value!r}: must be a list of names, such as {listed}")
 
 
 def pose(

@@ -23,7 +23,9 @@ def decimal_precision(values: npt.NDArray[np.float64]) -> float:
     if not some.size:
         return DOUBLE
     for digits in range(1, 11):
-        size = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(some))))
-        if np.allclose(np.round(some * size) / size, some, rtol=1e-14, atol=0):
+        with np.errstate(over="ignore", invalid="ignore"):  # powers of ten have an end
+            size = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(some))))
+            rounded = np.round(some * size) / size
+        if np.allclose(rounded, some, rtol=1e-14, atol=0):
             return float(0.5 * 10.0 ** (1 - digits))
     return DOUBLE

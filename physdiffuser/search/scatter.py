@@ -214,7 +214,9 @@ def look(inputs: FloatArray, target: FloatArray) -> Look:
     if few and image.logarithmic and seen.usual > NO_NOISE and seen.left_over < WEIGHED_LEFT_OVER:
         weights = None if _bends(unit, seen) else _weights(seen)
     off = np.flatnonzero(~seen.kept)
-    square = np.square(target - image.back(seen.predicted)) * (1.0 if weights is None else weights)
+    error = target - image.back(seen.predicted)
+    # In units of the largest: the squares of 1e200 are no numbers.
+    square = np.square(error / (np.abs(error).max() or 1.0)) * (1.0 if weights is None else weights)
     if len(off) and (square[off].sum() < MATTERS * square[seen.kept].sum() or _together(unit, seen.kept)):
         return Look(weights, ())
     return Look(weights, tuple(int(row) for row in off))

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, Number, complexity
 from physdiffuser.expressions.tree import walk
+from physdiffuser.fitting.linear import power_of_two
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -144,6 +145,7 @@ def residual_is_noise(inputs: FloatArray, residual: FloatArray, weights: FloatAr
     limit = 6 * 1.4826 * float(np.median(np.abs(residual)))
     if limit > 0:
         residual = np.clip(residual, -limit, limit)
+    inputs = inputs / power_of_two(np.abs(inputs).max(axis=0))  # the squares of 1e200 are no numbers
     spread = inputs.std(axis=0)
     unit = (inputs - inputs.mean(axis=0))[:, spread > 0] / spread[spread > 0]
     near = _neighbours(unit[:1000])

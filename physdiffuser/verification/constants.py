@@ -203,8 +203,8 @@ def _least_squares(columns: list[list[Real]], target: list[Real], first: int | N
 def recognise(value: Real) -> Expression | None:
     """The exact form of a number of 60 digits, if it has a simple one.
 
-    Tried are exact doubles, whole powers of fractions and of pi under a root up to the fourth, and
-    exponentials and logarithms of fractions.
+    Tried are exact doubles, whole powers of fractions and of pi under a root up to the fourth, the
+    exponentials of fractions, and the logarithms of all these.
     """
     with mpmath.workdps(60):
         if value == 0 or abs(value) < mpmath.mpf(10) ** -60:
@@ -215,21 +215,27 @@ def recognise(value: Real) -> Expression | None:
         double = float(value)
         if abs(mpmath.mpf(double) - value) <= _RECOGNISED * size:
             return _number(Fraction(double))
-        for degree in (1, 2, 3, 4):
-            powered = size**degree
-            for turns in sorted(range(-12, 13), key=abs):
-                fraction = _as_fraction(powered / mpmath.pi**turns)
-                if fraction is not None:
-                    return _root_of(sign, fraction, turns, degree)
-        for outer, inner in (
-            ("exp", mpmath.log(size)),
-            ("log", mpmath.exp(value) if abs(value) < 50 else None),
-        ):
-            fraction = _as_fraction(inner) if inner is not None else None
+        found = _root(sign, size)
+        if found is not None:
+            return found
+        fraction = _as_fraction(mpmath.log(size))
+        if fraction is not None:
+            tree: Expression = Apply("exp", (_number(fraction),))
+            return Apply("neg", (tree,)) if sign < 0 else tree
+        # Where the logarithm of the target was fitted: that of 1/sqrt(2*pi) in a normal distribution.
+        inner = _root(1, mpmath.exp(value)) if abs(value) < 50 else None
+        return None if inner is None else Apply("log", (inner,))
+
+
+def _root(sign: int, size: Real) -> Expression | None:
+    """A positive number as a root of a fraction times a power of pi, with a sign."""
+    for degree in (1, 2, 3, 4):
+        powered = size**degree
+        for turns in sorted(range(-12, 13), key=abs):
+            fraction = _as_fraction(powered / mpmath.pi**turns)
             if fraction is not None:
-                tree: Expression = Apply(outer, (_number(fraction),))
-                return Apply("neg", (tree,)) if outer == "exp" and sign < 0 else tree
-        return None
+                return _root_of(sign, fraction, turns, degree)
+    return None
 
 
 def _number(value: Fraction) -> Number:

@@ -345,6 +345,8 @@ def _edges(
     errors: _Errors, inputs: FloatArray, columns: list[int], names: Sequence[str] | None
 ) -> tuple[bool, str]:
     """Whether the formula holds in the outermost tenth of each column's range as in its middle."""
+    if not columns:
+        return False, "edges: not checked, no column occurs in the formula"
     worst_ratio, worst_name, checked = 0.0, "", 0
     largest = 0.0
     holds = True

@@ -32,6 +32,8 @@ _HEADER = struct.Struct(">I")
 _MEMORY_LIMIT = 4 << 30
 _ALARM_GRACE = 0.5
 _DYING = 0.2
+# Importing sympy takes a second, and several where files are read for the first time or others are at work.
+_START_SECONDS = 5.0
 Job = dict[str, Any]
 
 
@@ -77,11 +79,21 @@ class SymbolicWorker:
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._owner = 0
+        self._started = 0.0
+        self._answered = False
 
     def start(self) -> None:
         """Start the process, which then imports sympy while the caller does other things."""
         with self._lock:
             self._ensure()
+
+    def starting(self) -> float:
+        """Seconds that the process may yet need before it can take a job; 0 once it has answered one."""
+        if self._process is None or self._owner != os.getpid():
+            return _START_SECONDS
+        if self._answered:
+            return 0.0
+        return max(0.0, self._started + _START_SECONDS - time.monotonic())
 
     def run(self, job: Job, seconds: float) -> Job | None:
         """The answer to a job, or None when it was not there in time or the process died.
@@ -131,6 +143,8 @@ class SymbolicWorker:
                 if attempt == 1 and time.monotonic() - sent < min(_DYING, deadline - sent):
                     # It was dying when the job was sent.
                     continue
+            else:
+                self._answered = True
             return answer
         return None
 
@@ -155,6 +169,7 @@ class SymbolicWorker:
         assert process.stdout is not None
         threading.Thread(target=_forward, args=(process.stdout, answers), daemon=True).start()
         self._process, self._answers, self._owner = process, answers, os.getpid()
+        self._started, self._answered = time.monotonic(), False
         return process
 
     def close(self) -> None:

@@ -74,6 +74,7 @@ def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
         "target": "a",
         "inputs": ["b"],
         "weights": "w",
+        "errors": None,
         "units": "units.yaml",
         "units_row": False,
         "time": 7.5,
@@ -128,9 +129,15 @@ def test_a_budget_of_steps_has_no_clock(run: Run, table: Path, tmp_path: Path) -
     assert recorded(run, tmp_path, "--steps", "5", "--time", "2")["time"] == 2.0
 
 
+def test_errors_reach_the_search(run: Run, table: Path, tmp_path: Path) -> None:
+    assert recorded(run, tmp_path, "--errors", "b")["errors"] == "b"
+
+
 def test_names_with_commas_are_quoted(run: Run, tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text('"a, m",b,T\n1,2,2\n2,1,4\n3,0,6\n')
     assert recorded(run, tmp_path, "--inputs", '"a, m", b')["inputs"] == ["a, m", "b"]
+    done = run("solve", "data.csv", "--inputs", "a, m,b")
+    assert done.returncode == 2 and "A name with a comma goes in double quotes" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,12 @@ def test_columns_that_are_not_asked_for_may_hold_anything(tmp_path: Path) -> Non
         ({"inputs": ["T", "a (AU)"], "target": "T"}, "is the target"),
         ({"inputs": ["w"], "weights": "w"}, "holds the weights"),
         ({"target": "T", "weights": "T"}, "is the target"),
+        ({"inputs": ["w"], "errors": "w"}, "holds the errors"),
+        ({"target": "T", "errors": "T"}, "--errors: 'T' is the target"),
+        ({"weights": "w", "errors": "w"}, "give one of them"),
         ({"inputs": ["w", "w"]}, "twice"),
         ({"inputs": []}, "no column"),
+        ({"inputs": "T"}, "must be a list of names"),
         ({"delimiter": "ab"}, "--delimiter"),
         ({"delimiter": "1"}, "--delimiter"),
         ({"thousands": "12"}, "--thousands"),
@@ -192,3 +196,16 @@ def test_memory_of_a_large_table(tmp_path: Path, rows: int) -> None:
     path.unlink()
     assert read == rows
     assert megabytes < 350
+
+
+def test_errors_are_weights_by_another_name(tmp_path: Path) -> None:
+    path = tmp_path / "errors.csv"
+    path.write_text("x,dy,y\n1,0.1,1\n2,0.2,2\n3,,3\n4,0.4,4\n5,0.4,5\n")
+    data = load_dataset(path, errors="dy")
+    assert data.weights is not None and [column.name for column in data.columns] == ["x"]
+    np.testing.assert_allclose(data.weights / data.weights[0], [1, 1 / 4, 1 / 16, 1 / 16])
+    assert data.weights.mean() == pytest.approx(1)
+    assert any("1 row of 5 left out" in warning for warning in data.warnings)
+    path.write_text("x,dy,y\n1,0.1,1\n2,0,2\n3,0.1,4\n")
+    with pytest.raises(DataError, match="errors in 'dy' must be above zero, found 0"):
+        load_dataset(path, errors="dy")

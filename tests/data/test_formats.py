@@ -51,6 +51,14 @@ def test_dialects(tmp_path: Path, text: str, dialect: str) -> None:
     assert load_dataset(path).notes["dialect"] == dialect
 
 
+def test_decimal_commas_beside_points_in_thousands(tmp_path: Path) -> None:
+    path = _write(tmp_path, "x;y\n" + "".join(f"{i},5;{i}.{100 + i},25\n" for i in range(1, 9)))
+    with pytest.raises(DataError, match=r"line 2, column 2 'y': '1.101,25'.*--thousands"):
+        load_dataset(path)
+    data = load_dataset(path, thousands=".")
+    assert data.inputs[0, 0] == 1.5 and data.target[0] == 1101.25
+
+
 def test_unusual_delimiter_has_to_be_named(tmp_path: Path) -> None:
     path = _write(tmp_path, TEXT.replace(",", ":"))
     with pytest.raises(DataError, match="--delimiter"):
@@ -262,3 +270,11 @@ def test_data_frames() -> None:
     for empty in (pandas.DataFrame(), pandas.DataFrame({"a": [], "y": []})):
         with pytest.raises(DataError):
             load_dataset(empty)
+
+
+def test_a_title_above_the_names_is_pointed_out(tmp_path: Path) -> None:
+    rows = "".join(f"{i}.5,{2 * i + 1}\n" for i in range(1, 9))
+    with pytest.raises(DataError, match=r"line 2 has 2 fields.*remove what stands above it"):
+        load_dataset(_write(tmp_path, "ACME export\nSerial,12345\n\nx,y\n" + rows))
+    with pytest.raises(DataError, match=r"line 2.*'x' stands above numbers.*remove what stands above them"):
+        load_dataset(_write(tmp_path, "ACME,export\nx,y\n" + rows))

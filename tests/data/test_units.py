@@ -131,7 +131,7 @@ def test_incomplete_units_are_ignored_with_a_warning() -> None:
     assert loaded.units is None
     assert loaded.target is None
     (warning,) = loaded.warnings
-    assert "'v (m/s)', 'E' has none" in warning
+    assert "'v (m/s)', 'E' have none" in warning
     assert loaded.attach(table()).warnings == (warning,)
 
 
@@ -197,6 +197,17 @@ def test_missing_and_binary_files(tmp_path: Path) -> None:
 def test_a_row_of_the_table_gives_units() -> None:
     loaded = units_from_row({"x": "kg", "v (m/s)": "m/s", "E": "J", "dropped": "anything"}, table())
     assert loaded.units == (Unit.parse("kg"), Unit.parse("m/s"))
+    bracketed = units_from_row({"x": "[kg]", "v (m/s)": "(m/s)", "E": "[kg m^2 s^-2]"}, table())
+    assert (bracketed.units, bracketed.target) == (loaded.units, loaded.target)
+    own = units_from_row({"x": "[sheep]", "v (m/s)": "m/s", "E": "J"}, table())
+    assert own.units is not None and str(own.units[0]) == "[sheep]"
+
+
+def test_names_of_columns_are_compared_and_shown_composed() -> None:
+    loaded = load_units({" e\u0301 ": "kg", "v": "m", "E": "J"}, table(("\u00e9", "v")))
+    assert loaded.units == (Unit.parse("kg"), Unit.parse("m"))
+    with pytest.raises(UsageError, match=r"no column 'φ'\. Its columns are 'θ', 'v', 'E'"):
+        load_units({"φ": "kg"}, table(("θ", "v")))
 
 
 def test_physical_constants_agree_with_each_other() -> None:

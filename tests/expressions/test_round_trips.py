@@ -321,3 +321,9 @@ def test_every_name_of_sympy_may_be_a_column() -> None:
 )
 def test_shortened_numbers_of_everyday_size_are_plain(value: float, digits: int, text: str) -> None:
     assert number_text(value, digits) == text
+
+
+def test_a_short_number_stays_short_however_many_digits_are_asked_for() -> None:
+    assert to_text(Number(6.6743e-11), digits=16) == "6.6743e-11"
+    assert to_text(Number(1 / 3), digits=16) == "0.3333333333333333"
+    assert to_text(Number(0.1 + 0.2), digits=4) == "0.3"

@@ -144,6 +144,16 @@ def test_python_with_hostile_names_is_python(format_name: str) -> None:
         assert function(*range(len(HOSTILE))) == sum(range(len(HOSTILE)))
 
 
+def test_a_column_may_be_called_as_what_the_code_uses() -> None:
+    names = ("float", "super")
+    made = Formula(parse("1.5*float*super", names), names, names, "y", "", "physdiffuser test")
+    for format_name in ("python", "numpy", "torch"):
+        scope: dict[str, Any] = {"__name__": "exported"}
+        exec(compile(export(made, format_name), "exported", "exec"), scope)  # noqa: S102 - written by us
+        function = scope["Law"]() if format_name == "torch" else scope["predict_y"]
+        assert float(function(2.0, 3.0)) == 9.0
+
+
 def test_identifiers_are_distinct_and_resemble_the_names() -> None:
     assert c_identifiers(["θ", "theta", "Δx", "int"]) == ["theta", "theta_2", "Deltax", "int_"]
     assert python_identifiers(["np", "np_", "a"]) == ["np_", "np__2", "a"]

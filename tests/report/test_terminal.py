@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from solutions import equation, fitted, solution
 
+from physdiffuser.expressions import parse
 from physdiffuser.report.digits import short, shown_digits, with_uncertainty
 from physdiffuser.report.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 from physdiffuser.report.terminal import Style, display_width, render
@@ -93,6 +95,16 @@ def test_no_text_can_bring_in_control_characters_or_lines(name: str, step: str) 
 def test_an_alias_is_explained_when_it_occurs() -> None:
     assert "v_m_s is the column 'v (m/s)'" in render(solution(equation("a*v_m_s")))
     assert "is the column" not in render(solution(equation("a")))
+    # A name is not explained because another one begins with it.
+    names, aliases = ("v_m", "v_m_s"), {"v_m": "v (m)", "v_m_s": "v (m/s)"}
+    text = render(replace(solution(equation(parse("2*v_m_s", names))), names=names, aliases=aliases))
+    assert "'v (m/s)'" in text and "'v (m)'" not in text
+
+
+def test_a_mean_is_not_blamed_on_the_rows() -> None:
+    checks = ("held-out rows: rms error 1", "edges: not checked, no column occurs in the formula")
+    text = render(solution(equation("3", verdict="unknown", verification=checks)))
+    assert "Verdict    not verified: a number is no law" in text and "for want of rows" not in text
 
 
 def test_only_the_chosen_row_and_the_law_are_emphasised() -> None:
@@ -116,6 +128,7 @@ def test_no_formula_is_said_plainly() -> None:
         (1481.18, 210.0, ("1480", "210")),
         (1.7716e-05, 3.8e-06, ("1.77e-05", "3.8e-06")),
         (0.0, 1e-12, ("0.0e+00", "1.0e-12")),
+        (6.6743e-11, 2.6e-26, ("6.67430000000000e-11", "2.6e-26")),
     ],
 )
 def test_values_show_the_digits_that_mean_something(

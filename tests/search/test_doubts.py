@@ -126,7 +126,7 @@ def test_a_derivation_ends_with_the_law() -> None:
     steps = derivation(
         ("took the logarithm",),
         fitted_form("2.0003*x"),
-        ("2.0003 agrees with 2",),
+        ("2.0003 agrees with 2", "1 agrees with 1", "0.1 is compatible with 0: its term is dropped"),
         parse("2*x", NAMES),
         PROBLEM,
     )
@@ -134,6 +134,7 @@ def test_a_derivation_ends_with_the_law() -> None:
         "took the logarithm",
         "constants fitted to 200 rows: z = 2.0003*x",
         "2.0003 agrees with 2",
+        "0.1 is compatible with 0: its term is dropped",
         "the law: z = 2*x",
     )
     # Nothing is said twice.

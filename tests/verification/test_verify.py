@@ -105,6 +105,23 @@ def test_a_formula_that_fails_at_the_edges_is_not_verified() -> None:
     assert found.sentences[2].endswith("more than chance explains")
 
 
+def test_a_logarithm_of_pi_is_recognised() -> None:
+    x = np.linspace(-3, 3, 100)
+    fitted = parse("exp(-0.91893853320467274 - 0.5*x**2)", ["x"])
+    final = parse("exp(-x**2/2)/sqrt(2*pi)", ["x"])
+    rows = np.arange(100)
+    target = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+    found = verify(fitted, final, x[:, None], target, rows[:80], rows[80:])
+    assert found.verdict == "verified"
+
+
+def test_a_formula_without_columns_has_no_edges() -> None:
+    inputs = np.linspace(1, 2, 40)[:, None]
+    rows = np.arange(40)
+    found = verify(Number(3), Number(3), inputs, np.full(40, 3.0), rows[:30], rows[30:])
+    assert found.sentences[2] == "edges: not checked, no column occurs in the formula"
+
+
 def test_errors_that_grow_with_the_target_are_no_failure_at_the_edges() -> None:
     target = evaluate(parse("exp(x)*y", NAMES), INPUTS)
     target = target * (1.0 + 0.02 * np.random.default_rng(2).normal(size=ROWS))

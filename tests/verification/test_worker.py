@@ -247,3 +247,13 @@ def test_starting_does_not_wait(worker: SymbolicWorker) -> None:
     # The interpreter and sympy come up meanwhile.
     assert time.monotonic() - started < 0.5
     assert worker.run(PING, 60.0) is not None
+
+
+def test_a_start_is_given_time_until_the_first_answer(worker: SymbolicWorker) -> None:
+    assert worker.starting() > 1.0
+    worker.start()
+    assert worker.starting() > 1.0
+    assert worker.run({"kind": "nothing"}, 60.0) is not None
+    assert worker.starting() == 0.0
+    worker.close()
+    assert worker.starting() > 1.0

@@ -81,8 +81,12 @@ def undone_targets(
     found = []
     for chain in available:
         result = chain.undo(target)
-        if result is not None:
-            found.append((chain, result[0], result[1] * weights))
+        if result is None:
+            continue
+        undone, scaled = result[0], result[1] * weights
+        # The squares of very large or small numbers are none: a chain that leads there has nothing to say.
+        if 0.0 < variation(undone, scaled) < np.inf:
+            found.append((chain, undone, scaled))
     return found
 
 
@@ -307,7 +311,7 @@ def screen_scaled_sums(
             value = library.values[third]
             with np.errstate(all="ignore"):
                 quotient, scaled = target / value, weights * np.square(value)
-            if not np.isfinite(quotient).all() or not np.ptp(quotient) > 0 or not np.isfinite(scaled).all():
+            if not np.isfinite(quotient).all() or not np.ptp(quotient) > 0 or not 0 < scaled.max() < np.inf:
                 continue
             share = np.float32(variation(quotient, scaled) / total)
             pairs = LeadingPairs.of(prepared, quotient, scaled, leading)

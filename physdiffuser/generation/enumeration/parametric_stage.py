@@ -119,7 +119,7 @@ def _quotients(
         with np.errstate(all="ignore"):
             quotient = target / value
             weight = weights * value * value
-        if np.isfinite(quotient).all() and np.ptp(quotient) > 0 and np.isfinite(weight).all():
+        if np.isfinite(quotient).all() and np.ptp(quotient) > 0 and 0.0 < weight.max() < np.inf:
             names.append((chain, divisor))
             quotients.append(quotient)
             scaled.append(weight)

@@ -88,6 +88,8 @@ def exact_span(design: FloatArray, target: FloatArray, tolerance: float) -> tupl
     coefficients = _solve(design, target)
     if coefficients is None or _norm(target - design @ coefficients) > tolerance:
         return None
+    if not coefficients.any():
+        return None  # a target of zeros, as squares of very small numbers are
     # Drop what contributes nothing, all at once as long as that goes well, then one by one.
     for threshold in (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3):
         size = np.abs(coefficients)
