@@ -9,7 +9,8 @@ import numpy.typing as npt
 from physdiffuser_attention_biased.attention import BiasedAttention
 
 from physdiffuser.inspection.capture import Heard, Place
-from physdiffuser.inspection.session import Showing, quiet_networks
+from physdiffuser.inspection.networks import quiet_networks
+from physdiffuser.inspection.session import Showing
 
 FloatArray = npt.NDArray[np.float64]
 

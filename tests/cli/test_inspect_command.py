@@ -22,6 +22,7 @@ from physdiffuser.cli import main
 from physdiffuser.errors import FileError
 from physdiffuser.inspection import folder as folders
 from physdiffuser.inspection.draw import Picture
+from physdiffuser.inspection.networks import open_networks
 from physdiffuser.inspection.page import Report, Table, html
 
 SMALL = ("--trajectories", "8", "--dpi", "50", "--quiet")
@@ -133,7 +134,7 @@ def test_an_equation_with_another_attention(
     variant: dict[str, Any], expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights = saved(tmp_path / "weights", **variant)
-    monkeypatch.setattr("physdiffuser.inspection.draw_slices.COST_ROWS", (64, 256))
+    monkeypatch.setattr("physdiffuser.inspection.draw_slices_compared.COST_ROWS", (64, 256))
     monkeypatch.setenv("PHYSDIFFUSER_WEIGHTS", str(weights))
     out = tmp_path / "out"
     words = ["inspect", "--equation", "I.24.6", "--attention", str(variant["attention"]), "--rows", "40"]
@@ -141,6 +142,40 @@ def test_an_equation_with_another_attention(
     page = check_page(out)
     assert expected | {"encoder-pooling", "trajectory"} <= {path.stem for path in out.glob("*.png")}
     assert f"UNTRAINED random weights, {variant['attention']} attention" in page.text
+
+
+def test_other_numbers_of_slices_are_shown_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = saved(tmp_path / "weights", **SLICES)
+    saved(tmp_path / "weights" / "few", laws=7, attention="physics-slice", options={"slices": 4})
+    saved(tmp_path / "weights" / "none", attention="standard")
+    monkeypatch.setattr("physdiffuser.inspection.draw_slices_compared.COST_ROWS", (64, 256))
+    monkeypatch.setenv("PHYSDIFFUSER_WEIGHTS", str(weights))
+    out = tmp_path / "out"
+    assert main(["inspect", "--equation", "I.24.6", "--rows", "40", "--out", str(out), *SMALL]) == 0
+    page = check_page(out)
+    names = {path.stem for path in out.glob("*.png")}
+    assert {"slices-compared", "slices-rows-1", "slices-4-rows-1", "slices-4-attention"} <= names
+    assert "The same rows with M = 4, 8 slices" in page.text
+    assert "weights physics-slice (few), 7 laws seen, encoder " in page.text
+
+
+def test_generators_name_the_weights_they_come_from(tmp_path: Path) -> None:
+    own = saved(tmp_path / "own", laws=500)
+    encoder = saved(tmp_path / "taught", laws=20, **SLICES)
+    description = json.loads((encoder / "model.json").read_text())
+    for part in ("diffusion", "autoregressive"):
+        (encoder / f"{part}.safetensors").unlink()
+        total = json.loads((own / "model.json").read_text())["files"][f"{part}.safetensors"]
+        del description["files"][f"{part}.safetensors"]
+        description["files"][f"../own/{part}.safetensors"] = total
+    (encoder / "model.json").write_text(json.dumps(description))
+    networks = open_networks(weights=str(encoder))
+    assert networks.label.startswith("weights physics-slice (taught), 20 laws seen, encoder ")
+    assert networks.label_of("diffusion").startswith("weights own, 500 laws seen, diffusion ")
+    assert networks.label_of("diffusion").endswith(networks.label.removeprefix("weights "))
+    assert open_networks(weights=str(own)).label_of("diffusion") == open_networks(weights=str(own)).label
 
 
 def test_a_suite(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.models.checkpoint import load_model
@@ -21,8 +22,7 @@ pytestmark = pytest.mark.skipif(not shipped(), reason="no weights ship with this
 
 def test_files_are_whole_and_small() -> None:
     total = 0
-    for name in shipped():
-        folder = weights_folder() / name
+    for folder in sorted(path.parent for path in weights_folder().rglob("model.json")):
         description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
         # An encoder that was taught by another has seen fewer laws, and says so.
         assert description["training"]["laws"] > (5_000 if "teacher" in description["training"] else 100_000)
@@ -40,6 +40,18 @@ def test_files_are_whole_and_small() -> None:
 def test_they_load(name: str) -> None:
     model = load_model(weights_folder() / name)
     assert model.denoiser is not None and model.decoder is not None
+
+
+@pytest.mark.parametrize("slices", [4, 8, 16])
+def test_encoders_with_fewer_slices_lie_beside_the_shipped_one(slices: int) -> None:
+    other = load_model(weights_folder() / "physics-slice" / f"slices-{slices}")
+    shipped_one = load_model(weights_folder() / "physics-slice", ()).state_dict()
+    for name, tensor in other.encoder.state_dict().items():
+        # Taught in its blocks alone: all that stands before and after them is the shipped encoder's.
+        assert name.startswith("blocks.") or torch.equal(tensor, shipped_one[f"encoder.{name}"])
+    attention = other.encoder.blocks[0].attention
+    assert isinstance(attention, torch.nn.Module) and attention.slices == slices
+    assert other.denoiser is not None and other.decoder is not None
 
 
 def pendulum() -> pd.DataFrame:

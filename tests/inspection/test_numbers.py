@@ -12,8 +12,10 @@ from inspected_networks import SLICES, networks
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import parse
 from physdiffuser.generation.diffusion.sampler import DiffusionSampler
+from physdiffuser.inspection.draw import Origin, Side, mosaic, new_figure
+from physdiffuser.inspection.networks import open_networks, random_networks
 from physdiffuser.inspection.reads import effective_rows, focus, over_rows, reliance
-from physdiffuser.inspection.session import open_networks, random_networks, show
+from physdiffuser.inspection.session import show
 from physdiffuser.inspection.statistics import agreement, interval, ratio_interval, received, relative_entropy
 from physdiffuser.inspection.subjects import find_columns, find_law, from_law, from_table, sample_suite
 from physdiffuser.inspection.tokens import arguments_of, kind_of, law_tokens, pretty
@@ -112,6 +114,15 @@ def test_intervals_hold_what_they_should() -> None:
     assert middle == pytest.approx(values.mean()) and low < middle < high and 0.2 < high - low < 0.6
     assert ratio_interval(2 * values, values)[1:] == pytest.approx((2.0, 2.0))
     assert all(np.isnan(interval(np.array([np.nan]))))
+
+
+def test_names_of_one_sign_stand_upright() -> None:
+    """A caret on its side is a "less than"."""
+    axes = new_figure(4.0, 3.0, "title", Origin("weights", "table", True)).subplots()
+    side = Side(["^", "ω₀", "start"], rotation=90.0)
+    mosaic(axes, np.full((1, 1, 3, 3), 0.5), lines=["layer"], columns=["head"], left=Side(), below=side)
+    shown = {label.get_text(): label.get_rotation() for label in axes.get_xticklabels()}
+    assert shown == {"^": 0.0, "ω₀": 0.0, "start": 90.0}
 
 
 def test_readers_and_what_their_choice_hangs_on() -> None:
