@@ -35,7 +35,7 @@ def ship(model: Path, name: str, base: str | None = None) -> list[str]:
     name
         Of the variant: a folder below that of the weights that ship.
     base
-        Variant that ships, whose encoder differs from this one in some tensors only.
+        Variant that ships, whose encoder this one shares all tensors with but some.
 
     Raises
     ------
@@ -73,9 +73,13 @@ def _blocks(model: Path, target: Path, base: str) -> dict[str, str]:
     total = str(read_json(shared / DESCRIPTION)["files"][file])
     there = read_tensors(shared / file, total)
     here = read_tensors(model / file, str(read_json(model / DESCRIPTION)["files"][file]))
-    if there.keys() != here.keys():
-        raise UsageError(f"the encoder of '{base}' has other tensors than that of '{model}'")
-    differing = {name: tensor for name, tensor in here.items() if not torch.equal(tensor, there[name])}
+    if not there.keys() <= here.keys():
+        raise UsageError(f"the encoder of '{base}' has tensors that the one of '{model}' has not")
+    differing = {
+        name: tensor
+        for name, tensor in here.items()
+        if name not in there or not torch.equal(tensor, there[name])
+    }
     own = f"{BLOCKS}.safetensors"
     return {
         Path(os.path.relpath(shared / file, target)).as_posix(): total,

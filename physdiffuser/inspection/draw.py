@@ -230,7 +230,7 @@ def _name_cells(axis: Any, side: Side, starts: Sequence[int], count: int) -> Non
     places = [start + mark for start in starts for mark in marks]
     axis.set_ticks(places, names * len(starts), fontsize=side.size, rotation=side.rotation)
     for label in axis.get_ticklabels():
-        if len(label.get_text()) <= 2:  # there is room, and ^ on its side would be <
+        if len(label.get_text()) == 1:  # there is room, and ^ on its side would be <
             label.set_rotation(0.0)
 
 

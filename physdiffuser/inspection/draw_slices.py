@@ -24,7 +24,7 @@ from physdiffuser.inspection.draw import (
 from physdiffuser.inspection.draw_slices_compared import NEARLY_EVEN, SECTION, colours, compared, prices
 from physdiffuser.inspection.reads import telling_pair
 from physdiffuser.inspection.session import Showing
-from physdiffuser.inspection.slices import Slices, layers_of
+from physdiffuser.inspection.slices import COST_ROWS, Slices, layers_of
 from physdiffuser.inspection.tokens import pretty
 
 _MOST_SHOWN, _LEAST_MASS = 8, 0.01
@@ -32,8 +32,8 @@ _MOST_SHOWN, _LEAST_MASS = 8, 0.01
 
 def pictures(
     showing: Showing, origin: Origin, pair: tuple[int, int] | None, others: Sequence[Showing] = ()
-) -> list[Picture]:
-    """All pictures of slices; none where the encoder's attention has no slices.
+) -> tuple[list[Picture], dict[str, object]]:
+    """All pictures of slices and the seconds they cost; none where the encoder's attention has no slices.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def pictures(
         Encoders with other numbers of slices, shown the same rows.
     """
     if not layers_of(showing):
-        return []
+        return [], {}
     pair = pair or telling_pair(showing)
     found = [compared(showing, others, origin, pair)] if others else []
     for one in (showing, *others):
@@ -57,7 +57,8 @@ def pictures(
             for layer, slices in enumerate(layers)
         ]
         found.append(among(layers, seen, f"{name}-attention"))
-    return [*found, prices((showing, *others), origin)]
+    drawn, seconds = prices((showing, *others), origin)
+    return [*found, drawn], {"slices_seconds": {"rows": COST_ROWS, **seconds}}
 
 
 def assignment(

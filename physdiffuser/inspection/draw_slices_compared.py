@@ -137,8 +137,8 @@ def _pies(axes: Axes, across: FloatArray, up: FloatArray, shares: FloatArray, sh
         axes.add_collection(pie, autolim=False)
 
 
-def prices(showings: Sequence[Showing], origin: Origin) -> Picture:
-    """Measured seconds of the first layers and of standard attention of their size."""
+def prices(showings: Sequence[Showing], origin: Origin) -> tuple[Picture, dict[str, list[float]]]:
+    """Measured seconds of the first layers and of standard attention of their size, drawn and as they are."""
     from matplotlib import colormaps
 
     layers = {
@@ -163,7 +163,7 @@ def prices(showings: Sequence[Showing], origin: Origin) -> Picture:
     said = "; ".join(
         f"{name}: " + ", ".join(f"{1e3 * value:.2f}" for value in seconds) for name, seconds in found.items()
     )
-    return Picture(
+    picture = Picture(
         name="slices-cost",
         title="What it costs, beside standard attention",
         caption=(
@@ -175,3 +175,4 @@ def prices(showings: Sequence[Showing], origin: Origin) -> Picture:
         png=png_of(figure, origin.dpi),
         section=SECTION,
     )
+    return picture, found

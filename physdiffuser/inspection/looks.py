@@ -94,9 +94,7 @@ def look_at_table(
     origin = Origin(networks.label, subject.title, networks.trained, dpi)
     say("reading the table")
     showing = show(networks, subject, seed)
-    # Other numbers of slices are beside the point where the attention has no slices.
-    beside = [other for other in open_others(networks) if other.attention == networks.attention]
-    others = [show(other, subject, seed) for other in beside] if slice_layers(showing) else []
+    others = [show(other, subject, seed) for other in open_others(networks)]
     pictures, numbers = _encoder(showing, origin, pair, others)
     tables: dict[str, list[Table]] = {}
     if networks.model.denoiser is not None:
@@ -115,7 +113,7 @@ def look_at_table(
         "Weights": "; ".join([networks.label, *networks.lent.values()]),
     }
     if others:
-        facts["Weights of other M"] = "; ".join(other.networks.label for other in others)
+        facts["Beside them"] = "; ".join(other.networks.label for other in others)
     if subject.law is not None:
         facts["True law"] = f"{subject.target_name} = {to_text(subject.law, subject.names)}"
     if command:
@@ -155,8 +153,10 @@ def _encoder(
     pictures.append(draw_encoder.pooling(showing, origin))
     memory = draw_encoder.mixing(showing, origin)
     pictures += [memory] if memory is not None else []
-    pictures += draw_slices.pictures(showing, origin, pair, others)
-    pictures += draw_bias.pictures(showing, origin)
+    sliced, seconds = draw_slices.pictures(showing, origin, pair, others)
+    pictures += sliced
+    numbers |= seconds
+    pictures += draw_bias.pictures(showing, origin, others)
     return pictures, numbers
 
 

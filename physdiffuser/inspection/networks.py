@@ -133,13 +133,14 @@ def open_networks(
 
 
 def open_others(networks: Networks) -> list[Networks]:
-    """Encoders in folders below that of these weights, as those with fewer slices are; without generators."""
+    """Encoders of the same variant with other options, in folders below the weights; no generators."""
     from physdiffuser.models.checkpoint_files import DESCRIPTION
 
     if networks.folder is None:
         return []
     found = sorted(networks.folder.glob(f"*/{DESCRIPTION}"))
-    return [open_networks(weights=str(path.parent), parts=()) for path in found]
+    others = [open_networks(weights=str(path.parent), parts=()) for path in found]
+    return [other for other in others if other.attention == networks.attention]
 
 
 def _lent(part: str, file: Path, digest: str) -> str:

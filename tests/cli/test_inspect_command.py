@@ -68,6 +68,9 @@ def check_page(folder: Path) -> Page:
     for image in images:
         assert image["src"].startswith("data:image/png;base64,") and len(image["alt"]) > 40
         assert int(image["width"]) > 100 and int(image["height"]) > 100
+        # No picture is blown up beyond its size on paper, within a few per cent of 1.15.
+        paper = float(re.fullmatch(r"max-width: ([\d.]+)in", image["style"])[1])
+        assert paper == pytest.approx(1.15 * int(image["width"]) / 50, rel=0.02)
     assert not page.all("script") and not page.all("link") and not page.all("iframe")
     for _, attributes in page.tags:
         for name in ("src", "href"):
@@ -159,6 +162,20 @@ def test_other_numbers_of_slices_are_shown_the_same_rows(
     assert {"slices-compared", "slices-rows-1", "slices-4-rows-1", "slices-4-attention"} <= names
     assert "The same rows with M = 4, 8 slices" in page.text
     assert "weights physics-slice (few), 7 laws seen, encoder " in page.text
+
+
+def test_a_gate_beside_a_bias_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = saved(tmp_path / "weights", laws=9, attention="biased")
+    saved(tmp_path / "weights" / "gated", laws=7, **BARRIER)
+    monkeypatch.setenv("PHYSDIFFUSER_WEIGHTS", str(weights))
+    out = tmp_path / "out"
+    assert main(["inspect", "--equation", "I.24.6", "--rows", "40", "--out", str(out), *SMALL]) == 0
+    page = check_page(out)
+    names = {path.stem for path in out.glob("*.png")}
+    assert {"bias-1", "bias-learned", "bias-gated-1", "bias-gated-2", "bias-gated-learned"} <= names
+    assert "These weights have no gate (beta)." in page.text and "Learned strength and gate" in page.text
+    assert "alpha began at 0.500" in page.text and "beta, gate: 0.000, 0.000" in page.text
+    assert "weights biased (gated), 7 laws seen" in page.text
 
 
 def test_generators_name_the_weights_they_come_from(tmp_path: Path) -> None:

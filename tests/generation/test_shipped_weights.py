@@ -42,15 +42,23 @@ def test_they_load(name: str) -> None:
     assert model.denoiser is not None and model.decoder is not None
 
 
-@pytest.mark.parametrize("slices", [4, 8, 16])
-def test_encoders_with_fewer_slices_lie_beside_the_shipped_one(slices: int) -> None:
-    other = load_model(weights_folder() / "physics-slice" / f"slices-{slices}")
-    shipped_one = load_model(weights_folder() / "physics-slice", ()).state_dict()
-    for name, tensor in other.encoder.state_dict().items():
-        # Taught in its blocks alone: all that stands before and after them is the shipped encoder's.
-        assert name.startswith("blocks.") or torch.equal(tensor, shipped_one[f"encoder.{name}"])
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        ("physics-slice/slices-4", "slices", 4),
+        ("physics-slice/slices-8", "slices", 8),
+        ("physics-slice/slices-16", "slices", 16),
+        ("biased/gated", "gate_column", -1),
+    ],
+)
+def test_encoders_with_other_options_lie_beside_the_shipped_ones(name: str, option: str, value: int) -> None:
+    other = load_model(weights_folder() / name)
+    beside = load_model((weights_folder() / name).parent, ()).state_dict()
+    for tensor, values in other.encoder.state_dict().items():
+        # Taught in their blocks alone: all that stands before and after them is the shipped encoder's.
+        assert tensor.startswith("blocks.") or torch.equal(values, beside[f"encoder.{tensor}"])
     attention = other.encoder.blocks[0].attention
-    assert isinstance(attention, torch.nn.Module) and attention.slices == slices
+    assert isinstance(attention, torch.nn.Module) and getattr(attention, option) == value
     assert other.denoiser is not None and other.decoder is not None
 
 
