@@ -28,7 +28,7 @@ class Networks:
     attention
         Variant inside the encoder.
     source
-        "shipped", or the folder.
+        "shipped", with the name of a folder below that of its variant, or the folder.
     laws
         Laws seen in training; 0 for random weights.
     digest
@@ -119,7 +119,7 @@ def open_networks(
     return Networks(
         model=model,
         attention=model.config.encoder.attention,
-        source="shipped" if weights_folder() in folder.parents else _named(folder),
+        source=_source(folder, weights_folder()),
         laws=_laws(notes),
         digest=files[BLOCKS if BLOCKS in files else "encoder"][1][:8],
         teacher=visible(str(notes.get("teacher") or ""), 40),
@@ -138,8 +138,9 @@ def open_others(networks: Networks) -> list[Networks]:
 
     if networks.folder is None:
         return []
-    found = sorted(networks.folder.glob(f"*/{DESCRIPTION}"))
-    others = [open_networks(weights=str(path.parent), parts=()) for path in found]
+    folders = [path.parent for path in networks.folder.glob(f"*/{DESCRIPTION}")]
+    folders.sort(key=lambda folder: (len(folder.name), folder.name))  # slices-8 before slices-16
+    others = [open_networks(weights=str(folder), parts=()) for folder in folders]
     return [other for other in others if other.attention == networks.attention]
 
 
@@ -160,6 +161,12 @@ def _notes(description: dict[str, Any]) -> dict[str, Any]:
 def _laws(notes: dict[str, Any]) -> int:
     laws = notes.get("laws", 0)
     return laws if isinstance(laws, int) else 0
+
+
+def _source(folder: Path, shipped: Path) -> str:
+    if shipped not in folder.parents:
+        return _named(folder)
+    return "shipped" if folder.parent == shipped else f"shipped, {_named(folder)}"
 
 
 def _named(folder: Path) -> str:

@@ -13,7 +13,7 @@ from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import parse
 from physdiffuser.generation.diffusion.sampler import DiffusionSampler
 from physdiffuser.inspection.draw import Origin, Side, mosaic, new_figure
-from physdiffuser.inspection.networks import open_networks, random_networks
+from physdiffuser.inspection.networks import open_networks, open_others, random_networks
 from physdiffuser.inspection.reads import effective_rows, focus, over_rows, reliance
 from physdiffuser.inspection.session import show
 from physdiffuser.inspection.statistics import agreement, interval, ratio_interval, received, relative_entropy
@@ -209,6 +209,14 @@ def test_every_label_says_whether_anything_was_learned() -> None:
     assert shipped.trained and re.fullmatch(
         r"weights standard \(shipped\), [\d,]+ laws seen, encoder [0-9a-f]{8}", shipped.label
     )
+
+
+def test_encoders_beside_others_are_named_in_order_of_their_slices() -> None:
+    beside = open_others(open_networks("physics-slice", parts=()))
+    assert [other.model.config.encoder.options["slices"] for other in beside] == [4, 8, 16]
+    assert [other.source for other in beside] == [f"shipped, slices-{slices}" for slices in (4, 8, 16)]
+    assert [other.source for other in open_others(open_networks("biased", parts=()))] == ["shipped, gated"]
+    assert open_others(open_networks(parts=())) == []
 
 
 def test_laws_are_found_and_near_misses_named() -> None:
