@@ -64,6 +64,17 @@ API = {
         "physdiffuser.models.denoiser",
         "physdiffuser.models.decoder",
     ],
+    "Inspection": [
+        "physdiffuser.inspection.networks",
+        "physdiffuser.inspection.subjects",
+        "physdiffuser.inspection.session",
+        "physdiffuser.inspection.capture",
+        "physdiffuser.inspection.slices",
+        "physdiffuser.inspection.biases",
+        "physdiffuser.inspection.trajectories",
+        "physdiffuser.inspection.statistics",
+        "physdiffuser.inspection.looks",
+    ],
 }
 
 

@@ -24,7 +24,7 @@ print({mark!r}, {number}, flush=True)
 if "matplotlib.pyplot" in __import__("sys").modules:
     from matplotlib import pyplot as _plots
     for _figure in _plots.get_fignums():
-        _plots.figure(_figure).savefig(f"{name}-{number}-{{_figure}}.png", dpi=80)
+        _plots.figure(_figure).savefig(f"{name}-{number}-{{_figure}}.png", dpi=120)
     _plots.close("all")
 """
 

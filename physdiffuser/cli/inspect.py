@@ -124,7 +124,7 @@ def _report(
         first, second = find_columns((*subject.names, subject.target_name), options["columns"])
         pair = (first, second)
 
-    from physdiffuser.inspection.session import open_networks
+    from physdiffuser.inspection.networks import open_networks
 
     networks = open_networks(options["attention"])
     if not networks.trained:

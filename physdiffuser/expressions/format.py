@@ -36,6 +36,11 @@ _LARGEST_PLAIN = 1e6
 """Shortened numbers below it are written without a power of ten."""
 
 
+def is_decimal(value: Fraction) -> bool:
+    """Whether a typeset formula shows a fraction by its decimals: 0.3, but halves and eighths as they are."""
+    return value.denominator % 5 == 0 and 10_000 % value.denominator == 0
+
+
 def number_text(value: int | Fraction | float, digits: Digits | None = None) -> str:
     """A number as written in formulas: fractions of four decimals as decimals, others as `p/q`."""
     if isinstance(value, float):

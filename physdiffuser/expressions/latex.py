@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
 
-from physdiffuser.expressions.format import Digits, number_text
+from physdiffuser.expressions.format import Digits, is_decimal, number_text
 from physdiffuser.expressions.tree import Apply, Expression, Number, Parameter, Symbol, Variable
 
 _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(5)
@@ -117,7 +117,7 @@ def _word(text: str) -> str:
 
 
 def _number(value: int | Fraction | float, digits: Digits | None) -> tuple[str, int]:
-    if isinstance(value, Fraction):
+    if isinstance(value, Fraction) and not is_decimal(value):
         sign = "-" if value < 0 else ""
         text = f"{sign}\\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"
         return text, _SIGN if sign else _PRODUCT

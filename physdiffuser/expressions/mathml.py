@@ -9,7 +9,7 @@ from fractions import Fraction
 from html import escape
 from typing import TypeAlias
 
-from physdiffuser.expressions.format import Digits, number_text
+from physdiffuser.expressions.format import Digits, is_decimal, number_text
 from physdiffuser.expressions.tree import Apply, Expression, Number, Parameter, Symbol, Variable
 
 _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(5)
@@ -102,7 +102,7 @@ def _word(text: str) -> str:
 
 
 def _number(value: int | Fraction | float, digits: Digits | None) -> _Part:
-    if isinstance(value, Fraction):
+    if isinstance(value, Fraction) and not is_decimal(value):
         fraction = f"<mfrac><mn>{abs(value.numerator)}</mn><mn>{value.denominator}</mn></mfrac>"
         return (f"<mo>−</mo>{fraction}", _SIGN) if value < 0 else (fraction, _PRODUCT)
     text = number_text(value, digits)

@@ -12,7 +12,8 @@ import torch
 
 from physdiffuser.inspection.biases import layers_of as bias_layers
 from physdiffuser.inspection.capture import captured
-from physdiffuser.inspection.session import Networks, Showing, quiet_networks, show
+from physdiffuser.inspection.networks import Networks, quiet_networks
+from physdiffuser.inspection.session import Showing, show
 from physdiffuser.inspection.slices import layers_of as slice_layers
 from physdiffuser.inspection.statistics import agreement, received, relative_entropy
 from physdiffuser.inspection.subjects import from_law

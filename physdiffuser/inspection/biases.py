@@ -9,7 +9,8 @@ import numpy.typing as npt
 from physdiffuser_attention_biased.attention import BiasedAttention
 
 from physdiffuser.inspection.capture import Heard, Place
-from physdiffuser.inspection.session import Showing, quiet_networks
+from physdiffuser.inspection.networks import quiet_networks
+from physdiffuser.inspection.session import Showing
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -26,6 +27,8 @@ class Bias:
         (heads, rows, rows): what is added to the logits, the weights, and the weights had it not been.
     alpha
         (heads,) learned strength of the barrier; None for the relative form.
+    began
+        Alpha before training, the same for every head; beta began at 0.
     beta
         (heads,) learned gate; None where there is none.
     moved
@@ -37,6 +40,7 @@ class Bias:
     with_bias: FloatArray
     without: FloatArray
     alpha: FloatArray | None
+    began: float
     beta: FloatArray | None
     moved: FloatArray
 
@@ -57,7 +61,7 @@ def bias_of(heard: Heard) -> Bias | None:
         beta = module.gate.double().numpy() if gated else None
     weights = heard.weights[0].double().numpy()
     moved = 0.5 * np.abs(weights - without).sum(axis=-1).mean(axis=-1)
-    return Bias(module.form, bias, weights, without, alpha, beta, moved)
+    return Bias(module.form, bias, weights, without, alpha, module.initial_strength, beta, moved)
 
 
 def layers_of(showing: Showing) -> list[Bias]:

@@ -229,6 +229,9 @@ def _name_cells(axis: Any, side: Side, starts: Sequence[int], count: int) -> Non
         names = [plain(side.labels[mark], 14) for mark in marks]
     places = [start + mark for start in starts for mark in marks]
     axis.set_ticks(places, names * len(starts), fontsize=side.size, rotation=side.rotation)
+    for label in axis.get_ticklabels():
+        if len(label.get_text()) == 1:  # there is room, and ^ on its side would be <
+            label.set_rotation(0.0)
 
 
 def relative(weights: FloatArray) -> FloatArray:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from physdiffuser.inspection.capture import Place
 from physdiffuser.inspection.draw import (
     QUIET,
     Origin,
@@ -21,38 +21,59 @@ from physdiffuser.inspection.draw import (
     png_of,
     relative,
 )
+from physdiffuser.inspection.draw_slices_compared import NEARLY_EVEN, SECTION, colours, compared, prices
 from physdiffuser.inspection.reads import telling_pair
 from physdiffuser.inspection.session import Showing
-from physdiffuser.inspection.slices import COST_ROWS, Slices, cost, layers_of
+from physdiffuser.inspection.slices import COST_ROWS, Slices, layers_of
 from physdiffuser.inspection.tokens import pretty
 
-SECTION = "Slices"
 _MOST_SHOWN, _LEAST_MASS = 8, 0.01
 
 
-def pictures(showing: Showing, origin: Origin, pair: tuple[int, int] | None) -> list[Picture]:
-    """All pictures of slices; none where the encoder's attention has no slices."""
-    layers = layers_of(showing)
-    if not layers:
-        return []
-    return [
-        *[
-            assignment(showing, one, layer, len(layers), origin, pair or telling_pair(showing))
-            for layer, one in enumerate(layers)
-        ],
-        among(layers, origin),
-        prices(showing, origin),
-    ]
+def pictures(
+    showing: Showing, origin: Origin, pair: tuple[int, int] | None, others: Sequence[Showing] = ()
+) -> tuple[list[Picture], dict[str, object]]:
+    """All pictures of slices and the seconds they cost; none where the encoder's attention has no slices.
+
+    Parameters
+    ----------
+    showing, origin
+        The encoder that is looked at, and what its pictures say of it.
+    pair
+        Columns on which rows are drawn; the two most telling when None.
+    others
+        Encoders with other numbers of slices, shown the same rows.
+    """
+    if not layers_of(showing):
+        return [], {}
+    pair = pair or telling_pair(showing)
+    found = [compared(showing, others, origin, pair)] if others else []
+    for one in (showing, *others):
+        layers = layers_of(one)
+        name = "slices" if one is showing else f"slices-{layers[0].masses.shape[1]}"
+        seen = origin if one is showing else replace(origin, weights=one.networks.label)
+        found += [
+            assignment(one, slices, layer, len(layers), seen, pair, f"{name}-rows-{layer + 1}")
+            for layer, slices in enumerate(layers)
+        ]
+        found.append(among(layers, seen, f"{name}-attention"))
+    drawn, seconds = prices((showing, *others), origin)
+    return [*found, drawn], {"slices_seconds": {"rows": COST_ROWS, **seconds}}
 
 
 def assignment(
-    showing: Showing, one: Slices, layer: int, count: int, origin: Origin, pair: tuple[int, int]
+    showing: Showing,
+    one: Slices,
+    layer: int,
+    count: int,
+    origin: Origin,
+    pair: tuple[int, int],
+    name: str,
 ) -> Picture:
     """The heaviest slices of the head that separates rows most: how much of each row is in each."""
     rows = one.assignment[:, showing.order]
     heads, number, slices = rows.shape
-    # The head whose assignment says most about a row: largest spread of a row's weights over the slices.
-    head = int(rows.std(axis=1).mean(axis=1).argmax())
+    head = one.telling_head
     ranking = np.argsort(-one.masses[head], kind="stable")
     heavy = ranking[: min(_MOST_SHOWN, max(2, int((one.masses[head] >= _LEAST_MASS).sum())))]
     hard = rows[head].argmax(axis=1)
@@ -62,21 +83,18 @@ def assignment(
     figure = new_figure(3.1 * across + 0.9, 2.7 * down + 1.0, title, origin)
     panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     first, second = pair
-    from matplotlib import colormaps
-
-    palette: Any = colormaps["tab20"] if slices > 10 else colormaps["tab10"]
-    place = {int(member): position for position, member in enumerate(ranking)}
+    shades = colours(slices)
+    shade = {int(member): shades[position] for position, member in enumerate(ranking)}
     for position, panel in enumerate(panels.flat):
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize=8)
         if position > len(heavy):
             panel.set_visible(False)
         elif position == 0:
-            colours = [palette(place[int(member)] % palette.N) for member in hard]
             panel.scatter(
                 showing.values[:, first],
                 showing.values[:, second],
-                c=colours,
+                c=[shade[int(member)] for member in hard],
                 s=26,
                 edgecolors="0.3",
                 linewidths=0.3,
@@ -91,7 +109,11 @@ def assignment(
                 edgecolors="0.5", linewidths=0.3,
             )  # fmt: skip
             panel.set_title(f"slice {member + 1}: mass {one.masses[head, member]:.0%}", fontsize=9.5)
-            panel.title.set_color(palette(place[member] % palette.N))
+            # Not the title in that colour: the light ones could not be read.
+            panel.plot(
+                0.0, 1.055, marker="s", markersize=8, color=shade[member], markeredgecolor="0.4",
+                markeredgewidth=0.4, transform=panel.transAxes, clip_on=False,
+            )  # fmt: skip
     for panel in panels[-1]:
         panel.set_xlabel(plain(pretty(showing.labels[first]), 30), fontsize=10.5)
     for panel in panels[:, 0]:
@@ -99,8 +121,8 @@ def assignment(
     bar(figure, dots, panels, "share of the row in the slice")
     sure = rows.max(axis=2).mean(axis=1)
     return Picture(
-        name=f"slices-rows-{layer + 1}",
-        title=f"Layer {layer + 1}: which rows are in which slice",
+        name=name,
+        title=f"M = {slices}, layer {layer + 1}: which rows are in which slice",
         caption=(
             f"Each dot is a row of the table, drawn on {showing.labels[first]} and "
             f"{showing.labels[second]}. First, the slice that holds most of each row; then, for the "
@@ -120,7 +142,7 @@ def assignment(
     )
 
 
-def among(layers: list[Slices], origin: Origin) -> Picture:
+def among(layers: list[Slices], origin: Origin, name: str) -> Picture:
     """Masses of the slices, and how slices attend to each other, for each layer and head."""
     heads, slices = layers[0].masses.shape
     figure = new_figure(
@@ -146,57 +168,29 @@ def among(layers: list[Slices], origin: Origin) -> Picture:
         image = mosaic(
             panels[2 * layer + 1], values[None], lines=["slice attends"],
             columns=[f"head {head + 1}" for head in range(heads)], left=Side(),
-            below=Side(title=f"slice attended to, heaviest first → ({uneven:.1%} of the weight is uneven)"),
+            below=Side(title=f"slice attended to, heaviest first → ({uneven:.2%} of the weight is uneven)"),
             **around_one(values),
         )  # fmt: skip
         even_bar(figure, image, panels[2 * layer + 1])
+        if uneven < NEARLY_EVEN:
+            panels[2 * layer + 1].text(
+                0.5, 0.5, "every slice attends to all slices alike", fontsize=11, color=QUIET,
+                ha="center", va="center", transform=panels[2 * layer + 1].transAxes,
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85},
+            )  # fmt: skip
         filled = np.exp(-(masses * np.log(np.maximum(masses, 1e-30))).sum(axis=1))
         said.append(
             f"layer {layer + 1}: effectively {filled.mean():.1f} of {slices} slices are filled, the "
             f"heaviest holds {masses.max():.0%}"
         )
     return Picture(
-        name="slices-attention",
-        title="Masses of slices, and attention among them",
+        name=name,
+        title=f"M = {slices}: masses of slices, and attention among them",
         caption=(
             "Bars: the share of all rows that each slice holds, heaviest first; dotted, an even share. "
             "Maps: how much each slice attends to each other one; white is even attention."
         ),
         alt="; ".join(said).capitalize() + ".",
-        png=png_of(figure, origin.dpi),
-        section=SECTION,
-    )
-
-
-def prices(showing: Showing, origin: Origin) -> Picture:
-    """Measured seconds of this layer and of standard attention of its size."""
-    found = cost(showing.heard.last(Place("encoder", "rows", 0)), COST_ROWS)
-    figure = new_figure(6.4, 4.4, "Cost of one layer on one thread", origin)
-    axes = figure.subplots()
-    for (name, seconds), colour in zip(found.items(), ("#0b5394", "#d1793b"), strict=True):
-        axes.loglog(
-            COST_ROWS, [1e3 * value for value in seconds], "o-", color=colour, label=name, linewidth=2
-        )
-    axes.set_xticks(COST_ROWS, [f"{rows:,}" for rows in COST_ROWS], fontsize=9)
-    axes.minorticks_off()
-    axes.set_xlabel("rows", fontsize=10)
-    axes.set_ylabel("CPU milliseconds a forward pass", fontsize=10)
-    axes.grid(alpha=0.25, linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=10)
-    said = "; ".join(
-        f"{rows:,} rows: {1e3 * slow:.2f} ms, standard {1e3 * fast:.2f} ms"
-        for rows, slow, fast in zip(COST_ROWS, found["physics-slice"], found["standard"], strict=True)
-    )
-    return Picture(
-        name="slices-cost",
-        title="What it costs, beside standard attention",
-        caption=(
-            "CPU time of one forward pass of this layer, without asking for weights, and of full standard "
-            "self-attention of the same width and heads over the same rows; the fastest of several passes, "
-            "measured when this page was made."
-        ),
-        alt=f"Physics-slice: {said}.",
         png=png_of(figure, origin.dpi),
         section=SECTION,
     )

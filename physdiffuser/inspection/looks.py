@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +14,9 @@ from physdiffuser.inspection import draw_aggregates, draw_bias, draw_encoder, dr
 from physdiffuser.inspection.aggregate import LawStatistics, study
 from physdiffuser.inspection.capture import places
 from physdiffuser.inspection.draw import DPI, Origin, Picture
+from physdiffuser.inspection.networks import Networks, open_others, random_networks
 from physdiffuser.inspection.page import Report, Table
-from physdiffuser.inspection.session import Networks, Showing, random_networks, show
+from physdiffuser.inspection.session import Showing, show
 from physdiffuser.inspection.slices import layers_of as slice_layers
 from physdiffuser.inspection.statistics import interval
 from physdiffuser.inspection.subjects import Subject
@@ -92,21 +94,26 @@ def look_at_table(
     origin = Origin(networks.label, subject.title, networks.trained, dpi)
     say("reading the table")
     showing = show(networks, subject, seed)
-    pictures, numbers = _encoder(showing, origin, pair)
+    others = [show(other, subject, seed) for other in open_others(networks)]
+    pictures, numbers = _encoder(showing, origin, pair, others)
     tables: dict[str, list[Table]] = {}
     if networks.model.denoiser is not None:
         say("filling masks")
-        pictures += _refinement(showing, origin, remask, trajectories, tables)
+        seen = replace(origin, weights=networks.label_of("diffusion"))
+        pictures += _refinement(showing, seen, remask, trajectories, tables)
     if networks.model.decoder is not None:
         say("writing token by token")
-        pictures += _decoding(showing, origin, tables)
+        seen = replace(origin, weights=networks.label_of("autoregressive"))
+        pictures += _decoding(showing, seen, tables)
     facts = {
         "Table": subject.title,
         "Rows": f"{len(subject.target):,}",
         "Columns": f"{', '.join(subject.names)} → {subject.target_name}",
         "Read in full": f"{len(showing.order)} rows; summaries of columns from {len(showing.reading.rows)}",
-        "Weights": networks.label,
+        "Weights": "; ".join([networks.label, *networks.lent.values()]),
     }
+    if others:
+        facts["Beside them"] = "; ".join(other.networks.label for other in others)
     if subject.law is not None:
         facts["True law"] = f"{subject.target_name} = {to_text(subject.law, subject.names)}"
     if command:
@@ -130,7 +137,7 @@ def look_at_table(
 
 
 def _encoder(
-    showing: Showing, origin: Origin, pair: tuple[int, int] | None
+    showing: Showing, origin: Origin, pair: tuple[int, int] | None, others: Sequence[Showing]
 ) -> tuple[list[Picture], dict[str, object]]:
     pictures: list[Picture] = []
     numbers: dict[str, object] = {}
@@ -146,8 +153,10 @@ def _encoder(
     pictures.append(draw_encoder.pooling(showing, origin))
     memory = draw_encoder.mixing(showing, origin)
     pictures += [memory] if memory is not None else []
-    pictures += draw_slices.pictures(showing, origin, pair)
-    pictures += draw_bias.pictures(showing, origin)
+    sliced, seconds = draw_slices.pictures(showing, origin, pair, others)
+    pictures += sliced
+    numbers |= seconds
+    pictures += draw_bias.pictures(showing, origin, others)
     return pictures, numbers
 
 

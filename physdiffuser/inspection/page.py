@@ -79,6 +79,7 @@ def html(report: Report) -> str:
                     "data": base64.b64encode(picture.png).decode("ascii"),
                     "width": _width(picture.png),
                     "height": _height(picture.png),
+                    "inches": _inches(picture.png),
                 }
                 for picture in report.pictures
                 if picture.section == name
@@ -95,3 +96,10 @@ def _width(png: bytes) -> int:
 
 def _height(png: bytes) -> int:
     return int.from_bytes(png[20:24], "big")
+
+
+def _inches(png: bytes) -> float:
+    """Width on paper: a small picture is not blown up to the width of the page."""
+    place = png.find(b"pHYs")
+    dots_a_metre = int.from_bytes(png[place + 4 : place + 8], "big") if place > 0 else 0
+    return _width(png) / (dots_a_metre * 0.0254) if dots_a_metre else 100.0

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.inspection.capture import captured
-from physdiffuser.inspection.session import Showing, encode, quiet_networks
+from physdiffuser.inspection.networks import quiet_networks
+from physdiffuser.inspection.session import Showing, encode
 from physdiffuser.models.vocabulary import MAX_VARIABLES
 
 FloatArray = npt.NDArray[np.float64]

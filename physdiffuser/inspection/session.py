@@ -6,18 +6,14 @@ picture should not depend on the processor.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.data.display import visible
 from physdiffuser.inspection.capture import Capture, Place, captured
+from physdiffuser.inspection.networks import Networks, quiet_networks
 from physdiffuser.inspection.subjects import Subject
 from physdiffuser.models.reading import Reader, Reading
 from physdiffuser.models.vocabulary import MAX_VARIABLES
@@ -29,131 +25,6 @@ if TYPE_CHECKING:
     from physdiffuser.models.network import LawModel
 
 FloatArray = npt.NDArray[np.float64]
-
-GENERATORS = ("diffusion", "autoregressive")
-
-
-@dataclass(frozen=True)
-class Networks:
-    """Trained networks and where they come from.
-
-    Attributes
-    ----------
-    model
-        In evaluation mode, single precision.
-    attention
-        Variant inside the encoder.
-    source
-        "shipped", or the folder.
-    laws
-        Laws seen in training; 0 for random weights.
-    digest
-        First characters of the SHA-256 sum of the encoder's file, "" when there is no file.
-    teacher
-        Attention of the weights whose memory the encoder was taught to give, "" when it had no teacher.
-    """
-
-    model: LawModel
-    attention: str
-    source: str
-    laws: int
-    digest: str
-    teacher: str = ""
-
-    @property
-    def trained(self) -> bool:
-        """Whether the weights have seen a single law."""
-        return self.laws > 0
-
-    @property
-    def label(self) -> str:
-        """What every picture says of the weights."""
-        if not self.trained:
-            return f"UNTRAINED random weights, {self.attention} attention"
-        file = f", encoder {self.digest}" if self.digest else ""
-        teacher = f", taught by {self.teacher}" if self.teacher else ""
-        return f"weights {self.attention} ({self.source}), {self.laws:,} laws seen{teacher}{file}"
-
-
-def open_networks(attention: str | None = None, weights: str | None = None) -> Networks:
-    """The weights that `solve` would use, with every generator they hold.
-
-    Parameters
-    ----------
-    attention
-        Variant inside the encoder; the default one when None.
-    weights
-        Folder; see `physdiffuser.models.shipped.find_weights`.
-
-    Raises
-    ------
-    PluginError
-        If no attention variant has that name.
-    UsageError
-        If there are no weights for it.
-    FileError
-        If they are missing or damaged.
-    """
-    from physdiffuser.models.checkpoint_files import DESCRIPTION, read_json
-    from physdiffuser.models.shipped import find_weights, weights_folder
-
-    if attention is not None:
-        from physdiffuser.plugin_manager import load_plugins
-
-        load_plugins().attention(attention)
-    folder = find_weights(attention, weights)
-    description = read_json(folder / DESCRIPTION)
-    listed = description.get("files")
-    # A file may lie in another folder: encoders can share generators.
-    files = (
-        {Path(name).stem: str(total) for name, total in listed.items()} if isinstance(listed, dict) else {}
-    )
-    notes = description.get("training")
-    notes = notes if isinstance(notes, dict) else {}
-    laws = notes.get("laws", 0)
-    # Everything above answers at once; torch is needed from here on.
-    from physdiffuser.models.checkpoint import load_model
-
-    model = load_model(folder, [part for part in GENERATORS if part in files])
-    return Networks(
-        model=model,
-        attention=model.config.encoder.attention,
-        source="shipped" if folder.parent == weights_folder() else _named(folder),
-        laws=laws if isinstance(laws, int) else 0,
-        digest=files.get("encoder", "")[:8],
-        teacher=visible(str(notes.get("teacher") or ""), 40),
-    )
-
-
-def _named(folder: Path) -> str:
-    return visible(os.path.basename(os.path.abspath(folder)), 40)
-
-
-def random_networks(like: Networks, seed: int = 0) -> Networks:
-    """Networks of the same make with random weights: what training did not do."""
-    import torch
-
-    from physdiffuser.models.network import LawModel
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = LawModel(like.model.config, like.model.vocabulary)
-    model.eval().requires_grad_(False)
-    return Networks(model, like.attention, "random", 0, "")
-
-
-@contextmanager
-def quiet_networks() -> Iterator[None]:
-    """No gradients, one thread."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True)

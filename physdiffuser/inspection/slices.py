@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,8 @@ import torch
 from physdiffuser_attention_physics_slice.attention import PhysicsSliceAttention
 
 from physdiffuser.inspection.capture import Heard, Place
-from physdiffuser.inspection.session import Showing, quiet_networks
+from physdiffuser.inspection.networks import quiet_networks
+from physdiffuser.inspection.session import Showing
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -39,6 +40,11 @@ class Slices:
     masses: FloatArray
     attention: FloatArray
 
+    @property
+    def telling_head(self) -> int:
+        """The head whose assignment differs most between rows."""
+        return int(self.assignment.std(axis=1).mean(axis=1).argmax())
+
 
 def slices_of(heard: Heard) -> Slices | None:
     """What one call did, or None if its module is no physics-slice attention.
@@ -63,25 +69,27 @@ def slices_of(heard: Heard) -> Slices | None:
     return Slices(*(part.double().numpy() for part in (weights, shares, among)))
 
 
-def cost(heard: Heard, rows: Sequence[int]) -> dict[str, list[float]]:
-    """Seconds of one forward pass of this module and of standard attention of its size, by number of rows.
+def cost(layers: Mapping[str, Heard], rows: Sequence[int]) -> dict[str, list[float]]:
+    """Seconds of one forward pass of these layers and of standard attention of their size, by number of rows.
 
-    CPU seconds of one thread, the smallest of several passes. Vectors are the layer's own, repeated.
+    CPU seconds of one thread, the smallest of several passes. Vectors are those that the first layer was
+    shown, repeated; all layers are of the same width.
     """
     from physdiffuser_attention_standard.attention import StandardAttention
 
-    module = heard.module
-    width, heads = heard.query.shape[-1], int(getattr(module, "heads", 1))
+    heard = next(iter(layers.values()))
+    width, heads = heard.query.shape[-1], int(getattr(heard.module, "heads", 1))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         standard = StandardAttention(width, heads).eval()
-    found: dict[str, list[float]] = {"physics-slice": [], "standard": []}
+    timed = {name: one.module for name, one in layers.items()} | {"standard": standard}
+    found: dict[str, list[float]] = {name: [] for name in timed}
     with quiet_networks():
         for count in rows:
             repeats = -(-count // heard.query.shape[1])
             vectors = heard.query[:1].repeat(1, repeats, 1)[:, :count]
-            for name, attention in (("physics-slice", module), ("standard", standard)):
-                found[name].append(_seconds(attention, vectors))
+            for name, module in timed.items():
+                found[name].append(_seconds(module, vectors))
     return found
 
 

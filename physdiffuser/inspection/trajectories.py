@@ -13,7 +13,8 @@ from torch import Tensor
 from physdiffuser.config import DiffusionSampling
 from physdiffuser.errors import UsageError
 from physdiffuser.generation.diffusion.sampler import DiffusionSampler
-from physdiffuser.inspection.session import Showing, quiet_networks
+from physdiffuser.inspection.networks import quiet_networks
+from physdiffuser.inspection.session import Showing
 from physdiffuser.inspection.tokens import kind_of
 from physdiffuser.models.grammar import Grammar
 from physdiffuser.models.vocabulary import EOS

@@ -11,7 +11,8 @@ import torch
 from physdiffuser.expressions import Expression
 from physdiffuser.generation.autoregressive.sampler import Written, beam_search
 from physdiffuser.inspection.capture import Capture, captured
-from physdiffuser.inspection.session import Showing, quiet_networks
+from physdiffuser.inspection.networks import quiet_networks
+from physdiffuser.inspection.session import Showing
 from physdiffuser.inspection.tokens import shown_formula
 from physdiffuser.inspection.trajectories import Trajectory, grammar_of
 from physdiffuser.models.vocabulary import BOS

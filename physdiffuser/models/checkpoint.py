@@ -3,7 +3,8 @@
 A folder holds `model.json` and one or more `.safetensors` files. The description names the vocabulary,
 the configuration and the attention plugins, so that a missing package is named and not guessed at. A file may
 also lie in another folder (`../standard/diffusion.safetensors`): encoders that were taught to give the same
-memory share their generators.
+memory share their generators. A file `blocks.safetensors` replaces some of the encoder's tensors: encoders
+that differ in their blocks alone share the rest.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from torch import Tensor
 from physdiffuser.config import ModelConfig
 from physdiffuser.errors import FileError, PluginError, UsageError
 from physdiffuser.models.attention import find_attention
-from physdiffuser.models.checkpoint_files import DESCRIPTION, read_json
+from physdiffuser.models.checkpoint_files import BLOCKS, DESCRIPTION, read_json
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.vocabulary import Vocabulary
 from physdiffuser.plugin_manager import load_plugins
@@ -157,6 +158,8 @@ def load_model(folder: Path, parts: Iterable[str] = PARTS, device: str = "cpu") 
                 f"{entry.get('package')} {entry.get('version')}: {error}"
             ) from error
     wanted = {"encoder", *parts}
+    if "encoder" not in files:
+        raise FileError(f"'{folder / DESCRIPTION}' does not describe a model: it names no encoder")
     for part in wanted - {"encoder"}:
         if part not in files:
             raise UsageError(
@@ -168,7 +171,7 @@ def load_model(folder: Path, parts: Iterable[str] = PARTS, device: str = "cpu") 
     with torch.device("meta"):
         model = LawModel(config, vocabulary)
     tensors: dict[str, Tensor] = {}
-    for part in sorted(wanted):
+    for part in (*sorted(wanted), *((BLOCKS,) if BLOCKS in files else ())):
         tensors |= read_tensors(*files[part])
     tensors = {name: tensor.to(device=device, dtype=torch.float32) for name, tensor in tensors.items()}
     try:

@@ -9,6 +9,8 @@ from typing import Any
 from physdiffuser.errors import FileError
 
 DESCRIPTION = "model.json"
+BLOCKS = "blocks"
+"""Stem of a file with tensors that take the place of those in the encoder's file."""
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -70,6 +70,7 @@ class BiasedAttention(nn.Module):
         self.attention = StandardAttention(width, heads)
         self.form, self.heads = form, heads
         self.height_column, self.gate_column = height_column, gate_column
+        self.initial_strength = initial_strength
         if form == "barrier":
             raw = torch.log(torch.expm1(torch.tensor(float(initial_strength))))
             self.strength = nn.Parameter(raw.repeat(heads))

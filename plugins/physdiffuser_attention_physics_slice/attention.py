@@ -19,7 +19,7 @@ class PhysicsSliceAttention(nn.Module):
     width, heads
         Size of the vectors, a multiple of the number of heads.
     slices
-        Slice tokens per head, 8 to 64.
+        Slice tokens per head, 4 to 64.
     content_projection
         Project what is averaged into slices separately from what decides the assignment.
     point_temperature
@@ -38,8 +38,8 @@ class PhysicsSliceAttention(nn.Module):
         super().__init__()
         if width % heads:
             raise ValueError(f"width {width} is not a multiple of {heads} heads")
-        if not 8 <= slices <= 64:
-            raise ValueError(f"slices must be between 8 and 64, not {slices}")
+        if not 4 <= slices <= 64:
+            raise ValueError(f"slices must be between 4 and 64, not {slices}")
         self.width, self.heads, self.slices = width, heads, slices
         head = width // heads
         self.assign = nn.Linear(width, width)

@@ -22,6 +22,7 @@ from physdiffuser.cli import main
 from physdiffuser.errors import FileError
 from physdiffuser.inspection import folder as folders
 from physdiffuser.inspection.draw import Picture
+from physdiffuser.inspection.networks import open_networks
 from physdiffuser.inspection.page import Report, Table, html
 
 SMALL = ("--trajectories", "8", "--dpi", "50", "--quiet")
@@ -84,6 +85,10 @@ def check_page(folder: Path) -> Page:
     wide = [attributes for _, attributes in page.tags if attributes.get("class") == "wide"]
     assert len(wide) >= len(images)
     assert all(box["tabindex"] == "0" and box["role"] == "region" and box["aria-label"] for box in wide)
+    # No picture is blown up far beyond its size on paper.
+    sizes = [float(box["style"].split()[1][:-2]) for box in wide if box.get("style")]
+    expected = [1.15 * int(image["width"]) / 50 for image in images]
+    assert sizes == pytest.approx(expected, rel=0.02)
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1 and all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
     for path in folder.glob("*.png"):
@@ -133,7 +138,7 @@ def test_an_equation_with_another_attention(
     variant: dict[str, Any], expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights = saved(tmp_path / "weights", **variant)
-    monkeypatch.setattr("physdiffuser.inspection.draw_slices.COST_ROWS", (64, 256))
+    monkeypatch.setattr("physdiffuser.inspection.draw_slices_compared.COST_ROWS", (64, 256))
     monkeypatch.setenv("PHYSDIFFUSER_WEIGHTS", str(weights))
     out = tmp_path / "out"
     words = ["inspect", "--equation", "I.24.6", "--attention", str(variant["attention"]), "--rows", "40"]
@@ -141,6 +146,54 @@ def test_an_equation_with_another_attention(
     page = check_page(out)
     assert expected | {"encoder-pooling", "trajectory"} <= {path.stem for path in out.glob("*.png")}
     assert f"UNTRAINED random weights, {variant['attention']} attention" in page.text
+
+
+def test_other_numbers_of_slices_are_shown_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = saved(tmp_path / "weights", **SLICES)
+    saved(tmp_path / "weights" / "few", laws=7, attention="physics-slice", options={"slices": 4})
+    saved(tmp_path / "weights" / "none", attention="standard")
+    monkeypatch.setattr("physdiffuser.inspection.draw_slices_compared.COST_ROWS", (64, 256))
+    monkeypatch.setenv("PHYSDIFFUSER_WEIGHTS", str(weights))
+    out = tmp_path / "out"
+    assert main(["inspect", "--equation", "I.24.6", "--rows", "40", "--out", str(out), *SMALL]) == 0
+    page = check_page(out)
+    names = {path.stem for path in out.glob("*.png")}
+    assert {"slices-compared", "slices-rows-1", "slices-4-rows-1", "slices-4-attention"} <= names
+    assert "The same rows with M = 4, 8 slices" in page.text
+    assert "weights physics-slice (few), 7 laws seen, encoder " in page.text
+
+
+def test_a_gate_beside_a_bias_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = saved(tmp_path / "weights", laws=9, attention="biased")
+    saved(tmp_path / "weights" / "gated", laws=7, **BARRIER)
+    monkeypatch.setenv("PHYSDIFFUSER_WEIGHTS", str(weights))
+    out = tmp_path / "out"
+    assert main(["inspect", "--equation", "I.24.6", "--rows", "40", "--out", str(out), *SMALL]) == 0
+    page = check_page(out)
+    names = {path.stem for path in out.glob("*.png")}
+    assert {"bias-1", "bias-learned", "bias-gated-1", "bias-gated-2", "bias-gated-learned"} <= names
+    assert "These weights have no gate (beta)." in page.text and "Learned strength and gate" in page.text
+    assert "alpha began at 0.500" in page.text and "beta, gate: 0.000, 0.000" in page.text
+    assert "weights biased (gated), 7 laws seen" in page.text
+
+
+def test_generators_name_the_weights_they_come_from(tmp_path: Path) -> None:
+    own = saved(tmp_path / "own", laws=500)
+    encoder = saved(tmp_path / "taught", laws=20, **SLICES)
+    description = json.loads((encoder / "model.json").read_text())
+    for part in ("diffusion", "autoregressive"):
+        (encoder / f"{part}.safetensors").unlink()
+        total = json.loads((own / "model.json").read_text())["files"][f"{part}.safetensors"]
+        del description["files"][f"{part}.safetensors"]
+        description["files"][f"../own/{part}.safetensors"] = total
+    (encoder / "model.json").write_text(json.dumps(description))
+    networks = open_networks(weights=str(encoder))
+    assert networks.label.startswith("weights physics-slice (taught), 20 laws seen, encoder ")
+    assert networks.label_of("diffusion").startswith("weights own, 500 laws seen, diffusion ")
+    assert networks.label_of("diffusion").endswith(networks.label.removeprefix("weights "))
+    assert open_networks(weights=str(own)).label_of("diffusion") == open_networks(weights=str(own)).label
 
 
 def test_a_suite(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ NAMES = ["m", "v_0", "theta", "x1", "B_max", "lambda_"]
         ("2*pi*sqrt(m/v_0)", r"2 \pi \sqrt{\frac{m}{v_{0}}}"),
         ("exp(-m/theta)", r"e^{-\frac{m}{\theta}}"),
         ("-m/(2*v_0)", r"-\frac{m}{2 v_{0}}"),
+        ("5/2*m*exp(-0.3*v_0)", r"\frac{5}{2} m e^{-0.3 v_{0}}"),
+        ("m/8 - 0.27", r"\frac{m}{8} - 0.27"),
         ("(m + x1)*B_max", r"\left(m + x_{1}\right) B_{\mathrm{max}}"),
         ("sin(theta)**2", r"\sin^{2}\left(\theta\right)"),
         ("sin(theta)**-2", r"\sin\left(\theta\right)^{-2}"),

@@ -318,7 +318,7 @@ def test_infilling_refuses_what_it_cannot_read(weights: Path) -> None:
     assert infiller.infill(parse("v0**17*sin(v1)", given.names), 4, 4, rng) == []
 
 
-@pytest.mark.parametrize("damage", ["missing", "sum", "json", "shape"])
+@pytest.mark.parametrize("damage", ["missing", "sum", "json", "shape", "no encoder", "blocks"])
 def test_damaged_weights_are_named(damage: str, weights: Path, tmp_path: Path) -> None:
     import json
     import shutil
@@ -333,7 +333,12 @@ def test_damaged_weights_are_named(damage: str, weights: Path, tmp_path: Path) -
         (folder / "model.json").write_text("{", encoding="utf-8")
     else:
         description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-        description["config"]["width"] = 64
+        if damage == "shape":
+            description["config"]["width"] = 64
+        elif damage == "no encoder":
+            del description["files"]["encoder.safetensors"]
+        else:
+            description["files"]["blocks.safetensors"] = "0" * 64
         (folder / "model.json").write_text(json.dumps(description), encoding="utf-8")
     with pytest.raises(FileError, match=str(folder)):
         load_model(folder)

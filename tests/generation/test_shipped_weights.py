@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.models.checkpoint import load_model
@@ -21,8 +22,7 @@ pytestmark = pytest.mark.skipif(not shipped(), reason="no weights ship with this
 
 def test_files_are_whole_and_small() -> None:
     total = 0
-    for name in shipped():
-        folder = weights_folder() / name
+    for folder in sorted(path.parent for path in weights_folder().rglob("model.json")):
         description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
         # An encoder that was taught by another has seen fewer laws, and says so.
         assert description["training"]["laws"] > (5_000 if "teacher" in description["training"] else 100_000)
@@ -40,6 +40,26 @@ def test_files_are_whole_and_small() -> None:
 def test_they_load(name: str) -> None:
     model = load_model(weights_folder() / name)
     assert model.denoiser is not None and model.decoder is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        ("physics-slice/slices-4", "slices", 4),
+        ("physics-slice/slices-8", "slices", 8),
+        ("physics-slice/slices-16", "slices", 16),
+        ("biased/gated", "gate_column", -1),
+    ],
+)
+def test_encoders_with_other_options_lie_beside_the_shipped_ones(name: str, option: str, value: int) -> None:
+    other = load_model(weights_folder() / name)
+    beside = load_model((weights_folder() / name).parent, ()).state_dict()
+    for tensor, values in other.encoder.state_dict().items():
+        # Taught in their blocks alone: all that stands before and after them is the shipped encoder's.
+        assert tensor.startswith("blocks.") or torch.equal(values, beside[f"encoder.{tensor}"])
+    attention = other.encoder.blocks[0].attention
+    assert isinstance(attention, torch.nn.Module) and getattr(attention, option) == value
+    assert other.denoiser is not None and other.decoder is not None
 
 
 def pendulum() -> pd.DataFrame:

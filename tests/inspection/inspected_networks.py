@@ -13,7 +13,7 @@ from physdiffuser.config import (
     EncoderConfig,
     ModelConfig,
 )
-from physdiffuser.inspection.session import Networks
+from physdiffuser.inspection.networks import Networks
 from physdiffuser.models.checkpoint import save_model
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.vocabulary import Vocabulary

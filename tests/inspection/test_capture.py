@@ -98,7 +98,7 @@ def test_slices_put_together_make_the_output() -> None:
         output = module.output(back.transpose(0, 1).flatten(1))
     assert torch.allclose(output, call.output[0], atol=1e-5)
     assert slices_of(heard.last(Place("encoder", "pooling", 0))) is None
-    measured = cost(call, rows=(16, 64))
+    measured = cost({"M = 8": call}, rows=(16, 64))
     assert all(len(times) == 2 and min(times) > 0 for times in measured.values())
 
 

@@ -12,8 +12,10 @@ from inspected_networks import SLICES, networks
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import parse
 from physdiffuser.generation.diffusion.sampler import DiffusionSampler
+from physdiffuser.inspection.draw import Origin, Side, mosaic, new_figure
+from physdiffuser.inspection.networks import open_networks, open_others, random_networks
 from physdiffuser.inspection.reads import effective_rows, focus, over_rows, reliance
-from physdiffuser.inspection.session import open_networks, random_networks, show
+from physdiffuser.inspection.session import show
 from physdiffuser.inspection.statistics import agreement, interval, ratio_interval, received, relative_entropy
 from physdiffuser.inspection.subjects import find_columns, find_law, from_law, from_table, sample_suite
 from physdiffuser.inspection.tokens import arguments_of, kind_of, law_tokens, pretty
@@ -114,6 +116,15 @@ def test_intervals_hold_what_they_should() -> None:
     assert all(np.isnan(interval(np.array([np.nan]))))
 
 
+def test_names_of_one_sign_stand_upright() -> None:
+    """A caret on its side is a "less than"."""
+    axes = new_figure(4.0, 3.0, "title", Origin("weights", "table", True)).subplots()
+    side = Side(["^", "ω₀", "start"], rotation=90.0)
+    mosaic(axes, np.full((1, 1, 3, 3), 0.5), lines=["layer"], columns=["head"], left=Side(), below=side)
+    shown = {label.get_text(): label.get_rotation() for label in axes.get_xticklabels()}
+    assert shown == {"^": 0.0, "ω₀": 90.0, "start": 90.0}
+
+
 def test_readers_and_what_their_choice_hangs_on() -> None:
     showing = show(networks(), from_law(LAW, rows=60, noise=0.0, seed=0))
     weights = showing.encoder_weights("gather")
@@ -198,6 +209,14 @@ def test_every_label_says_whether_anything_was_learned() -> None:
     assert shipped.trained and re.fullmatch(
         r"weights standard \(shipped\), [\d,]+ laws seen, encoder [0-9a-f]{8}", shipped.label
     )
+
+
+def test_encoders_beside_others_are_named_in_order_of_their_slices() -> None:
+    beside = open_others(open_networks("physics-slice", parts=()))
+    assert [other.model.config.encoder.options["slices"] for other in beside] == [4, 8, 16]
+    assert [other.source for other in beside] == [f"shipped, slices-{slices}" for slices in (4, 8, 16)]
+    assert [other.source for other in open_others(open_networks("biased", parts=()))] == ["shipped, gated"]
+    assert open_others(open_networks(parts=())) == []
 
 
 def test_laws_are_found_and_near_misses_named() -> None:

@@ -73,6 +73,6 @@ def test_refusals() -> None:
         attention(rows, causal=True)
     with pytest.raises(ValueError, match="within one set"):
         attention(rows, rows)
-    for slices in (7, 65):
-        with pytest.raises(ValueError, match="between 8 and 64"):
+    for slices in (3, 65):
+        with pytest.raises(ValueError, match="between 4 and 64"):
             PhysicsSliceAttention(WIDTH, HEADS, slices=slices)

@@ -69,6 +69,9 @@ def test_it_fits_the_screen_and_shows_the_chosen_law(page: Any) -> None:
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(wide) == 0, "the page must not scroll sideways"
     assert visible_rows(page) == ["2"]
+    for caption in page.locator("caption:visible").all():
+        box = caption.bounding_box()
+        assert box["x"] + box["width"] <= page.viewport_size["width"], "captions are read without scrolling"
     cut = "nodes => nodes.filter(node => node.scrollHeight > node.clientHeight).length"
     assert page.locator(".formula:visible").evaluate_all(cut) == 0, "no formula is cut below"
     for element in page.locator("main section, #law .headline math, .chart svg:visible").all():

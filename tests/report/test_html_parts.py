@@ -52,6 +52,8 @@ def test_mathml_is_well_formed_and_counts_its_children(tree: object) -> None:
         ("sin(a)**2", "sin2\u2061(a)"),
         ("1.5e-12*a", "1.5×10−12\u2062a"),
         ("(a + 2)*a", "(a+2)\u2062a"),
+        ("0.3*a", "0.3\u2062a"),
+        ("-0.3*a + 1/8", "−0.3\u2062a+18"),
     ],
 )
 def test_formulas_read_as_they_should(formula: str, text: str) -> None:
