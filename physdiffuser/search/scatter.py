@@ -53,6 +53,8 @@ FAR, FAR_SHARE = 8.0, 0.3
 # At most this share of the rows may be off: more is a law that neighbours do not tell. So is a heap of them.
 MOST_OFF = 0.08
 MOST_TOGETHER = 0.6
+# Rows of the other sign are no misprints where the usual one is smaller than this share of the usual value.
+SMALL = 0.5
 # In each round those are judged to be off whose error is at least this share of the largest.
 ROUND = 0.5
 # What is off matters only if it makes up most of the squared error.
@@ -268,9 +270,15 @@ def _images(target: FloatArray) -> list[_Image]:
     images = [_Image(0, target, np.ones(len(target), bool))]
     for sign in (1, -1):
         possible = sign * target > 0
-        if (~possible).sum() <= _most_off(len(target)):
+        if (~possible).sum() <= _most_off(len(target)) and not _around_zero(target, possible):
             images.append(_Image(sign, np.log(np.where(possible, sign * target, 1.0)), possible))
     return images
+
+
+def _around_zero(target: FloatArray, possible: npt.NDArray[np.bool_]) -> bool:
+    """Whether the rows of the other sign are small: then noise reaches zero, and they are no misprints."""
+    size = np.abs(target)
+    return not possible.all() and bool(np.median(size[~possible]) < SMALL * np.median(size))
 
 
 def _most_off(rows: int) -> int:

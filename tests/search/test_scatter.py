@@ -63,6 +63,16 @@ def test_nothing_is_said_of_noise_or_of_signs_that_change() -> None:
         assert found.weights is None and found.off == ()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_that_reaches_below_zero_is_no_misprint(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    x = np.column_stack([random.uniform(0, 1, (10_000, 2)), random.uniform(1, 2, (10_000, 2))])
+    y = x.prod(axis=1)
+    noisy = y + 0.1 * np.sqrt(np.mean(y**2)) * random.normal(size=len(y))
+    assert 0.01 < (noisy < 0).mean() < 0.08
+    assert look(x, noisy).off == ()
+
+
 def test_given_weights_and_options_overrule() -> None:
     x, y = readings(1, relative=0.04)
     given = dataset_from_arrays(x, y, weights=np.linspace(1, 2, len(y)))

@@ -151,14 +151,15 @@ class EnumerationGenerator(MeteredGenerator):
                 new = [frame for frame in every if frame in new]
                 pairs = [(earlier, frame) for earlier in ladder[:number] for frame in _suited(earlier, new)]
             for some, frame in pairs:
-                if curves and (look.noisy or self._noisy(problem, archive)):
+                # A formula that leaves nothing but noise may be the law but for one function; before that,
+                # formulas worth reading have come up when curves have been tried.
+                if self._noisy(problem, archive) or (curves and look.noisy):
                     for better in suggestions.take(archive, every):
                         for step in SUGGESTED_LADDER:
-                            yield from _work(run, step, better)
+                            yield from run.screened(step, better, average=True)
                 if some.kind in EXACT and self._noisy(problem, archive):
                     continue
                 yield from _work(run, some, frame)
-                # Formulas worth reading have had the chance to come up by then.
                 curves = curves or some.kind == "parametric"
                 if archive.best_loss < EXACT_LOSS:
                     # What is simpler by this stage's own measure has been looked at.

@@ -14,6 +14,7 @@ from physdiffuser.generation.enumeration.families import fill, power_products
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.matches import Match, candidates
+from physdiffuser.generation.enumeration.means import averaged
 from physdiffuser.generation.enumeration.outer import SINGLE, Chain, chains
 from physdiffuser.generation.work import Work
 from physdiffuser.search.candidate import Candidate
@@ -74,16 +75,23 @@ class Run:
         )
         self.noisy_rows = order[: noisy.PROBES]
         self.tolerance = decimal_precision(problem.target)
-        self._libraries: dict[tuple[bool, Frame], tuple[int, Library]] = {}
+        self._libraries: dict[tuple[str, Frame], tuple[int, Library]] = {}
         self._tried: set[Expression] = set()
 
-    def library(self, exact: bool, frame: Frame, entries: int) -> Iterator[Library | float]:
-        """Build a library of the given size, yielding the seconds of each piece, the library last."""
-        key = (exact, frame)
+    def library(
+        self, kind: str, frame: Frame, features: FloatArray, entries: int
+    ) -> Iterator[Library | float]:
+        """Build a library of the given size, yielding the seconds of each piece, the library last.
+
+        Parameters
+        ----------
+        kind
+            What rows `features`, shape (rows, features), are taken on; a library is built once for each.
+        """
+        key = (kind, frame)
         known = self._libraries.get(key)
         if known is None or known[0] != entries:
-            rows = self.clean_rows if exact else self.noisy_rows
-            library = Library(frame.values(self.problem.inputs[rows]), frame.features, self.problem.operators)
+            library = Library(features, frame.features, self.problem.operators)
             fill(library, entries // 2)
             size = library.size
             for now in library.grow(entries):
@@ -96,8 +104,10 @@ class Run:
             self._libraries[key] = known
         yield known[1]
 
-    def _built(self, exact: bool, frame: Frame, entries: int) -> Generator[float, None, Library]:
-        for item in self.library(exact, frame, entries):
+    def _built(
+        self, kind: str, frame: Frame, features: FloatArray, entries: int
+    ) -> Generator[float, None, Library]:
+        for item in self.library(kind, frame, features, entries):
             if isinstance(item, Library):
                 return item
             yield item
@@ -115,8 +125,9 @@ class Run:
 
     def exact(self, stage: Stage, frame: Frame) -> Work:
         """Hash lookups of pairs or triples."""
-        library = yield from self._built(True, frame, stage.entries)
         rows = self.clean_rows
+        features = frame.values(self.problem.inputs[rows])
+        library = yield from self._built("exact", frame, features, stage.entries)
         target = self.problem.target[rows] / frame.product(self.problem.inputs[rows])
         if not np.isfinite(target).all():
             return
@@ -145,13 +156,25 @@ class Run:
         for match in found[:MOST_MATCHES]:
             yield from self.fresh(candidates(match, self.problem, 1e3 * self.tolerance))
 
-    def screened(self, stage: Stage, frame: Frame) -> Work:
-        """Matrix screenings of products or sums."""
+    def screened(self, stage: Stage, frame: Frame, average: bool = False) -> Work:
+        """Matrix screenings of products or sums.
+
+        Parameters
+        ----------
+        average
+            Of a frame with one feature, screen means over neighbouring values of it instead of some rows.
+        """
         if stage.kind == "scaled sums" and self.problem.rows < ROWS_FOR_SCALED:
             return
-        library = yield from self._built(False, frame, stage.entries)
+        means = averaged(self.problem.whole or self.problem, frame, noisy.PROBES) if average else None
+        if means is None:
+            features = frame.values(self.problem.inputs[self.noisy_rows])
+            library = yield from self._built("rows", frame, features, stage.entries)
+            undone = self.undone(frame)
+        else:
+            library = yield from self._built("means", frame, means.features, stage.entries)
+            undone = noisy.undone_targets(means.target, means.weights, self.tolerant_chains())
         board = noisy.Leaderboard()
-        undone = self.undone(frame)
         ranked = np.argsort(library.costs, kind="stable")
         order = noisy.distinct(library, ranked, affine=True)[: stage.entries]
         if stage.kind == "sums":
