@@ -77,7 +77,7 @@ def test_the_picture_shows_what_is_found() -> None:
     assert lines[0].startswith("$ physdiffuser solve ")
     table = lines[0].split()[-1]
     shown = next(line for line in lines if re.match(r"\w+ = ", line))
-    found = solve(ROOT / table, time=30)
+    found = solve(ROOT / table, time=60)
     assert found.best is not None
     assert shown == f"{found.target} = {found.best.text}"
     assert found.best.verdict == "verified"

@@ -258,8 +258,9 @@ class SearchLoop:
             return False
         known = self._noise_checked.get(expression)
         if known is None:
-            residual = self.problem.target - evaluate(expression, self.problem.inputs)
-            known = residual_is_noise(self.problem.inputs, residual, self.problem.weights)
+            whole = self.problem.whole or self.problem
+            residual = whole.target - evaluate(expression, whole.inputs)
+            known = residual_is_noise(whole.inputs, residual, whole.weights)
             self._noise_checked[expression] = known
         return known
 

@@ -175,8 +175,9 @@ class EnumerationGenerator(MeteredGenerator):
             return False
         expression = best.candidate.expression
         if expression != self._judged[0]:
-            residual = problem.target - evaluate(expression, problem.inputs)
-            self._judged = expression, residual_is_noise(problem.inputs, residual, problem.weights)
+            whole = problem.whole or problem
+            residual = whole.target - evaluate(expression, whole.inputs)
+            self._judged = expression, residual_is_noise(whole.inputs, residual, whole.weights)
         return self._judged[1] and problem.rows >= ENOUGH_ROWS
 
 
