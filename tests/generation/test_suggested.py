@@ -65,7 +65,13 @@ def _group(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "formula", ["m*v/c", "3.2*m", "m*v + c*x + u*t", "0.8*m**1.07*cos(v*c + 0.3*x*u + t)"]
+    "formula",
+    [
+        "m*v/c",
+        "3.2*m",
+        "m*v + c*x + u*t",
+        "0.8*m**1.07*cos(v*c + 0.3*x*u + t)",
+    ],
 )
 def test_formulas_of_powers_alone_or_of_many_groups_suggest_nothing(formula: str) -> None:
     assert frames(formula) == []
@@ -76,6 +82,10 @@ def test_no_fitted_constant_is_left_in_a_factor(formula: str) -> None:
     for frame in suggested([parse(formula, NAMES)]):
         factor = frame.factor() or Number(1)
         assert all(not isinstance(node, Number) or node.exact for node in walk(factor))
+
+
+def test_all_functions_of_one_group_are_taken_together() -> None:
+    assert frames("m*exp(-v/2)*(2.5 - cos(v))") == [("m", ("v",))]
 
 
 class TestSuggestions:

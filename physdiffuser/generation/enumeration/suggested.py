@@ -76,12 +76,16 @@ def suggested(formulas: Iterable[Expression]) -> Iterator[Frame]:
         for one in rest:
             others = [pair for pair in factors if pair is not one]
             groups = _groups([one[0]])
-            # A factor with fitted constants would have to be fitted again.
-            if len(groups) == 1 and not any(fitted_constants(tree) for tree, _ in others):
+            if len(groups) == 1 and not any(_in_the_way(tree, groups[0]) for tree, _ in others):
                 yield Frame.of(others, groups)
         groups = _groups(tree for tree, _ in rest)
         if 1 <= len(groups) <= FEATURES:
             yield Frame.of((pair for pair in factors if pair not in rest), groups)
+
+
+def _in_the_way(factor: Expression, group: Expression) -> bool:
+    """Whether a factor had to be fitted again, or is itself a function of nothing but the group."""
+    return bool(fitted_constants(factor)) or (not _plain(factor) and variables(factor) <= variables(group))
 
 
 def _factors(tree: Expression, exponent: Fraction = Fraction(1)) -> list[tuple[Expression, Fraction]]:
