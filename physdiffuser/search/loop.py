@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.limits import limit_form
 from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.rewriting import tame, worth_arranging, worth_rounding
+from physdiffuser.search.rewriting import tame, without_powers, worth_arranging, worth_rounding
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.selection import (
     fitted_constants,
@@ -175,6 +175,7 @@ class SearchLoop:
         return max(budget.spent, 1), not budget.exhausted
 
     def _offer(self, candidate: Candidate) -> None:
+        candidate = replace(candidate, expression=self._permitted(candidate.expression))
         if not self.archive.offer(candidate):
             return
         expression = candidate.expression
@@ -188,7 +189,7 @@ class SearchLoop:
             forms += [limit, worth_rounding(limit)]
         for form in dict.fromkeys((*forms, worth_rounding(expression))):
             if worth_arranging(form):
-                arranged = arrange(form, positive=self.positive)
+                arranged = self._permitted(arrange(form, positive=self.positive))
                 if tame(arranged, form):
                     forms.append(arranged)
         for form in forms:
@@ -202,6 +203,9 @@ class SearchLoop:
                 self._reached, self._reached_length = self._now, length
             if self.on_better is not None:
                 self.on_better(self.archive, best)
+
+    def _permitted(self, expression: Expression) -> Expression:
+        return expression if "pow" in self.problem.operators else without_powers(expression)
 
     def _refitted(self, expression: Expression) -> Expression:
         problem = self.problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from physdiffuser.expressions import Apply, Expression, Number
+from physdiffuser.expressions import ONE, Apply, Expression, Number
 from physdiffuser.expressions.tree import add, div, mul, size, sub, substitute, walk
 from physdiffuser.search.selection import fitted_constants
 
@@ -61,6 +61,31 @@ def _parts(expression: Expression) -> tuple[Expression, Expression | None]:
     if isinstance(expression, Apply) and expression.operator == "div":
         return expression.arguments[0], expression.arguments[1]
     return expression, None
+
+
+# Powers that are written as products where powers may not occur.
+LARGEST_PRODUCT = 6
+
+
+def without_powers(expression: Expression) -> Expression:
+    """The formula with small whole powers as products: `x*x` for `x**2`."""
+
+    def replace(node: Expression) -> Expression | None:
+        if not (isinstance(node, Apply) and node.operator == "pow"):
+            return None
+        exponent = node.arguments[1]
+        if not (isinstance(exponent, Number) and exponent.exact):
+            return None
+        value = Fraction(exponent.value)
+        if value.denominator != 1 or not 2 <= abs(value) <= LARGEST_PRODUCT:
+            return None
+        base = without_powers(node.arguments[0])
+        product = base
+        for _ in range(abs(int(value)) - 1):
+            product = mul(product, base)
+        return product if value > 0 else div(ONE, product)
+
+    return substitute(expression, replace)
 
 
 # How near a fitted constant must be to a half integer to be tried as one, and how large those are.

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.data.units import parse_unit
 from physdiffuser.errors import PluginError
-from physdiffuser.expressions import Number, parse, to_text
+from physdiffuser.expressions import Apply, Number, complexity, evaluate, parse, to_text
 from physdiffuser.expressions.tree import walk
+from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.loop import STEPS_UNEXPLAINED, SearchLoop
 from physdiffuser.search.precision import DOUBLE, decimal_precision
 from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.rewriting import rounded, worth_rounding
+from physdiffuser.search.rewriting import rounded, without_powers, worth_rounding
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
 from physdiffuser.search.scheduler import OPENING, Scheduler
 from physdiffuser.search.selection import description_length, residual_is_noise
@@ -334,3 +335,42 @@ def test_beside_other_constants_only_exponents_are_rounded() -> None:
     given, expected = "0.7312345*a**1.4997123 + 3.5031234", "0.7312345*a**1.5 + 3.5031234"
     assert worth_rounding(parse(given, NAMES)) == parse(expected, NAMES)
     assert worth_rounding(parse("1.0004321*a**1.4997123", NAMES)) == parse("1*a**1.5", NAMES)
+
+
+@pytest.mark.parametrize(
+    ("formula", "wanted"),
+    [
+        ("a**2", "a*a"),
+        ("b/a**3", "b/(a*a*a)"),
+        ("(a**2 + b)**2", "(a*a + b)*(a*a + b)"),
+        ("a**-2", "1/(a*a)"),
+        ("a**(1/2) + exp(a**2)", "a**(1/2) + exp(a*a)"),
+        ("a**b + a**1.5", "a**b + a**1.5"),
+        ("a**7", "a**7"),
+    ],
+)
+def test_whole_powers_are_products_where_powers_may_not_occur(formula: str, wanted: str) -> None:
+    assert without_powers(parse(formula, NAMES)) == parse(wanted, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("operators", "formula"),
+    [
+        ("mul", "a**3"),
+        ("add sub mul", "a**2 - b"),
+        ("add sub mul div", "a**3 - 2*a*b + 1"),
+        ("add sub mul div", "a**2/(1 + b**2)"),
+        ("add sub mul div sqrt", "b*sqrt(a**2 + b**2)"),
+    ],
+)
+def test_laws_with_powers_are_found_without_the_operator(operators: str, formula: str) -> None:
+    inputs = np.random.default_rng(0).uniform(1, 5, (200, 2))
+    law = parse(formula, NAMES)
+    allowed = operators.split()
+    found = solve_dataset(
+        dataset_from_arrays(inputs, evaluate(law, inputs), names=NAMES), operators=allowed, time=30
+    )
+    assert found.status == "exact" and found.best is not None
+    used = {node.operator for node in walk(found.best.expression) if isinstance(node, Apply)}
+    assert used <= set(allowed)
+    assert found.best.complexity <= complexity(law) + 8
