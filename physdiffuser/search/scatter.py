@@ -51,7 +51,7 @@ NO_NOISE = 1e-6
 # A row is off when its error is so many times the usual one, and larger than this share of the value.
 FAR, FAR_SHARE = 8.0, 0.3
 # At most this share of the rows may be off: more is a law that neighbours do not tell. So is a heap of them.
-MOST_OFF = 0.08
+MOST_OFF = 0.16
 MOST_TOGETHER = 0.6
 # Rows of the other sign are no misprints where the usual one is smaller than this share of the usual value.
 SMALL = 0.5
@@ -343,7 +343,9 @@ def _together(unit: FloatArray, kept: npt.NDArray[np.bool_]) -> bool:
     if len(off) < 2:
         return False
     nearest, _ = _neighbours(unit, off, np.arange(len(unit)), 2)
-    return bool((~kept)[nearest].any(axis=1).mean() > MOST_TOGETHER)
+    beside = (~kept)[nearest].any(axis=1)
+    # Of three that are off, two may be neighbours by chance.
+    return bool(beside.mean() > MOST_TOGETHER and (beside.sum() > 2 or len(off) == 2))
 
 
 def _bends(unit: FloatArray, seen: _Seen) -> bool:
