@@ -130,8 +130,16 @@ class DataConfig(_Strict):
 
 
 class OptimiserConfig(_Strict):
-    """AdamW with a linear warm-up and a cosine decay to `final` times the rate."""
+    """AdamW or Muon, with a linear warm-up and a decay to `final` times the rate.
 
+    The decay is half a cosine over all steps after the warm-up or, with `cooldown`, a straight line over
+    that share of the steps at the end: then the number of steps can be changed until that share begins.
+    `muon` is for the weights between hidden vectors; AdamW, at the same rate, for all others.
+    """
+
+    kind: Literal["adamw", "muon"] = "adamw"
+    momentum: Share = 0.95
+    cooldown: Share = 0.0
     rate: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-3
     warmup: Annotated[int, Field(ge=0)] = 200
     final: Share = 0.05

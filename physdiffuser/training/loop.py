@@ -29,6 +29,7 @@ from physdiffuser.models.vocabulary import BOS, Vocabulary
 from physdiffuser.training.checkpoints import Checkpoint, load_latest, save_checkpoint
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss, memory_loss
+from physdiffuser.training.optimisers import KEPT, build_optimisers
 from physdiffuser.training.processes import Processes, choose_device, moved
 from physdiffuser.training.stream import Batch, LawStream, benchmark_laws
 
@@ -37,10 +38,13 @@ Progress = Callable[[int, dict[str, float]], None]
 
 
 def learning_rate(config: TrainingConfig, step: int) -> float:
-    """Rate at a step: linear warm-up, then half a cosine down to the final share."""
+    """Rate at a step: linear warm-up, then half a cosine down to the final share, or a cooldown."""
     rate = config.optimiser
     if step < rate.warmup:
         return rate.rate * (step + 1) / rate.warmup
+    if rate.cooldown:
+        left = min(1.0, (config.steps - step) / (rate.cooldown * config.steps))
+        return rate.rate * (rate.final + (1.0 - rate.final) * max(0.0, left))
     done = min(1.0, (step - rate.warmup) / max(1, config.steps - rate.warmup))
     return rate.rate * (rate.final + (1.0 - rate.final) * 0.5 * (1.0 + math.cos(math.pi * done)))
 
@@ -116,17 +120,8 @@ class Trainer:
             parameter.requires_grad_(not (config.frozen and name.startswith(config.frozen)))
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.average = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
-        decayed = [p for p in self.parameters if p.dim() > 1]
-        others = [p for p in self.parameters if p.dim() <= 1]
-        self.optimiser = torch.optim.AdamW(
-            [
-                {"params": decayed, "weight_decay": config.optimiser.decay},
-                {"params": others, "weight_decay": 0.0},
-            ],
-            lr=config.optimiser.rate,
-            betas=config.optimiser.betas,
-            fused=True,
-        )
+        learning = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        self.optimisers = build_optimisers(learning, config.optimiser)
         self.teacher = None if config.teacher is None else self._teacher(config.teacher)
         self.excluded = Excluded(benchmark_laws())
         self.stream = LawStream(config.data, self.vocabulary, config.model.length, config.seed, self.excluded)
@@ -177,16 +172,18 @@ class Trainer:
         self._load_weights(checkpoint.tensors["weights"], checkpoint.tensors["average"])
         moments = checkpoint.tensors["optimiser"]
         by_parameter = {id(p): name for name, p in self.model.named_parameters()}
-        for group in self.optimiser.param_groups:
-            for parameter in group["params"]:
+        for optimiser in self.optimisers:
+            for parameter in (p for group in optimiser.param_groups for p in group["params"]):
                 name = by_parameter[id(parameter)]
-                if f"{name}.first" not in moments:
-                    continue
-                self.optimiser.state[parameter] = {
-                    "step": moments[f"{name}.step"].clone(),
-                    "exp_avg": moments[f"{name}.first"].to(self.device),
-                    "exp_avg_sq": moments[f"{name}.second"].to(self.device),
+                kept = {
+                    key: moments[f"{name}.{as_}"] for key, as_ in KEPT.items() if f"{name}.{as_}" in moments
                 }
+                if kept:
+                    # The number of steps stays where fused AdamW wants it.
+                    optimiser.state[parameter] = {
+                        key: tensor.clone() if key == "step" else tensor.to(self.device)
+                        for key, tensor in kept.items()
+                    }
         self.step = checkpoint.step
         self.seconds = float(checkpoint.state.get("seconds", 0.0))
 
@@ -219,11 +216,9 @@ class Trainer:
             return
         moments: dict[str, Tensor] = {}
         for name, parameter in self.model.named_parameters():
-            state = self.optimiser.state.get(parameter)
-            if state:
-                moments[f"{name}.step"] = state["step"]
-                moments[f"{name}.first"] = state["exp_avg"]
-                moments[f"{name}.second"] = state["exp_avg_sq"]
+            for optimiser in self.optimisers:
+                for key, value in optimiser.state.get(parameter, {}).items():
+                    moments[f"{name}.{KEPT[key]}"] = value
         tensors = {"weights": dict(self.model.state_dict()), "average": self.average, "optimiser": moments}
         state = {"config": self.config.model_dump(mode="json"), "seconds": self.seconds}
         save_checkpoint(self.folder / "checkpoints", Checkpoint(self.step, tensors, state), self.config.keep)
@@ -321,9 +316,10 @@ class Trainer:
         They are tensors on the device: to read one makes a GPU wait for everything before it.
         """
         self.model.train()
-        for group in self.optimiser.param_groups:
+        for group in (group for optimiser in self.optimisers for group in optimiser.param_groups):
             group["lr"] = learning_rate(self.config, self.step)
-        self.optimiser.zero_grad(set_to_none=True)
+        for optimiser in self.optimisers:
+            optimiser.zero_grad(set_to_none=True)
         sums: dict[str, Tensor] = {}
         draws, config = self._generator(0), self.config
         pieces = self.losses(
@@ -337,10 +333,11 @@ class Trainer:
                 sums[name] = sums[name] + part if name in sums else part
         self.processes.average(self.parameters)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.config.optimiser.clip)
-        # A step whose gradient is not finite is skipped, inside the optimiser so that a GPU need not wait.
-        self.optimiser.found_inf = (~torch.isfinite(norm)).float()  # type: ignore[attr-defined]
-        self.optimiser.grad_scale = torch.ones_like(norm)  # type: ignore[attr-defined]
-        self.optimiser.step()
+        # A step whose gradient is not finite is skipped, inside the optimisers so that a GPU need not wait.
+        for optimiser in self.optimisers:
+            optimiser.found_inf = (~torch.isfinite(norm)).float()  # type: ignore[attr-defined]
+            optimiser.grad_scale = torch.ones_like(norm)  # type: ignore[attr-defined]
+            optimiser.step()
         # A short memory at first, so that the average is not mostly the initial weights.
         decay = min(self.config.optimiser.ema, (1.0 + self.step) / (10.0 + self.step))
         with torch.no_grad():
