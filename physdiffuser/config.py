@@ -51,6 +51,7 @@ class EncoderConfig(_Strict):
     mixing: Annotated[int, Field(ge=0)] = 2
     statistics: bool = True
     values: bool = False
+    curves: bool = False
     rows: Positive = 64
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from physdiffuser.models.attention import build_attention, find_attention, require
+from physdiffuser.models.curves import CURVE_FEATURES, bends
 from physdiffuser.models.layers import AttentionBlock
 from physdiffuser.models.row_features import ROW_FEATURES, row_features
 from physdiffuser.models.statistics import COLUMN_FEATURES, TABLE_FEATURES, summarise
@@ -47,6 +48,8 @@ class SetEncoder(nn.Module):
     values
         Whether each row also enters as real numbers, `physdiffuser.models.row_features`: bits say a number
         exactly, but that 1.99 and 2.01 are neighbours has to be learned from them.
+    curves
+        Whether the token of a column also tells how the target bends along it, `physdiffuser.models.curves`.
     mixing
         Self-attention blocks over the memory.
     """
@@ -63,6 +66,7 @@ class SetEncoder(nn.Module):
         options: dict[str, Any],
         statistics: bool,
         values: bool = False,
+        curves: bool = False,
         mixing: int,
         factor: int = 2,
     ) -> None:
@@ -99,6 +103,7 @@ class SetEncoder(nn.Module):
             self.column_tokens = _TokenMaker(COLUMN_FEATURES, width)
             self.table_token = _TokenMaker(TABLE_FEATURES, width)
             self.places = nn.Parameter(torch.randn(MAX_VARIABLES, width) * 0.3)
+        self.curves = _TokenMaker(CURVE_FEATURES, width) if statistics and curves else None
         self.mixing = nn.ModuleList(block(cross=False, plain=True) for _ in range(mixing))
         self.final = nn.LayerNorm(width)
 
@@ -148,12 +153,16 @@ class SetEncoder(nn.Module):
         mask = torch.zeros(memory.shape[:2], dtype=torch.bool, device=memory.device)
         if self.statistics:
             with torch.autocast(device_type=rows.device.type, enabled=False):
-                columns, table = summarise(
+                shown = (
                     rows if summary_rows is None else summary_rows,
                     padding_mask if summary_mask is None else summary_mask,
                     used,
                 )
+                columns, table = summarise(*shown)
+                bent = None if self.curves is None else bends(*shown)
             tokens = self.column_tokens(columns) + self.places
+            if self.curves is not None and bent is not None:
+                tokens = tokens + self.curves(bent)
             memory = torch.cat((memory, tokens, self.table_token(table).unsqueeze(1)), dim=1)
             unseen = torch.cat((~used, torch.zeros_like(mask[:, :1])), dim=1)
             if hidden is not None:

@@ -37,6 +37,7 @@ class LawModel(nn.Module):
             options=dict(encoder.options),
             statistics=encoder.statistics,
             values=encoder.values,
+            curves=encoder.curves,
             mixing=encoder.mixing,
         )
         self.nothing = nn.Parameter(torch.randn(1, config.width) * 0.3)

@@ -133,10 +133,11 @@ def summarise(rows: Tensor, padding_mask: Tensor, used: Tensor) -> tuple[Tensor,
     columns = torch.cat(column_parts, dim=-1) * used.float().unsqueeze(-1)
     table = torch.cat(table_parts, dim=-1)
     # A logarithm of the size keeps rare large values from drowning the rest.
-    return _compress(columns), _compress(table)
+    return compress(columns), compress(table)
 
 
-def _compress(features: Tensor) -> Tensor:
+def compress(features: Tensor) -> Tensor:
+    """The same up to 3 in size, then a logarithm; what is not finite as 0 or the largest."""
     features = torch.nan_to_num(features, nan=0.0, posinf=1e4, neginf=-1e4)
     return torch.where(
         features.abs() <= 3.0, features, features.sign() * (3.0 + (features.abs() - 2.0).clamp_min(1.0).log())

@@ -18,7 +18,16 @@ _ROUNDS = 5
 # With this factor a step is as large, root mean square, as one of AdamW (Liu et al., 2025, equation 4).
 _SIZE = 0.2
 # Layers that lead from tokens or features to vectors and back are no maps between vectors.
-_OUTER = ("tokens", "head", "rows", "flags", "values", "column_tokens.inner", "table_token.inner")
+_OUTER = (
+    "tokens",
+    "head",
+    "rows",
+    "flags",
+    "values",
+    "column_tokens.inner",
+    "table_token.inner",
+    "curves.inner",
+)
 # What a checkpoint keeps of an optimiser's state, and the name it has there.
 KEPT = {"step": "step", "exp_avg": "first", "exp_avg_sq": "second", "momentum": "momentum"}
 
@@ -38,7 +47,8 @@ def orthogonalised(matrices: Tensor) -> Tensor:
     for _ in range(_ROUNDS):
         gram = x @ x.transpose(1, 2)
         x = a * x + torch.baddbmm(gram, gram, gram, beta=b, alpha=c) @ x
-    return x.transpose(1, 2) if tall else x
+    result: Tensor = x.transpose(1, 2) if tall else x
+    return result
 
 
 class Muon(torch.optim.Optimizer):
@@ -63,7 +73,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__(list(parameters), {"lr": rate, "momentum": momentum, "weight_decay": decay})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
         """One step along the orthogonalised momentum."""
         good = 1.0 - self.found_inf if hasattr(self, "found_inf") else torch.tensor(1.0)
         for group in self.param_groups:
