@@ -110,14 +110,16 @@ def test_hiding_summaries_needs_summaries(tmp_path: Path) -> None:
         config(tmp_path, hide_summaries=0.3, model=network)
 
 
-def test_resuming_gives_the_same_weights_to_the_bit(tmp_path: Path) -> None:
-    Trainer(config(tmp_path / "whole")).run()
-    interrupted = Trainer(config(tmp_path / "parts"))
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_resuming_gives_the_same_weights_to_the_bit(tmp_path: Path, kind: str) -> None:
+    rates = {"kind": kind, "rate": 3e-3, "warmup": 2}
+    Trainer(config(tmp_path / "whole", optimiser=rates)).run()
+    interrupted = Trainer(config(tmp_path / "parts", optimiser=rates))
     batches = interrupted.stream.batches(0, 8)
     for _ in range(2):
         interrupted.train_step(next(batches))
     interrupted.save()
-    resumed = Trainer(config(tmp_path / "parts"), resume=True)
+    resumed = Trainer(config(tmp_path / "parts", optimiser=rates), resume=True)
     assert resumed.step == 2
     resumed.run()
     whole = load_latest(tmp_path / "whole" / "checkpoints")
@@ -143,8 +145,9 @@ def test_a_run_that_runs_out_of_time_goes_on_later(tmp_path: Path) -> None:
         assert torch.equal(tensor, parts.tensors["weights"][name]), name
 
 
-def test_a_step_without_a_finite_gradient_changes_nothing(tmp_path: Path) -> None:
-    trainer = Trainer(config(tmp_path))
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_a_step_without_a_finite_gradient_changes_nothing(tmp_path: Path, kind: str) -> None:
+    trainer = Trainer(config(tmp_path, optimiser={"kind": kind}))
     trainer.train_step(trainer.stream.batch(0, 8))
     before = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
     hook = trainer.model.nothing.register_hook(lambda gradient: gradient * float("nan"))
@@ -337,6 +340,15 @@ def test_learning_rate_warms_up_and_decays(tmp_path: Path) -> None:
     rates = [learning_rate(chosen, step) for step in range(101)]
     assert rates[0] == pytest.approx(1.5e-3) and max(rates) == pytest.approx(3e-3)
     assert rates[-1] == pytest.approx(0.05 * 3e-3) and rates[10:] == sorted(rates[10:], reverse=True)
+
+
+def test_a_cooldown_leaves_the_rate_alone_until_it_begins(tmp_path: Path) -> None:
+    rates = {"rate": 3e-3, "warmup": 2, "cooldown": 0.25, "final": 0.0}
+    chosen, longer = (config(tmp_path, steps=steps, optimiser=rates) for steps in (100, 400))
+    assert all(learning_rate(chosen, step) == learning_rate(longer, step) for step in range(76))
+    assert learning_rate(chosen, 75) == 3e-3
+    assert learning_rate(chosen, 88) == pytest.approx(0.48 * 3e-3)
+    assert learning_rate(chosen, 100) == 0.0
 
 
 def test_no_gpu_is_said(tmp_path: Path) -> None:
