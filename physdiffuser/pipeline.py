@@ -40,6 +40,7 @@ from physdiffuser.search.precision import decimal_precision
 from physdiffuser.search.problem import Loss, Problem
 from physdiffuser.search.sampling import Split, split_rows
 from physdiffuser.search.scatter import Scatter, Weighed, put_back, weigh
+from physdiffuser.search.selection import Yardstick
 from physdiffuser.search.shown_rows import rows_to_show
 
 if TYPE_CHECKING:
@@ -366,7 +367,9 @@ def _conclude(
     verified = _verify(laws[position].fitted, best, dataset, split, deadline, pattern)
     equations = [one for one, _ in made]
     equations[position] = verified
-    close = [row + 1 for row in rivals(laws, position, fit_problem.rows, floor)]
+    close = [
+        row + 1 for row in rivals(laws, position, Yardstick(fit_problem.rows, fit_problem.columns, floor))
+    ]
     doubtful = doubts(verified, dataset, exact=exact, pattern=pattern, rivals=close)
     held_out = np.zeros(dataset.rows, bool)
     held_out[split.held_out] = True

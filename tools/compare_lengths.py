@@ -25,7 +25,7 @@ from physdiffuser.expressions import Expression, Number, evaluate, parse
 from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting import refit
 from physdiffuser.pipeline import weigh
-from physdiffuser.search.selection import formula_length
+from physdiffuser.search.selection import Yardstick
 
 # Numbers of a law that are written as they are in nature, and not measured.
 _LARGEST_EXACT, _LARGEST_DENOMINATOR = 12, 3
@@ -57,7 +57,8 @@ def lengths(result: dict[str, Any]) -> tuple[float, float]:
     def length(expression: Expression) -> float:
         with np.errstate(all="ignore"):
             squares = (dataset.target - evaluate(expression, dataset.inputs)) ** 2
-        return formula_length(expression, float(np.average(squares, weights=weights)) / spread, dataset.rows)
+        loss = float(np.average(squares, weights=weights)) / spread
+        return Yardstick(dataset.rows, dataset.inputs.shape[1]).length(expression, loss)
 
     truth = parse(law.text, table.names)
     loose = substitute(truth, measured)

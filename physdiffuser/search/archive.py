@@ -12,7 +12,7 @@ from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.fitting import losses, refit
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import description_length, exact_nats, fitted_constants
+from physdiffuser.search.selection import Yardstick, fitted_constants, formula_nats
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -23,6 +23,8 @@ MOST_NEAR = 40
 # Where there are many more rows than the search looks at, all of them judge what its own rows tell
 # from no simpler one by so many nats; constants are fitted again to all where so many nats are lacking.
 CONTENDS, REFITTED = 12.0, 100.0
+# A form that takes this much less to write down is worth showing beside a simpler formula that fits better.
+SAME_FORM = 0.5
 # Losses that leave nothing to judge.
 NOTHING_LEFT = 1e-18
 
@@ -37,7 +39,9 @@ class Entry:
         Weighted mean squared residual (or Huber loss) divided by that of the constant model:
         0 is perfect, 1 is as good as a constant.
     nats
-        What the formula's exact numbers take to write down.
+        What the formula takes to write down, its fitted constants left out.
+    constants
+        How many of them there are.
     seen
         The loss on the search's own rows, where `loss` is that on all.
     """
@@ -46,6 +50,7 @@ class Entry:
     complexity: int
     loss: float
     nats: float = 0.0
+    constants: int = 0
     seen: float = 0.0
 
 
@@ -71,6 +76,7 @@ class ParetoArchive:
         self._best: dict[tuple[int, int], Entry] = {}
         self._near: dict[Expression, tuple[float, Entry]] = {}
         self._shortest = float("inf")
+        self.yardstick = Yardstick((problem.whole or problem).rows, problem.columns)
         self.notes: dict[str, Any] = {}
         self.offered = 0
 
@@ -84,17 +90,21 @@ class ParetoArchive:
         if not np.isfinite(loss):
             return False
         constants = fitted_constants(candidate.expression)
-        nats = exact_nats(candidate.expression)
+        # What its form takes costs more to find out than the loss did, and would change nothing.
+        hopeless = self.yardstick.total(0.0, constants, loss) > self._shortest + NEAR
+        if hopeless and self.problem.whole is None and self._beaten(cost, constants, loss):
+            return False
+        nats = formula_nats(candidate.expression, self.problem.columns)
         seen = loss
         if self.problem.whole is not None and loss > NOTHING_LEFT:
             clearly = loss * np.exp(-2 * CONTENDS / self.problem.rows)
             for (size, count), kept in self._best.items():
                 if size <= cost and count <= constants and kept.nats <= nats and kept.seen <= clearly:
                     return False
-            candidate, loss = self._judged(candidate, self.problem.whole)
+            candidate, loss = self._judged(candidate, self.problem.whole, nats)
             if not np.isfinite(loss):
                 return False
-        entry = Entry(candidate, cost, loss, nats, seen)
+        entry = Entry(candidate, cost, loss, nats, constants, seen)
         length = self.length(entry)
         if constants and length < self._shortest + NEAR:
             self._remember(entry, length)
@@ -109,12 +119,19 @@ class ParetoArchive:
         self._shortest = min(self._shortest, length)
         return True
 
-    def _judged(self, candidate: Candidate, whole: Problem) -> tuple[Candidate, float]:
+    def _beaten(self, cost: int, constants: int, loss: float) -> bool:
+        """Whether a formula with no more of any of these is known."""
+        return any(
+            size <= cost and count <= constants and kept.loss <= loss
+            for (size, count), kept in self._best.items()
+        )
+
+    def _judged(self, candidate: Candidate, whole: Problem, nats: float) -> tuple[Candidate, float]:
         """The loss on all rows, with the constants fitted to them where that may matter."""
         expression = candidate.expression
         loss = relative_loss(whole, evaluate(expression, whole.inputs))
         constants = fitted_constants(expression)
-        length = description_length(loss, complexity(expression), constants, whole.rows)
+        length = self.yardstick.total(nats, constants, loss)
         if not constants or length > self._shortest + REFITTED:
             return candidate, loss
         fit = refit(expression, whole.inputs, whole.target, weights=whole.weights, loss=whole.loss)
@@ -134,27 +151,27 @@ class ParetoArchive:
 
     def length(self, entry: Entry) -> float:
         """Nats to describe the rows by an entry."""
-        constants = fitted_constants(entry.candidate.expression)
-        return description_length(entry.loss, entry.complexity, constants, self.rows) + entry.nats
-
-    @property
-    def rows(self) -> int:
-        """How many rows are described."""
-        return (self.problem.whole or self.problem).rows
+        return self.yardstick.total(entry.nats, entry.constants, entry.loss)
 
     def front(self) -> list[Entry]:
-        """Entries that no other beats in all of complexity, constants and loss, simple ones first."""
-        front: list[tuple[int, Entry]] = []
-        for (cost, constants), entry in sorted(self._best.items(), key=lambda item: item[0]):
-            beaten = any(
-                other.loss <= entry.loss and count <= constants and other.complexity <= cost
-                for count, other in front
-            )
-            if not beaten:
-                front.append((constants, entry))
-        return [entry for _, entry in front]
+        """Entries that no other beats in all of complexity, form, constants and loss, simple ones first."""
+        front: list[Entry] = []
+        for _, entry in sorted(self._best.items(), key=lambda item: item[0]):
+            if not any(_beats(other, entry) for other in front):
+                front.append(entry)
+        return front
 
     @property
     def best_loss(self) -> float:
         """The smallest loss so far; inf when empty."""
         return min((entry.loss for entry in self._best.values()), default=float("inf"))
+
+
+def _beats(other: Entry, entry: Entry) -> bool:
+    """Whether the other is as good in all that counts."""
+    return (
+        other.loss <= entry.loss
+        and other.constants <= entry.constants
+        and other.complexity <= entry.complexity
+        and other.nats <= entry.nats + SAME_FORM
+    )

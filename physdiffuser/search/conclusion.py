@@ -28,7 +28,7 @@ from physdiffuser.search.limits import limit_form
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
 from physdiffuser.search.sampling import Split
-from physdiffuser.search.selection import exact_nats, fitted_constants, formula_length, shortest
+from physdiffuser.search.selection import Yardstick, exact_nats, fitted_constants, shortest
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -101,7 +101,8 @@ def work_out(
     if archive.best_loss > floor:
         front += _runners_up(archive, front)
     positive = problem.positive
-    lengths = [_length(entry.loss, entry.candidate.expression, problem.rows, floor) for entry in front]
+    yardstick = Yardstick(problem.rows, problem.columns, floor)
+    lengths = [yardstick.total(entry.nats, entry.constants, entry.loss) for entry in front]
     # The most promising first, so that a deadline costs the least.
     order = np.argsort(lengths, kind="stable")[: MOST_CONCLUDED + MOST_RUNNERS_UP]
     best: dict[Expression, Law] = {}
@@ -114,24 +115,28 @@ def work_out(
         law = _work_out_one(front[position], problem, floor, positive, quick, stop)
         slowest = max(slowest, clock() - begun)
         key = canonical(_rounded(law.final), positive=positive)
-        if key not in best or _tells_better(law, best[key], problem.rows, floor):
+        if key not in best or _tells_better(law, best[key], yardstick):
             best[key] = law
     laws: list[Law] = []
 
     def length(law: Law) -> float:
-        return _length(law.loss, law.final, problem.rows, floor)
+        return yardstick.length(law.final, law.loss)
 
     # Of equally complex ones the shortest description: `a**1.5` rather than `a**1.49985`, which fits better.
     for law in sorted(best.values(), key=lambda law: (complexity(law.final), length(law))):
         if laws and complexity(law.final) == complexity(laws[-1].final):
             continue
-        if not laws or max(law.loss, floor) < max(laws[-1].loss, floor):
+        if not laws or max(law.loss, floor) < min(max(other.loss, floor) for other in laws):
             laws.append(law)
-        elif fitted_constants(law.final) < fitted_constants(laws[-1].final):
-            slack = AS_SHORT if exact_nats(law.final) < PLAIN_NUMBERS else 0.0
-            if length(law) < length(laws[-1]) + slack:
-                # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
-                laws[-1] = law
+        elif fitted_constants(law.final) < fitted_constants(laws[-1].final) and length(law) < length(
+            laws[-1]
+        ) + (AS_SHORT if exact_nats(law.final) < PLAIN_NUMBERS else 0.0):
+            # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
+            laws[-1] = law
+        elif length(law) < min(length(other) for other in laws) - ALIKE:
+            # `m/sqrt(1 - v**2)` after `m/cos(v)`, which is simpler and fits a little better, but is no
+            # usual law.
+            laws.append(law)
     return laws, shortest(length(law) for law in laws)
 
 
@@ -158,16 +163,17 @@ def _rounded(expression: Expression) -> Expression:
     return substitute(expression, rewrite)
 
 
-def _tells_better(law: Law, known: Law, rows: int, floor: float) -> bool:
+def _tells_better(law: Law, known: Law, yardstick: Yardstick) -> bool:
     """Of two ways to one law the one with more exact constants, unless it is clearly less accurate.
 
     Else the shorter description, and of two alike the one that began simpler.
     """
     fewer = fitted_constants(law.final) - fitted_constants(known.final)
     exact, other = (law, known) if fewer < 0 else (known, law)
-    if fewer and max(exact.loss, floor) <= (1 + EXACT_SLACK / rows) * max(other.loss, floor):
+    floor = yardstick.floor
+    if fewer and max(exact.loss, floor) <= (1 + EXACT_SLACK / yardstick.rows) * max(other.loss, floor):
         return fewer < 0
-    length, usual = (_length(one.loss, one.final, rows, floor) for one in (law, known))
+    length, usual = (yardstick.length(one.final, one.loss) for one in (law, known))
     if abs(length - usual) > ALIKE:
         return length < usual
     return law.entry.complexity < known.entry.complexity
@@ -175,10 +181,6 @@ def _tells_better(law: Law, known: Law, rows: int, floor: float) -> bool:
 
 def _over(clock: Callable[[], float], end: float) -> bool:
     return clock() >= end
-
-
-def _length(loss: float, expression: Expression, rows: int, floor: float) -> float:
-    return formula_length(expression, loss, rows, floor)
 
 
 def _work_out_one(
@@ -226,10 +228,9 @@ def _work_out_one(
             # Snapping may free a constant that then runs away: what is meant is the limit.
             limit = refit(limit, inputs, target, weights=weights, loss=problem.loss).expression
             snapped = _snapped(arrange(limit, positive=positive), problem, stop)
-            short = _length(snapped.loss, snapped.expression, problem.rows, floor)
-            if problem.allows(snapped.expression) and short < _length(
-                loss_of(final), final, problem.rows, floor
-            ):
+            yardstick = Yardstick(problem.rows, problem.columns, floor)
+            short = yardstick.length(snapped.expression, snapped.loss)
+            if problem.allows(snapped.expression) and short < yardstick.length(final, loss_of(final)):
                 final, changes = snapped.expression, (*changes, *snapped.changes)
     if worth_arranging(final, at_the_end=True):
         for form in (final, one_fraction(final)):
@@ -273,9 +274,10 @@ def _as_good(new: float, old: float, floor: float) -> bool:
     return new <= max(old * (1 + 1e-6), floor)
 
 
-def rivals(laws: list[Law], chosen: int, rows: int, floor: float) -> list[int]:
+def rivals(laws: list[Law], chosen: int, yardstick: Yardstick) -> list[int]:
     """Positions of the laws that describe the table nearly as briefly as the chosen one."""
-    lengths = [_length(law.loss, law.final, rows, floor) for law in laws]
+    lengths = [yardstick.length(law.final, law.loss) for law in laws]
+    floor = yardstick.floor
     return [
         position
         for position, length in enumerate(lengths)

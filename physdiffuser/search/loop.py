@@ -21,7 +21,6 @@ from physdiffuser.search.rewriting import tame, without_powers, worth_arranging,
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.selection import (
     fitted_constants,
-    formula_length,
     residual_is_noise,
     rounding_loss,
     shortest,
@@ -104,6 +103,7 @@ class SearchLoop:
         self.on_better = on_better
         self.clock = clock
         self.floor = rounding_loss(problem.target, tolerance)
+        self.yardstick = replace(self.archive.yardstick, floor=self.floor)
         self.positive = problem.positive
         self.tells_noise = problem.rows >= ROWS_TO_TELL or tolerance > COARSE
         self._best: Entry | None = None
@@ -226,7 +226,7 @@ class SearchLoop:
     def _length(self, entry: Entry | None) -> float:
         if entry is None:
             return float("inf")
-        return formula_length(entry.candidate.expression, entry.loss, self.archive.rows, self.floor)
+        return self.yardstick.total(entry.nats, entry.constants, entry.loss)
 
     @property
     def _now(self) -> int:

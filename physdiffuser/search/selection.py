@@ -2,15 +2,16 @@
 
 The description of a table by a formula has two parts: the formula, and what it leaves over. With n rows,
 p fitted constants and mean squared residual s**2 the second costs (n - p)/2 * log(s**2) nats up to a
-constant (the size of the noise is not known and has to be averaged over); a formula costs
-`NATS_PER_UNIT` for each unit of complexity, and half a log(n) for each fitted constant (the accuracy
-to which n rows determine it). See Rissanen, "Modeling by shortest data description" (1978), and for
+constant (the size of the noise is not known and has to be averaged over); a formula costs what its form
+costs (`form_nats`), and half a log(n) for each fitted constant (the accuracy to which n rows
+determine it). See Rissanen, "Modeling by shortest data description" (1978), and for
 formulas Udrescu et al., "AI Feynman 2.0" (2020).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -19,11 +20,14 @@ import numpy.typing as npt
 from physdiffuser.expressions import Apply, Expression, Number, complexity
 from physdiffuser.expressions.tree import walk
 from physdiffuser.fitting.linear import power_of_two
+from physdiffuser.search.prior import usual_forms
 
 FloatArray = npt.NDArray[np.float64]
 
 # log of about twenty words to choose from at each place of a formula.
 NATS_PER_UNIT = 3.0
+# So much of that stays where a form is usual: of two ways to write it the simpler is preferred.
+SIMPLER_NATS = 0.05
 # Relative mean squared residuals below this are rounding.
 ROUNDING_LOSS = 1e-22
 
@@ -60,34 +64,61 @@ def _number_nats(node: Expression) -> float:
     return float(np.log(abs(value.numerator)) + np.log(value.denominator))
 
 
-def formula_length(expression: Expression, loss: float, rows: int, floor: float = ROUNDING_LOSS) -> float:
-    """Nats to describe the table by a formula of known loss; see `description_length`."""
-    length = description_length(loss, complexity(expression), fitted_constants(expression), rows, floor)
-    return length + exact_nats(expression)
+def form_nats(expression: Expression, columns: int) -> float:
+    """Nats to write down a formula's form, numbers left out, in the shorter of two codes.
+
+    One takes `NATS_PER_UNIT` for each unit of complexity, the other what the form costs among the laws that
+    `physdiffuser.search.prior` has counted: a form that no one has met costs no more than without it.
+    """
+    size = complexity(expression)
+    usual = usual_forms().nats(expression, columns)
+    # Of two ways to write one form, the simpler.
+    return min(NATS_PER_UNIT * size, usual) + SIMPLER_NATS * size
 
 
-def description_length(
-    loss: float, complexity: int, constants: int, rows: int, floor: float = ROUNDING_LOSS
-) -> float:
-    """Nats to describe the table by the formula, up to a constant of the table.
+def formula_nats(expression: Expression, columns: int) -> float:
+    """Nats to write down a formula but for its fitted constants."""
+    return form_nats(expression, columns) + exact_nats(expression)
 
-    Parameters
+
+@dataclass(frozen=True)
+class Yardstick:
+    """Measures descriptions of one table.
+
+    Attributes
     ----------
-    loss
-        Mean squared residual relative to the constant model's.
-    complexity, constants
-        Of the formula.
-    rows
-        How many rows the loss was measured on.
+    rows, columns
+        Of the table.
     floor
         Losses below it count as it: rounding of the numbers in the table.
     """
-    if not np.isfinite(loss):
-        return float("inf")
-    formula = NATS_PER_UNIT * complexity + 0.5 * constants * np.log(max(rows, 2))
-    # With as many constants as rows nothing is explained; a formula never gains from having more.
-    free = max(rows - constants, 0)
-    return float(0.5 * free * np.log(max(loss, floor)) + formula)
+
+    rows: int
+    columns: int
+    floor: float = ROUNDING_LOSS
+
+    def length(self, expression: Expression, loss: float) -> float:
+        """Nats to describe the table by a formula of known loss, up to a constant of the table."""
+        return self.total(formula_nats(expression, self.columns), fitted_constants(expression), loss)
+
+    def total(self, nats: float, constants: int, loss: float) -> float:
+        """The same by what the formula takes, its fitted constants left out, and their number.
+
+        Parameters
+        ----------
+        nats
+            As of `formula_nats`.
+        constants
+            How many were fitted.
+        loss
+            Mean squared residual relative to the constant model's.
+        """
+        if not np.isfinite(loss):
+            return float("inf")
+        # With as many constants as rows nothing is explained; a formula never gains from having more.
+        free = max(self.rows - constants, 0)
+        left = 0.5 * free * np.log(max(loss, self.floor))
+        return float(left + nats + 0.5 * constants * np.log(max(self.rows, 2)))
 
 
 def rounding_loss(target: FloatArray, tolerance: float) -> float:

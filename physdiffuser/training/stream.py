@@ -29,7 +29,7 @@ from physdiffuser.training.laws import Law, LawSampler
 from physdiffuser.training.numbers import draw_table
 
 # Shorter formulas cannot be excluded laws (the check costs more than drawing them).
-_CHECK_FROM = 7
+CHECK_FROM = 7
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class LawStream:
         # One place is left for the end of the sequence; collected exponents may exceed the vocabulary.
         if len(words) >= self.length or not all(word in self.vocabulary.ids for word in words):
             return None
-        if len(words) >= _CHECK_FROM and self.excluded.contains(skeleton):
+        if len(words) >= CHECK_FROM and self.excluded.contains(skeleton):
             return None
         return words
 

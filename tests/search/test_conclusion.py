@@ -50,11 +50,9 @@ def chosen(archive: ParetoArchive, problem: Problem, floor: float = 1e-22) -> Ex
 
 
 @pytest.mark.parametrize("seed", [1, 2, 4, 6])
-def test_a_law_off_the_front_wins_when_its_constants_can_be_exact(seed: int) -> None:
+def test_a_law_that_a_simpler_one_nearly_equals_wins_when_its_constants_can_be_exact(seed: int) -> None:
     problem = orbits(0.1, seed)
     archive = archive_of(problem, RIVAL, LAW)
-    (front,) = archive.front()
-    assert to_text(front.candidate.expression, NAMES).endswith("*sqrt(g/r)")
     assert to_text(chosen(archive, problem), NAMES) == "sqrt(g*(2/r - 1/a))"
 
 

@@ -24,7 +24,7 @@ from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.search.rewriting import rounded, without_powers, worth_rounding
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
 from physdiffuser.search.scheduler import OPENING, Scheduler
-from physdiffuser.search.selection import description_length, residual_is_noise
+from physdiffuser.search.selection import Yardstick, residual_is_noise
 
 NAMES = ("a", "b")
 # Steps of the first turn of enumeration.
@@ -73,7 +73,7 @@ class TestArchive:
         whole = problem(0.5, rows=20_000)
         few = replace(whole, inputs=whole.inputs[:200], target=whole.target[:200] * 1.001, whole=whole)
         archive = ParetoArchive(few)
-        assert archive.rows == 20_000
+        assert archive.yardstick.rows == 20_000
         assert archive.offer(candidate("0.9123456789*a**2*b"))
         (entry,) = archive.front()
         (factor,) = (
@@ -135,19 +135,23 @@ class TestArchive:
         assert huber.best_loss < 0.3 * squared.best_loss
 
 
+def _length(loss: float, units: int, constants: int, rows: int) -> float:
+    return Yardstick(rows, 1).total(3.0 * units, constants, loss)
+
+
 class TestSelection:
     def test_a_longer_formula_must_earn_its_length(self) -> None:
-        short = description_length(1e-2, 5, 0, 200)
-        assert description_length(1e-2, 7, 0, 200) > short
-        assert description_length(0.99e-2, 7, 1, 200) > short
-        assert description_length(0.5e-2, 7, 1, 200) < short
+        short = _length(1e-2, 5, 0, 200)
+        assert _length(1e-2, 7, 0, 200) > short
+        assert _length(0.99e-2, 7, 1, 200) > short
+        assert _length(0.5e-2, 7, 1, 200) < short
 
     def test_below_rounding_the_shorter_formula_wins(self) -> None:
-        assert description_length(1e-30, 7, 0, 200) < description_length(1e-32, 9, 0, 200)
+        assert _length(1e-30, 7, 0, 200) < _length(1e-32, 9, 0, 200)
 
     def test_few_rows_do_not_pay_for_long_formulas(self) -> None:
         # Eight planets: a**1.5 to a part in a thousand, and a formula of 13 units ten times as good.
-        assert description_length(1e-7, 3, 0, 8) < description_length(1e-9, 13, 2, 8)
+        assert _length(1e-7, 3, 0, 8) < _length(1e-9, 13, 2, 8)
 
     def test_white_residuals_are_noise_and_others_are_not(self) -> None:
         random = np.random.default_rng(1)

@@ -1,0 +1,240 @@
+"""How usual a form is: nats to write it down, by what laws of physics and of the laboratory are made of.
+
+A formula is taken apart into sums, products of powers, functions and leaves, whatever the order and the
+brackets it is written with. Each of these is an event in a place (a factor of a sum under a root, a
+term in the argument of an exponential), and its probability is counted in the stream of laws that the
+networks are trained on, places smoothed by the wider places they belong to (Witten and Bell, 1991).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from physdiffuser.expressions import Apply, Expression, Number, Parameter, Variable
+from physdiffuser.models.skeleton import bare, terms
+
+# A place, widest description last; an event there.
+Event = tuple[tuple[str, ...], str]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A part of a formula: "variable", "number", "constant", "product", "sum", "power" or a function.
+
+    Attributes
+    ----------
+    parts
+        Of a product the factors with their exponents, of a sum the terms with their signs, of a function
+        its arguments with 1.
+    factor
+        Of a product the number in front: "", "exact" or "fitted".
+    """
+
+    kind: str
+    parts: tuple[tuple[Form, Fraction], ...] = ()
+    factor: str = ""
+
+
+_ONE = Fraction(1)
+# Nats to say whether a term of the outermost sum has a factor, exact or fitted.
+_FACTOR = math.log(3.0)
+_VARIABLE, _NUMBER, _CONSTANT = Form("variable"), Form("number"), Form("constant")
+
+
+def take_apart(expression: Expression) -> Form:
+    """The form of a formula."""
+    match expression:
+        case Variable():
+            return _VARIABLE
+        case Number(exact=True):
+            return _NUMBER
+        case Apply(operator="add" | "sub" | "neg"):
+            return _sum(expression)
+        case Apply(operator="mul" | "div" | "sqrt"):
+            return _product(expression)
+        case Apply(operator="pow", arguments=(_, Number(exact=True))):
+            return _product(expression)
+        case Apply(operator=name, arguments=arguments):
+            kind = "power" if name == "pow" else name
+            return Form(kind, tuple((take_apart(argument), _ONE) for argument in arguments))
+        case _:
+            return _CONSTANT
+
+
+def _sum(expression: Expression) -> Form:
+    terms: list[tuple[Form, Fraction]] = []
+
+    def collect(node: Expression, sign: int) -> None:
+        match node:
+            case Apply(operator="add", arguments=(left, right)):
+                collect(left, sign)
+                collect(right, sign)
+            case Apply(operator="sub", arguments=(left, right)):
+                collect(left, sign)
+                collect(right, -sign)
+            case Apply(operator="neg", arguments=(inner,)):
+                collect(inner, -sign)
+            case _:
+                terms.append((take_apart(node), Fraction(sign)))
+
+    collect(expression, 1)
+    if len(terms) == 1:
+        ((inner, sign),) = terms
+        return Form("minus", ((inner, sign),))
+    return Form("sum", tuple(terms))
+
+
+def _product(expression: Expression) -> Form:
+    factors: list[tuple[Form, Fraction]] = []
+    numbers: list[str] = []
+
+    def collect(node: Expression, exponent: Fraction) -> None:
+        match node:
+            case Apply(operator="mul", arguments=(left, right)):
+                collect(left, exponent)
+                collect(right, exponent)
+            case Apply(operator="div", arguments=(left, right)):
+                collect(left, exponent)
+                collect(right, -exponent)
+            case Apply(operator="sqrt", arguments=(inner,)):
+                collect(inner, exponent / 2)
+            case Apply(operator="pow", arguments=(base, Number(exact=True) as power)):
+                collect(base, exponent * Fraction(power.value))
+            case Apply(operator="neg", arguments=(inner,)):
+                collect(inner, exponent)
+            case Number(exact=exact):
+                if not exact or node.value not in (1, -1):
+                    numbers.append("exact" if exact else "fitted")
+            case Parameter():
+                numbers.append("fitted")
+            case _:
+                # A fitted exponent has either sign.
+                part = take_apart(node)
+                factors.append((part, abs(exponent) if part.kind == "power" else exponent))
+
+    collect(expression, _ONE)
+    factor = "" if not numbers else "fitted" if "fitted" in numbers else "exact"
+    if not factors:
+        return _CONSTANT if factor == "fitted" else _NUMBER
+    if len(factors) == 1 and not factor and factors[0][1] == 1:
+        return factors[0][0]
+    return Form("product", tuple(factors), factor)
+
+
+def _power_name(exponent: Fraction) -> str:
+    return str(exponent) if exponent.denominator <= 3 and abs(exponent) <= 6 else "other"
+
+
+def events(form: Form, place: tuple[str, ...] = ("law", "")) -> Iterator[Event]:
+    """What happens in writing a form down, each event with its place.
+
+    Parameters
+    ----------
+    form
+        The form.
+    place
+        Where it stands: what holds it, and what holds that.
+    """
+    yield ("kind", *place), form.kind
+    match form.kind:
+        case "product":
+            yield ("factor", *place), form.factor
+            yield ("factors", *place), str(min(len(form.parts), 12))
+            for part, exponent in form.parts:
+                yield ("exponent", part.kind, *place), _power_name(exponent)
+                inside = f"{part.kind}^{_power_name(exponent)}" if part.kind == "sum" else "product"
+                yield from events(part, (inside, place[0]))
+        case "sum":
+            yield ("terms", *place), str(min(len(form.parts), 12))
+            for part, sign in form.parts:
+                yield ("sign", part.kind, *place), "+" if sign > 0 else "-"
+                inside = place[0] if place[0].startswith("sum^") else f"sum in {place[0]}"
+                yield from events(part, (inside, place[1]))
+        case _:
+            for part, _ in form.parts:
+                yield from events(part, (form.kind, place[0]))
+
+
+class FormPrior:
+    """Counts of events, and the nats that they make of a form.
+
+    Parameters
+    ----------
+    counts
+        For each place, and each wider place it belongs to, how often each event was seen.
+    """
+
+    def __init__(self, counts: dict[tuple[str, ...], Counter[str]]) -> None:
+        self.counts = counts
+        self._totals = {place: (sum(seen.values()), len(seen)) for place, seen in counts.items()}
+        self.probability = lru_cache(maxsize=100_000)(self._probability)
+
+    @classmethod
+    def counted(cls, seen: Iterable[tuple[Event, int]]) -> FormPrior:
+        """Of events and how often they were seen."""
+        counts: dict[tuple[str, ...], Counter[str]] = {}
+        for (place, event), often in seen:
+            for wider in _wider(place):
+                counts.setdefault(wider, Counter())[event] += often
+        return cls(counts)
+
+    def _probability(self, place: tuple[str, ...], event: str) -> float:
+        probability = 1.0 / 40.0
+        for wider in reversed(_wider(place)):
+            total, kinds = self._totals.get(wider, (0, 0))
+            if total:
+                probability = (self.counts[wider][event] + kinds * probability) / (total + kinds)
+        return probability
+
+    def nats(self, expression: Expression, columns: int) -> float:
+        """Nats to write the formula's form down, numbers left out.
+
+        Parameters
+        ----------
+        expression
+            The formula.
+        columns
+            From how many columns its variables are chosen.
+        """
+        form = take_apart(bare(expression))
+        total = len(terms(expression)) * _FACTOR
+        total -= sum(math.log(self.probability(place, event)) for place, event in events(form))
+        return total + _variables(form) * math.log(max(columns, 1)) - _orders(form)
+
+
+def _wider(place: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """A place and the wider ones it belongs to, narrowest first."""
+    return [place[:end] for end in range(len(place), 0, -1)]
+
+
+def _variables(form: Form) -> int:
+    return 1 if form.kind == "variable" else sum(_variables(part) for part, _ in form.parts)
+
+
+def _orders(form: Form) -> float:
+    """Logarithm of the number of orders in which factors and terms could have been written."""
+    own = math.lgamma(len(form.parts) + 1) if form.kind in ("product", "sum") else 0.0
+    return own + sum(_orders(part) for part, _ in form.parts)
+
+
+def _written() -> Traversable:
+    return files("physdiffuser.search").joinpath("usual_forms.json")
+
+
+@lru_cache(maxsize=1)
+def usual_forms() -> FormPrior:
+    """The counts that ship, of the stream of training laws; see `tools/count_forms.py`."""
+    counted = json.loads(_written().read_text(encoding="utf-8"))["counts"]
+    return FormPrior.counted(
+        ((tuple(place.split("|")), event), often)
+        for place, found in counted.items()
+        for event, often in found.items()
+    )
