@@ -31,6 +31,7 @@ from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rival
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.posing import (
+    LATE_GENERATORS,
     build_generators,
     check_options,
     initial_candidates,
@@ -253,6 +254,7 @@ def solve_dataset(
     loop = SearchLoop(
         search_problem,
         chosen,
+        late=LATE_GENERATORS if generators is None else (),
         tolerance=decimal_precision(search_problem.target),
         cancelled=cancelled or (lambda: False),
         on_better=reporter,

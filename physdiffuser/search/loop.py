@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,6 +48,10 @@ PLAIN_STEPS = 6
 # noise, as a fast wave in several columns does: so many steps are spent before that is believed.
 UNEXPLAINED = 0.5
 STEPS_UNEXPLAINED = 150
+# Late generators take seconds to start, in which most laws are found without them. They are asked after so
+# many steps, or before a formula that leaves noise over is believed, if so many seconds are left.
+LATE_AFTER = 60
+LATE_SECONDS = 8.0
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class SearchLoop:
         Rows and rules.
     generators
         By name, in order of preference.
+    late
+        Names of those that wait until the others have found what leaves nothing but noise, or too little.
     tolerance
         Relative rounding of the target's numbers.
     on_better
@@ -91,6 +97,7 @@ class SearchLoop:
         problem: Problem,
         generators: Mapping[str, Generator],
         *,
+        late: Collection[str] = (),
         tolerance: float = 1e-10,
         cancelled: Callable[[], bool] = lambda: False,
         on_better: Callable[[ParetoArchive, Entry], None] | None = None,
@@ -99,6 +106,7 @@ class SearchLoop:
         self.problem = problem
         self.archive = ParetoArchive(problem)
         self.generators = dict(generators)
+        self.late = frozenset(late)
         self.cancelled = cancelled
         self.on_better = on_better
         self.clock = clock
@@ -120,13 +128,17 @@ class SearchLoop:
 
     def run(self, steps: int | None, deadline: float, initial: Sequence[Candidate] = ()) -> SearchResult:
         """Search until the law is settled, the steps are spent or the deadline is reached."""
-        scheduler = Scheduler(list(self.generators))
+        scheduler = Scheduler(list(self.generators), self.late)
         settled = False
         with np.errstate(all="ignore"):
             for candidate in initial:
                 self._offer(candidate)
             while not self._over(steps, deadline):
+                if self._spent >= LATE_AFTER:
+                    self._asks(scheduler, deadline)
                 turn = scheduler.next()
+                if turn is None and self._asks(scheduler, deadline):
+                    turn = scheduler.next()
                 if turn is None:
                     break
                 name, granted = turn
@@ -140,10 +152,15 @@ class SearchLoop:
                 scheduler.record(name, used, min(gain, 1e6) if np.isfinite(before) else 1e3)
                 if finished:
                     scheduler.finish(name)
-                if self._settled():
+                if self._settled() and not self._asks(scheduler, deadline):
                     settled = True
                     break
         return SearchResult(self.archive, settled, tuple(self._warnings), scheduler.steps)
+
+    def _asks(self, scheduler: Scheduler, deadline: float) -> bool:
+        """Whether there are late generators that have not been asked; now they are, if there is time."""
+        told = self.exact or deadline - self.clock() < LATE_SECONDS
+        return not told and scheduler.admit()
 
     def _over(self, steps: int | None, deadline: float) -> bool:
         spent = steps is not None and self._spent >= steps
@@ -151,7 +168,14 @@ class SearchLoop:
 
     def _turn(self, name: str, granted: int, deadline: float) -> tuple[int, bool]:
         """One turn; steps used, and whether the generator is done for good."""
-        budget = Budget(granted, deadline, self.clock, lambda: self.cancelled() or self._settled_within())
+        # Late generators are asked because the law seems settled: that must not end their turn.
+        settles = name not in self.late
+        budget = Budget(
+            granted,
+            deadline,
+            self.clock,
+            lambda: self.cancelled() or (settles and self._settled_within()),
+        )
         self._budget = budget
         try:
             for candidate in self.generators[name].propose(self.problem, self.archive, budget):

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from physdiffuser.plugin_manager import Plugins
 
 # Which generators a run uses unless told otherwise, in the order of their first turns.
-DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution")
+DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution", "autoregressive")
+# Those of them that wait: torch takes seconds to start, in which the others find most laws.
+LATE_GENERATORS = frozenset({"autoregressive"})
 
 
 def check_options(

@@ -6,6 +6,7 @@ runs.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,8 @@ OPENING = (("enumeration", 12), ("sparse", 8), ("enumeration", 18))
 # Shares of all steps that a generator gets as long as it has work left, whatever the others find: a
 # systematic search pays all at once, near its end, while a stochastic one seems to pay all the time.
 SHARES = {"enumeration": 0.45, "sparse": 0.2}
+# The first turn of a generator that had to wait, enough for a round of a learned one.
+LATE_TURN = 30
 # How fast old finds are forgotten, per turn.
 MEMORY = 0.7
 
@@ -35,17 +38,27 @@ class Scheduler:
     ----------
     names
         In order of preference: each gets a turn in this order, after those of `OPENING`.
+    late
+        Those among them that wait until `admit` is called.
     """
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], late: Collection[str] = ()) -> None:
         self._arms = {name: _Arm() for name in names}
+        self._waiting = [name for name in names if name in late]
+        self._asked: list[str] = []
         self._opening = [turn for turn in OPENING if turn[0] in self._arms]
 
     def next(self) -> tuple[str, int] | None:
         """Name and steps of the next turn; None when all have finished."""
-        open_arms = {name: arm for name, arm in self._arms.items() if not arm.finished}
+        open_arms = {
+            name: arm for name, arm in self._arms.items() if not arm.finished and name not in self._waiting
+        }
         if not open_arms:
             return None
+        while self._asked:
+            name = self._asked.pop(0)
+            if name in open_arms:
+                return name, LATE_TURN
         while self._opening:
             name, steps = self._opening.pop(0)
             if name in open_arms:
@@ -65,6 +78,12 @@ class Scheduler:
             return float(arm.rate / best_rate + np.sqrt(2 * np.log(total) / arm.turns))
 
         return max(open_arms, key=value), TURN
+
+    def admit(self) -> bool:
+        """Let those that wait have the next turns; False if there are none."""
+        self._asked += self._waiting
+        self._waiting = []
+        return bool(self._asked)
 
     def record(self, name: str, steps: int, gain: float) -> None:
         """Note what a turn cost, and by how many nats it shortened the best description."""

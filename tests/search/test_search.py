@@ -18,12 +18,12 @@ from physdiffuser.expressions.tree import walk
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.loop import STEPS_UNEXPLAINED, SearchLoop
+from physdiffuser.search.loop import LATE_SECONDS, STEPS_UNEXPLAINED, SearchLoop
 from physdiffuser.search.precision import DOUBLE, decimal_precision
 from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.search.rewriting import rounded, without_powers, worth_rounding
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
-from physdiffuser.search.scheduler import OPENING, Scheduler
+from physdiffuser.search.scheduler import LATE_TURN, OPENING, Scheduler
 from physdiffuser.search.selection import Yardstick, residual_is_noise
 
 NAMES = ("a", "b")
@@ -53,7 +53,10 @@ class TestArchive:
         assert [e.complexity for e in front] == sorted(e.complexity for e in front)
         for entry in front:
             assert not any(
-                other is not entry and other.complexity <= entry.complexity and other.loss <= entry.loss
+                other is not entry
+                and other.complexity <= entry.complexity
+                and other.loss <= entry.loss
+                and other.nats <= entry.nats
                 for other in front
             )
         reference = ParetoArchive(problem(0.1))
@@ -320,6 +323,51 @@ def test_the_scheduler_tries_all_and_prefers_what_pays() -> None:
     assert following is not None and following[0] == "poor"
     scheduler.finish("poor")
     assert scheduler.next() is None
+
+
+def test_late_generators_wait_until_they_are_admitted_and_then_come_next() -> None:
+    scheduler = Scheduler(["enumeration", "slow"], {"slow"})
+    for _ in range(30):
+        turn = scheduler.next()
+        assert turn is not None and turn[0] == "enumeration"
+        scheduler.record(*turn, 0.0)
+    assert scheduler.admit() and not scheduler.steps["slow"]
+    assert scheduler.next() == ("slow", LATE_TURN)
+    scheduler.record("slow", LATE_TURN, 0.0)
+    assert not scheduler.admit()
+    scheduler.finish("enumeration")
+    turn = scheduler.next()
+    assert turn is not None and turn[0] == "slow" and turn[1] < LATE_TURN
+
+
+class _Proposes:
+    """A generator that proposes one formula a step, then nothing more."""
+
+    def __init__(self, name: str, *formulas: str) -> None:
+        self.name, self.left = name, list(formulas)
+
+    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+        while self.left:
+            yield candidate(self.left.pop(0))
+            if not budget.spend():
+                return
+
+
+@pytest.mark.parametrize(("noise", "asked"), [(0.0, False), (0.05, True)])
+def test_late_generators_are_asked_before_noise_is_believed(noise: float, asked: bool) -> None:
+    late = _Proposes("late", "3*a*b", "3*a")
+    quick = _Proposes("quick", "a**2*b", *(f"a*b + {i}" for i in range(2, 60)))
+    loop = SearchLoop(problem(noise), {"quick": quick, "late": late}, late={"late"})
+    result = loop.run(None, float("inf"))
+    assert result.settled and bool(result.steps["late"]) is asked
+
+
+def test_late_generators_are_not_asked_where_there_is_no_time_for_them() -> None:
+    quick = _Proposes("quick", "a**2*b", *(f"a*b + {i}" for i in range(2, 60)))
+    generators = {"quick": quick, "late": _Proposes("late", "3*a*b", "3*a")}
+    loop = SearchLoop(problem(0.05), generators, late={"late"}, clock=lambda: 0.0)
+    result = loop.run(None, LATE_SECONDS / 2)
+    assert result.settled and not result.steps["late"]
 
 
 @pytest.mark.parametrize(
