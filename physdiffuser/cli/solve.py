@@ -36,9 +36,7 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
 @click.option(
     "--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Start of chance."
 )
-@click.option(
-    "--generators", type=Names(), metavar="A,B", help="Generators to use, not the default ones."
-)
+@click.option("--generators", type=Names(), metavar="A,B", help="Generators to use, not the default ones.")
 @click.option("--attention", metavar="NAME", help="Attention variant of the learned generators.")
 @click.option(
     "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", metavar="NAME", help=_DEVICE_HELP

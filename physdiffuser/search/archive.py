@@ -25,6 +25,7 @@ MOST_NEAR = 40
 CONTENDS, REFITTED = 12.0, 100.0
 # A form that takes this much less to write down is worth showing beside a simpler formula that fits better.
 SAME_FORM = 0.5
+SAME_LOSS = 1e-6
 # Losses that leave nothing to judge.
 NOTHING_LEFT = 1e-18
 
@@ -108,9 +109,8 @@ class ParetoArchive:
         length = self.length(entry)
         if constants and length < self._shortest + NEAR:
             self._remember(entry, length)
-        for (size, count), kept in self._best.items():
-            if size <= cost and count <= constants and kept.nats <= nats and kept.loss <= loss:
-                return False
+        if any(_beats(kept, entry) for kept in self._best.values()):
+            return False
         # Of two that differ in their exact numbers alone (`T**4`, `T**3.75`) the shorter description.
         known = self._best.get((cost, constants))
         if known is not None and self.length(known) <= length:
@@ -168,10 +168,15 @@ class ParetoArchive:
 
 
 def _beats(other: Entry, entry: Entry) -> bool:
-    """Whether the other is as good in all that counts."""
+    """Whether the other is as good in all that counts.
+
+    Where both leave the same over they are the same function, and the simpler way to write it will do.
+    """
     return (
-        other.loss <= entry.loss
-        and other.constants <= entry.constants
+        other.constants <= entry.constants
         and other.complexity <= entry.complexity
-        and other.nats <= entry.nats + SAME_FORM
+        and (
+            (other.loss <= entry.loss and other.nats <= entry.nats + SAME_FORM)
+            or abs(other.loss - entry.loss) <= SAME_LOSS * entry.loss
+        )
     )

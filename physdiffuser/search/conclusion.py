@@ -22,7 +22,7 @@ from physdiffuser.fitting.snapping import Snap, snap
 from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.report.digits import shown_digits
 from physdiffuser.report.solution import ConstantEstimate, Equation
-from physdiffuser.search.archive import Entry, ParetoArchive, relative_loss
+from physdiffuser.search.archive import SAME_LOSS, Entry, ParetoArchive, relative_loss
 from physdiffuser.search.derivation import derivation, readable
 from physdiffuser.search.limits import limit_form
 from physdiffuser.search.problem import Problem
@@ -133,7 +133,9 @@ def work_out(
         ) + (AS_SHORT if exact_nats(law.final) < PLAIN_NUMBERS else 0.0):
             # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
             laws[-1] = law
-        elif length(law) < min(length(other) for other in laws) - ALIKE:
+        elif length(law) < min(length(other) for other in laws) - ALIKE and not any(
+            abs(law.loss - other.loss) <= SAME_LOSS * other.loss for other in laws
+        ):
             # `m/sqrt(1 - v**2)` after `m/cos(v)`, which is simpler and fits a little better, but is no
             # usual law.
             laws.append(law)
@@ -166,14 +168,15 @@ def _rounded(expression: Expression) -> Expression:
 def _tells_better(law: Law, known: Law, yardstick: Yardstick) -> bool:
     """Of two ways to one law the one with more exact constants, unless it is clearly less accurate.
 
-    Else the shorter description, and of two alike the one that began simpler.
+    Else the shorter description, that of the form by its complexity: what is as usual as the other is the
+    same law. Of two alike the one that began simpler.
     """
     fewer = fitted_constants(law.final) - fitted_constants(known.final)
     exact, other = (law, known) if fewer < 0 else (known, law)
     floor = yardstick.floor
     if fewer and max(exact.loss, floor) <= (1 + EXACT_SLACK / yardstick.rows) * max(other.loss, floor):
         return fewer < 0
-    length, usual = (yardstick.length(one.final, one.loss) for one in (law, known))
+    length, usual = (yardstick.plain_length(one.final, one.loss) for one in (law, known))
     if abs(length - usual) > ALIKE:
         return length < usual
     return law.entry.complexity < known.entry.complexity

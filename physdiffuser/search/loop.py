@@ -13,6 +13,7 @@ from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.arrange import arrange
 from physdiffuser.fitting import refit
 from physdiffuser.generation.protocol import Generator
+from physdiffuser.models.skeleton import bare
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.limits import limit_form
@@ -293,10 +294,10 @@ class SearchLoop:
         return known
 
     def _plain(self, best: Entry) -> bool:
-        """Whether all that is simpler describes the rows much worse."""
-        enough = self._length(best) + PLAIN_NATS
+        """Whether all that is simpler, and not only in its factors, describes the rows much worse."""
+        enough, form = self._length(best) + PLAIN_NATS, bare(best.candidate.expression)
         return all(
-            self._length(entry) > enough
+            self._length(entry) > enough or bare(entry.candidate.expression) == form
             for entry in self.archive.front()
             if entry.complexity < best.complexity
         )

@@ -101,6 +101,11 @@ class Yardstick:
         """Nats to describe the table by a formula of known loss, up to a constant of the table."""
         return self.total(formula_nats(expression, self.columns), fitted_constants(expression), loss)
 
+    def plain_length(self, expression: Expression, loss: float) -> float:
+        """The same with `NATS_PER_UNIT` for each unit of complexity, however usual the form is."""
+        nats = NATS_PER_UNIT * complexity(expression) + exact_nats(expression)
+        return self.total(nats, fitted_constants(expression), loss)
+
     def total(self, nats: float, constants: int, loss: float) -> float:
         """The same by what the formula takes, its fitted constants left out, and their number.
 
