@@ -80,10 +80,13 @@ class ParetoArchive:
         self.yardstick = Yardstick((problem.whole or problem).rows, problem.columns)
         self.notes: dict[str, Any] = {}
         self.offered = 0
+        # Length of the candidate offered last, as far as it was worked out.
+        self.latest = float("inf")
 
     def offer(self, candidate: Candidate) -> bool:
         """Score a candidate; True if it is now on the Pareto front."""
         self.offered += 1
+        self.latest = float("inf")
         cost = complexity(candidate.expression)
         if cost > self.problem.max_complexity or not self.problem.allows(candidate.expression):
             return False
@@ -106,7 +109,7 @@ class ParetoArchive:
             if not np.isfinite(loss):
                 return False
         entry = Entry(candidate, cost, loss, nats, constants, seen)
-        length = self.length(entry)
+        self.latest = length = self.length(entry)
         if constants and length < self._shortest + NEAR:
             self._remember(entry, length)
         if any(_beats(kept, entry) for kept in self._best.values()):

@@ -49,6 +49,8 @@ PLAIN_STEPS = 6
 # noise, as a fast wave in several columns does: so many steps are spent before that is believed.
 UNEXPLAINED = 0.5
 STEPS_UNEXPLAINED = 150
+# Simpler ways to write a formula are looked for where it is at most so many nats longer than the shortest.
+WORTH_ARRANGING = 60.0
 # Late generators take seconds to start, in which most laws are found without them. They are asked after so
 # many steps, or before a formula that leaves noise over is believed, if so many seconds are left.
 LATE_AFTER = 60
@@ -206,6 +208,22 @@ class SearchLoop:
         expression = candidate.expression
         if fitted_constants(expression) and self.archive.best_loss > self.floor:
             expression = self._refitted(expression)
+        if expression != candidate.expression:
+            self.archive.offer(replace(candidate, expression=expression))
+        if self.archive.latest <= self._length(self._best) + WORTH_ARRANGING:
+            for form in self._arranged(expression):
+                self.archive.offer(replace(candidate, expression=form))
+        best = self.best
+        if best is not None and best is not self._best:
+            self._best = best
+            length = self._length(best)
+            if length < self._reached_length - 1:
+                self._reached, self._reached_length = self._now, length
+            if self.on_better is not None:
+                self.on_better(self.archive, best)
+
+    def _arranged(self, expression: Expression) -> list[Expression]:
+        """Simpler ways to write a formula, and what it stands for if its constants are at a limit."""
         forms = [expression]
         limit = limit_form(expression, self.problem.inputs)
         if limit is not None and worth_arranging(limit):
@@ -217,17 +235,7 @@ class SearchLoop:
                 arranged = self._permitted(arrange(form, positive=self.positive))
                 if tame(arranged, form):
                     forms.append(arranged)
-        for form in forms:
-            if form != candidate.expression:
-                self.archive.offer(Candidate(form, candidate.generator, candidate.derivation))
-        best = self.best
-        if best is not None and best is not self._best:
-            self._best = best
-            length = self._length(best)
-            if length < self._reached_length - 1:
-                self._reached, self._reached_length = self._now, length
-            if self.on_better is not None:
-                self.on_better(self.archive, best)
+        return forms[1:]
 
     def _permitted(self, expression: Expression) -> Expression:
         return expression if "pow" in self.problem.operators else without_powers(expression)
