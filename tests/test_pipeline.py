@@ -41,6 +41,24 @@ def test_noise_gives_an_approximate_law_of_the_right_form() -> None:
     assert solution.best.text == "m*v**2/2"
 
 
+def test_the_learned_generator_is_asked_before_a_noisy_law_is_believed_and_never_for_an_exact_one() -> None:
+    for noise, asked in ((0.02, True), (0.0, False)):
+        inputs, target = table(noise=noise)
+        solution = solve_dataset(dataset_from_arrays(inputs, target), steps=100, time=None)
+        assert bool(solution.timing.get("steps_autoregressive")) is asked
+
+
+def test_of_curves_that_fit_alike_the_usual_form_is_believed() -> None:
+    random = np.random.default_rng(0)
+    v, c, m = random.uniform(0.1, 0.9, 1000), random.uniform(1, 3, 1000), random.uniform(1, 5, 1000)
+    target = m / np.sqrt(1 - (v / c) ** 2)
+    noisy = target + 0.05 * target.std() * random.normal(size=1000)
+    initial = ("m/cos(v/c)", "m/sqrt(1 - v**2/c**2)", "m*(1 + v**2/(2*c**2))")
+    dataset = dataset_from_arrays(np.column_stack([v, c, m]), noisy, names=["v", "c", "m"])
+    solution = solve_dataset(dataset, steps=3, time=None, initial=initial)
+    assert solution.best is not None and solution.best.text == "m/sqrt(1 - v**2/c**2)"
+
+
 def test_the_pareto_front_is_ordered_and_holds_the_best() -> None:
     inputs, target = table(noise=0.02)
     solution = solve_dataset(dataset_from_arrays(inputs, target), steps=20, time=None)

@@ -92,9 +92,10 @@ def parse_arm(text: str) -> Arm:
 
 @contextmanager
 def changed(arm: Arm) -> Iterator[None]:
-    """The arm's constants in place, the old ones back afterwards."""
+    """The arm's generators and constants in place, the old ones back afterwards."""
+    generators = ("physdiffuser.search.posing", "DEFAULT_GENERATORS", arm.generators)
     with ExitStack() as stack:
-        for name, constant, value in arm.constants:
+        for name, constant, value in (generators, *arm.constants):
             module = importlib.import_module(name)
             stack.callback(setattr, module, constant, getattr(module, constant))
             setattr(module, constant, value)
@@ -103,7 +104,8 @@ def changed(arm: Arm) -> Iterator[None]:
 
 def run(arm: Arm, law: Law, noise: float, seed: int, steps: int | None, seconds: float) -> dict[str, Any]:
     """Solve and judge one law; the line for the results file."""
-    settings = Settings(time=seconds, steps=steps, generators=arm.generators)
+    # The arm's generators are the default ones meanwhile, so that late-comers stay late.
+    settings = Settings(time=seconds, steps=steps)
     task = Task(KNOWN_SYSTEM, law.suite, law.id, seed, noise, settings)
     rows, dummy = settings.rows_for(law), settings.dummy_for(law)
     table = sample(law, rows=rows, seed=seed, noise=noise, dummy=dummy)

@@ -26,6 +26,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # log of about twenty words to choose from at each place of a formula.
 NATS_PER_UNIT = 3.0
+# What the other code takes to begin with; a large number leaves it out.
+USUAL_NATS = 0.0
 # So much of that stays where a form is usual: of two ways to write it the simpler is preferred.
 SIMPLER_NATS = 0.05
 # Relative mean squared residuals below this are rounding.
@@ -71,7 +73,7 @@ def form_nats(expression: Expression, columns: int) -> float:
     `physdiffuser.search.prior` has counted: a form that no one has met costs no more than without it.
     """
     size = complexity(expression)
-    usual = usual_forms().nats(expression, columns)
+    usual = USUAL_NATS + usual_forms().nats(expression, columns)
     # Of two ways to write one form, the simpler.
     return min(NATS_PER_UNIT * size, usual) + SIMPLER_NATS * size
 

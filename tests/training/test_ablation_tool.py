@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from physdiffuser.search import loop
+from physdiffuser.search import loop, posing
 from physdiffuser.search.posing import DEFAULT_GENERATORS
 
 PATH = Path(__file__).parents[2] / "tools" / "ablate_search.py"
@@ -36,8 +36,8 @@ def test_arms(tool: ModuleType) -> None:
         name for name in DEFAULT_GENERATORS if name != "evolution"
     )
     assert tool.parse_arm("=enumeration,diffusion").generators == ("enumeration", "diffusion")
-    both = tool.parse_arm("+autoregressive;search.loop.GRACE_STEPS=3")
-    assert both.generators == (*DEFAULT_GENERATORS, "autoregressive")
+    both = tool.parse_arm("+diffusion;search.loop.GRACE_STEPS=3")
+    assert both.generators == (*DEFAULT_GENERATORS, "diffusion")
     assert both.constants == (("physdiffuser.search.loop", "GRACE_STEPS", 3),)
     for wrong in ("-nothing", "evolution", "search=3"):
         with pytest.raises(ValueError, match="is no change"):
@@ -45,10 +45,10 @@ def test_arms(tool: ModuleType) -> None:
 
 
 def test_a_constant_is_changed_and_put_back(tool: ModuleType) -> None:
-    before = loop.GRACE_STEPS
-    with tool.changed(tool.parse_arm("search.loop.GRACE_STEPS=3")):
-        assert loop.GRACE_STEPS == 3
-    assert before == loop.GRACE_STEPS
+    before = loop.GRACE_STEPS, posing.DEFAULT_GENERATORS
+    with tool.changed(tool.parse_arm("-sparse;search.loop.GRACE_STEPS=3")):
+        assert loop.GRACE_STEPS == 3 and "sparse" not in posing.DEFAULT_GENERATORS
+    assert before == (loop.GRACE_STEPS, posing.DEFAULT_GENERATORS)
     with pytest.raises(AttributeError), tool.changed(tool.parse_arm("search.loop.NO_SUCH=3")):
         pass
 
