@@ -107,7 +107,10 @@ class Fitter:
         )
         if not np.isfinite(fit.loss):
             return None
-        expression = self.restore(fit.expression)
+        try:
+            expression = self.restore(fit.expression)
+        except (OverflowError, ZeroDivisionError):
+            return None  # in the original units a constant is larger, or smaller, than a number can be
         if complexity(expression) > problem.max_complexity:
             return None
         return Fitted(expression, fit.loss, skeleton)
