@@ -46,6 +46,8 @@ class Form:
 _ONE = Fraction(1)
 # Nats to say whether a term of the outermost sum has a factor, exact or fitted.
 _FACTOR = math.log(3.0)
+# And which sign each further one has.
+_SIGN = math.log(2.0)
 _VARIABLE, _NUMBER, _CONSTANT = Form("variable"), Form("number"), Form("constant")
 
 
@@ -204,8 +206,9 @@ class FormPrior:
         columns
             From how many columns its variables are chosen.
         """
-        form = take_apart(bare(expression))
-        total = len(terms(expression)) * _FACTOR
+        plain = bare(expression)
+        form, pieces = take_apart(plain), len(terms(plain))
+        total = pieces * _FACTOR + (pieces - 1) * _SIGN
         total -= sum(math.log(self.probability(place, event)) for place, event in events(form))
         return total + _variables(form) * math.log(max(columns, 1)) - _orders(form)
 
