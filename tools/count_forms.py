@@ -1,6 +1,6 @@
 """Count the forms of the laws that the networks are trained on, for `physdiffuser.search.prior`.
 
-    python tools/count_forms.py --laws 300000
+    python tools/count_forms.py --laws 200000
 
 Benchmark laws are kept out as they are from the training (`physdiffuser.training.decontamination`).
 """
@@ -43,7 +43,7 @@ def count(laws: int, laboratory: float, seed: int) -> Counter[Event]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the counts."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--laws", type=int, default=300_000)
+    parser.add_argument("--laws", type=int, default=200_000)
     parser.add_argument("--laboratory", type=float, default=0.35, help="share of laboratory laws")
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument(

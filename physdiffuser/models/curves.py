@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from physdiffuser.models.statistics import compress, counted, fit_ridge, standardise
+from physdiffuser.models.statistics import both_scales, compress, counted, unit_residual
 from physdiffuser.models.vocabulary import MAX_VARIABLES
 
 GROUPS = 8
@@ -41,15 +41,9 @@ def bends(rows: Tensor, padding_mask: Tensor, used: Tensor) -> Tensor:
     """
     rows = rows.float()
     keep, count = counted(padding_mask)
-    active = torch.cat((used, torch.ones_like(used[:, :1])), dim=1).float().unsqueeze(1)
-    logs = rows.abs().clamp_min(1e-6).log()
-    linear, logarithmic = standardise(rows, keep)[0] * active, standardise(logs, keep)[0] * active
-    followed = [linear[..., -1]]
-    for design in (logarithmic, linear):
-        _, residual = fit_ridge(design[..., :-1], design[..., -1], count)
-        size = (residual.square().sum(dim=1, keepdim=True) / count[:, 0]).sqrt()
-        followed.append(residual / size.clamp_min(1e-4))
-    along = torch.stack(followed, dim=-1)
+    linear, logarithmic = both_scales(rows, used, keep)
+    left = [unit_residual(scale[..., :-1], scale[..., -1], count) for scale in (logarithmic, linear)]
+    along = torch.stack((linear[..., -1], *left), dim=-1)
     values = rows[..., :MAX_VARIABLES]
     member = _memberships(values, keep, count)
     means = torch.einsum("bncg,bnr->bcgr", member, along)

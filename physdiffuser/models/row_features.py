@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from physdiffuser.models.statistics import FITS, counted, fit_ridge, standardise
+from physdiffuser.models.statistics import FITS, both_scales, counted, unit_residual
 from physdiffuser.models.vocabulary import MAX_VARIABLES
 
 ROW_FEATURES = 2 * (MAX_VARIABLES + 1) + FITS
@@ -31,14 +31,11 @@ def row_features(rows: Tensor, padding_mask: Tensor, used: Tensor) -> Tensor:
     """
     rows = rows.float()
     keep, count = counted(padding_mask)
-    active = torch.cat((used, torch.ones_like(used[:, :1])), dim=1).float().unsqueeze(1)
-    linear = standardise(rows, keep)[0] * active
-    logarithmic = standardise(rows.abs().clamp_min(1e-6).log(), keep)[0] * active
-    parts = [linear, logarithmic]
-    for response in (logarithmic[..., -1], linear[..., -1]):
-        for design in (logarithmic[..., :-1], linear[..., :-1]):
-            _, residual = fit_ridge(design, response, count)
-            size = (residual.square().sum(dim=1, keepdim=True) / count[:, 0]).sqrt()
-            parts.append((residual / size.clamp_min(1e-4)).unsqueeze(-1))
-    features = torch.cat(parts, dim=-1)
+    linear, logarithmic = both_scales(rows, used, keep)
+    left = [
+        unit_residual(design[..., :-1], response[..., -1], count).unsqueeze(-1)
+        for response in (logarithmic, linear)
+        for design in (logarithmic, linear)
+    ]
+    features = torch.cat((linear, logarithmic, *left), dim=-1)
     return torch.nan_to_num(features).clamp(-_LARGEST, _LARGEST)

@@ -35,6 +35,31 @@ def standardise(values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return scaled, mean, spread
 
 
+def both_scales(rows: Tensor, used: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+    """All columns and the target standardised, as they are and as logarithms; unused places 0.
+
+    Parameters
+    ----------
+    rows
+        (b, n, 10), float.
+    used
+        (b, 9), True where a place holds a column.
+    keep
+        (b, n, 1), see `counted`.
+    """
+    active = torch.cat((used, torch.ones_like(used[:, :1])), dim=1).float().unsqueeze(1)
+    linear = standardise(rows, keep)[0] * active
+    logarithmic = standardise(rows.abs().clamp_min(1e-6).log(), keep)[0] * active
+    return linear, logarithmic
+
+
+def unit_residual(columns: Tensor, target: Tensor, count: Tensor) -> Tensor:
+    """What `fit_ridge` leaves over, over its root mean square, (b, n)."""
+    _, residual = fit_ridge(columns, target, count)
+    size = (residual.square().sum(dim=1, keepdim=True) / count[:, 0]).sqrt()
+    return residual / size.clamp_min(1e-4)
+
+
 def fit_ridge(columns: Tensor, target: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """Ridge regression of standardised columns (b, n, c) on a target (b, n): slopes, residual."""
     gram = columns.transpose(1, 2) @ columns / count

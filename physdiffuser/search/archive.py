@@ -77,7 +77,7 @@ class ParetoArchive:
         self._best: dict[tuple[int, int], Entry] = {}
         self._near: dict[Expression, tuple[float, Entry]] = {}
         self._shortest = float("inf")
-        self.yardstick = Yardstick((problem.whole or problem).rows, problem.columns)
+        self.yardstick = Yardstick(problem.all_rows.rows, problem.columns)
         self.notes: dict[str, Any] = {}
         self.offered = 0
         # Length of the candidate offered last, as far as it was worked out.
@@ -96,15 +96,17 @@ class ParetoArchive:
         constants = fitted_constants(candidate.expression)
         # What its form takes costs more to find out than the loss did, and would change nothing.
         hopeless = self.yardstick.total(0.0, constants, loss) > self._shortest + NEAR
-        if hopeless and self.problem.whole is None and self._beaten(cost, constants, loss):
+        simpler = [
+            kept for kept in self._best.values() if kept.complexity <= cost and kept.constants <= constants
+        ]
+        if hopeless and self.problem.whole is None and any(kept.loss <= loss for kept in simpler):
             return False
         nats = formula_nats(candidate.expression, self.problem.columns)
         seen = loss
         if self.problem.whole is not None and loss > NOTHING_LEFT:
             clearly = loss * np.exp(-2 * CONTENDS / self.problem.rows)
-            for (size, count), kept in self._best.items():
-                if size <= cost and count <= constants and kept.nats <= nats and kept.seen <= clearly:
-                    return False
+            if any(kept.nats <= nats and kept.seen <= clearly for kept in simpler):
+                return False
             candidate, loss = self._judged(candidate, self.problem.whole, nats)
             if not np.isfinite(loss):
                 return False
@@ -112,7 +114,7 @@ class ParetoArchive:
         self.latest = length = self.length(entry)
         if constants and length < self._shortest + NEAR:
             self._remember(entry, length)
-        if any(_beats(kept, entry) for kept in self._best.values()):
+        if any(_beats(kept, entry) for kept in simpler):
             return False
         # Of two that differ in their exact numbers alone (`T**4`, `T**3.75`) the shorter description.
         known = self._best.get((cost, constants))
@@ -121,13 +123,6 @@ class ParetoArchive:
         self._best[cost, constants] = entry
         self._shortest = min(self._shortest, length)
         return True
-
-    def _beaten(self, cost: int, constants: int, loss: float) -> bool:
-        """Whether a formula with no more of any of these is known."""
-        return any(
-            size <= cost and count <= constants and kept.loss <= loss
-            for (size, count), kept in self._best.items()
-        )
 
     def _judged(self, candidate: Candidate, whole: Problem, nats: float) -> tuple[Candidate, float]:
         """The loss on all rows, with the constants fitted to them where that may matter."""

@@ -112,7 +112,7 @@ def work_out(
         # The next formula may take as long as the slowest did.
         quick = number > 0 and begun + slowest >= deadline
         stop = partial(_over, clock, max(deadline, begun + LEAST_SNAPPING))
-        law = _work_out_one(front[position], problem, floor, positive, quick, stop)
+        law = _work_out_one(front[position], problem, yardstick, positive, quick, stop)
         slowest = max(slowest, clock() - begun)
         key = canonical(_rounded(law.final), positive=positive)
         if key not in best or _tells_better(law, best[key], yardstick):
@@ -189,11 +189,12 @@ def _over(clock: Callable[[], float], end: float) -> bool:
 def _work_out_one(
     entry: Entry,
     problem: Problem,
-    floor: float,
+    yardstick: Yardstick,
     positive: frozenset[int],
     quick: bool,
     stop: Callable[[], bool],
 ) -> Law:
+    floor = yardstick.floor
     inputs, target, weights = problem.inputs, problem.target, problem.weights
     expression = entry.candidate.expression
 
@@ -231,7 +232,6 @@ def _work_out_one(
             # Snapping may free a constant that then runs away: what is meant is the limit.
             limit = refit(limit, inputs, target, weights=weights, loss=problem.loss).expression
             snapped = _snapped(arrange(limit, positive=positive), problem, stop)
-            yardstick = Yardstick(problem.rows, problem.columns, floor)
             short = yardstick.length(snapped.expression, snapped.loss)
             if problem.allows(snapped.expression) and short < yardstick.length(final, loss_of(final)):
                 final, changes = snapped.expression, (*changes, *snapped.changes)

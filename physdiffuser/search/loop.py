@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from physdiffuser.errors import PhysdiffuserError, PluginError
-from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.expressions import Expression
 from physdiffuser.expressions.arrange import arrange
 from physdiffuser.fitting import refit
 from physdiffuser.generation.protocol import Generator
@@ -22,7 +22,7 @@ from physdiffuser.search.rewriting import tame, without_powers, worth_arranging,
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.selection import (
     fitted_constants,
-    residual_is_noise,
+    leaves_noise,
     rounding_loss,
     shortest,
 )
@@ -295,9 +295,7 @@ class SearchLoop:
             return False
         known = self._noise_checked.get(expression)
         if known is None:
-            whole = self.problem.whole or self.problem
-            residual = whole.target - evaluate(expression, whole.inputs)
-            known = residual_is_noise(whole.inputs, residual, whole.weights)
+            known = leaves_noise(self.problem, expression)
             self._noise_checked[expression] = known
         return known
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 from physdiffuser.expressions import Apply, Expression, Number, Parameter, Variable
 from physdiffuser.models.skeleton import bare, terms
@@ -27,7 +26,9 @@ Event = tuple[tuple[str, ...], str]
 
 @dataclass(frozen=True)
 class Form:
-    """A part of a formula: "variable", "number", "constant", "product", "sum", "power" or a function.
+    """A part of a formula.
+
+    Its kind is "variable", "number", "constant", "product", "sum", "minus", "power" or a function.
 
     Attributes
     ----------
@@ -48,6 +49,8 @@ _ONE = Fraction(1)
 _FACTOR = math.log(3.0)
 # And which sign each further one has.
 _SIGN = math.log(2.0)
+# About as many different events there are: what has never been seen anywhere is one of them.
+_EVENTS = 40
 _VARIABLE, _NUMBER, _CONSTANT = Form("variable"), Form("number"), Form("constant")
 
 
@@ -72,7 +75,7 @@ def take_apart(expression: Expression) -> Form:
 
 
 def _sum(expression: Expression) -> Form:
-    terms: list[tuple[Form, Fraction]] = []
+    found: list[tuple[Form, Fraction]] = []
 
     def collect(node: Expression, sign: int) -> None:
         match node:
@@ -85,13 +88,13 @@ def _sum(expression: Expression) -> Form:
             case Apply(operator="neg", arguments=(inner,)):
                 collect(inner, -sign)
             case _:
-                terms.append((take_apart(node), Fraction(sign)))
+                found.append((take_apart(node), Fraction(sign)))
 
     collect(expression, 1)
-    if len(terms) == 1:
-        ((inner, sign),) = terms
+    if len(found) == 1:
+        ((inner, sign),) = found
         return Form("minus", ((inner, sign),))
-    return Form("sum", tuple(terms))
+    return Form("sum", tuple(found))
 
 
 def _product(expression: Expression) -> Form:
@@ -189,7 +192,7 @@ class FormPrior:
         return cls(counts)
 
     def _probability(self, place: tuple[str, ...], event: str) -> float:
-        probability = 1.0 / 40.0
+        probability = 1.0 / _EVENTS
         for wider in reversed(_wider(place)):
             total, kinds = self._totals.get(wider, (0, 0))
             if total:
@@ -228,14 +231,11 @@ def _orders(form: Form) -> float:
     return own + sum(_orders(part) for part, _ in form.parts)
 
 
-def _written() -> Traversable:
-    return files("physdiffuser.search").joinpath("usual_forms.json")
-
-
 @lru_cache(maxsize=1)
 def usual_forms() -> FormPrior:
     """The counts that ship, of the stream of training laws; see `tools/count_forms.py`."""
-    counted = json.loads(_written().read_text(encoding="utf-8"))["counts"]
+    text = files("physdiffuser.search").joinpath("usual_forms.json").read_text(encoding="utf-8")
+    counted = json.loads(text)["counts"]
     return FormPrior.counted(
         ((tuple(place.split("|")), event), often)
         for place, found in counted.items()

@@ -93,6 +93,11 @@ class Problem:
         """The columns that are positive in all rows."""
         return frozenset(np.flatnonzero((self.inputs > 0).all(axis=0)).tolist())
 
+    @property
+    def all_rows(self) -> Problem:
+        """The problem on all rows that constants are fitted to, where the search works on fewer."""
+        return self.whole or self
+
     def allows(self, expression: Expression) -> bool:
         """Whether a formula keeps to the problem's operators and balances in its units."""
         for node in walk(expression):

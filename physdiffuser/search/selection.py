@@ -13,14 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Apply, Expression, Number, complexity
+from physdiffuser.expressions import Apply, Expression, Number, complexity, evaluate
 from physdiffuser.expressions.tree import walk
 from physdiffuser.fitting.linear import power_of_two
 from physdiffuser.search.prior import usual_forms
+
+if TYPE_CHECKING:
+    from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -151,6 +155,12 @@ def rounding_loss(target: FloatArray, tolerance: float) -> float:
 def shortest(lengths: Iterable[float]) -> int:
     """Position of the shortest description; the first among equals."""
     return int(np.argmin(np.fromiter(lengths, float)))
+
+
+def leaves_noise(problem: Problem, expression: Expression) -> bool:
+    """Whether a formula leaves nothing but noise over in all rows of a problem; see `residual_is_noise`."""
+    rows = problem.all_rows
+    return residual_is_noise(rows.inputs, rows.target - evaluate(expression, rows.inputs), rows.weights)
 
 
 def residual_is_noise(inputs: FloatArray, residual: FloatArray, weights: FloatArray | None = None) -> bool:

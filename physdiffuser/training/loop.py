@@ -118,9 +118,9 @@ class Trainer:
         self.model = LawModel(config.model, self.vocabulary).to(self.device)
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(not (config.frozen and name.startswith(config.frozen)))
-        self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.average = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
         learning = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        self.parameters = list(learning.values())
         self.optimisers = build_optimisers(learning, config.optimiser)
         self.teacher = None if config.teacher is None else self._teacher(config.teacher)
         self.excluded = Excluded(benchmark_laws())

@@ -54,8 +54,8 @@ def orthogonalised(matrices: Tensor) -> Tensor:
 class Muon(torch.optim.Optimizer):
     """Momentum whose every matrix is orthogonalised before it is added (Jordan et al., 2024).
 
-    That of torch works in bfloat16 and one matrix after the other, which is a hundred times slower
-    on a processor without bfloat16 products; here matrices of one shape are taken together.
+    That of torch works in bfloat16, which is slow on a processor without such products, and takes one
+    matrix after the other; here it is single precision, and matrices of one shape are taken together.
     `found_inf` is what it is to the fused AdamW: if it is not zero, a step changes nothing.
 
     Parameters

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from physdiffuser.expressions import Expression, Number, Variable, evaluate
+from physdiffuser.expressions import Expression, Number, Variable
 from physdiffuser.expressions.tree import mul
 from physdiffuser.generation.enumeration.factors import telling_columns
 from physdiffuser.generation.enumeration.frame import Frame
@@ -27,7 +27,7 @@ from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import residual_is_noise
+from physdiffuser.search.selection import leaves_noise
 
 # A residual this small against the target's spread is rounding, not noise (rms ratio 1e-9).
 EXACT_LOSS = 1e-18
@@ -175,9 +175,7 @@ class EnumerationGenerator(MeteredGenerator):
             return False
         expression = best.candidate.expression
         if expression != self._judged[0]:
-            whole = problem.whole or problem
-            residual = whole.target - evaluate(expression, whole.inputs)
-            self._judged = expression, residual_is_noise(whole.inputs, residual, whole.weights)
+            self._judged = expression, leaves_noise(problem, expression)
         return self._judged[1] and problem.rows >= ENOUGH_ROWS
 
 

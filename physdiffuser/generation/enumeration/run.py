@@ -166,7 +166,7 @@ class Run:
         """
         if stage.kind == "scaled sums" and self.problem.rows < ROWS_FOR_SCALED:
             return
-        means = averaged(self.problem.whole or self.problem, frame, noisy.PROBES) if average else None
+        means = averaged(self.problem.all_rows, frame, noisy.PROBES) if average else None
         if means is None:
             features = frame.values(self.problem.inputs[self.noisy_rows])
             library = yield from self._built("rows", frame, features, stage.entries)
