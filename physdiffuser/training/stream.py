@@ -93,7 +93,8 @@ class LawStream:
         rng = np.random.default_rng([self.seed, part, number])
         source = random.Random(int(rng.integers(2**62)))
         textbook, laboratory = LawSampler(source), LaboratorySampler(source)
-        count = int(rng.integers(config.rows[0], config.rows[1] + 1))
+        # Even in the logarithm: twenty rows and forty differ more than 480 and 500 do.
+        count = round(float(np.exp(rng.uniform(*np.log(config.rows)))))
         rows = np.zeros((size, count, MAX_VARIABLES + 1), dtype=np.float16)
         used = np.zeros((size, MAX_VARIABLES), dtype=np.bool_)
         tokens = np.full((size, self.length), self.vocabulary.ids[EOS], dtype=np.int64)
