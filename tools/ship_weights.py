@@ -18,7 +18,6 @@ from pathlib import Path
 
 import torch
 
-from physdiffuser.errors import UsageError
 from physdiffuser.models.checkpoint import load_model, read_tensors, sha256, write_tensors
 from physdiffuser.models.checkpoint_files import BLOCKS, DESCRIPTION, read_json
 from physdiffuser.models.shipped import weights_folder
@@ -35,12 +34,7 @@ def ship(model: Path, name: str, base: str | None = None) -> list[str]:
     name
         Of the variant: a folder below that of the weights that ship.
     base
-        Variant that ships, whose encoder this one shares all tensors with but some.
-
-    Raises
-    ------
-    UsageError
-        If that is not so.
+        Variant that ships, whose encoder this one shares tensors with.
     """
     load_model(model)  # whole, and of a form that this version reads
     others = {
@@ -73,12 +67,10 @@ def _blocks(model: Path, target: Path, base: str) -> dict[str, str]:
     total = str(read_json(shared / DESCRIPTION)["files"][file])
     there = read_tensors(shared / file, total)
     here = read_tensors(model / file, str(read_json(model / DESCRIPTION)["files"][file]))
-    if not there.keys() <= here.keys():
-        raise UsageError(f"the encoder of '{base}' has tensors that the one of '{model}' has not")
     differing = {
         name: tensor
         for name, tensor in here.items()
-        if name not in there or not torch.equal(tensor, there[name])
+        if name not in there or tensor.shape != there[name].shape or not torch.equal(tensor, there[name])
     }
     own = f"{BLOCKS}.safetensors"
     return {

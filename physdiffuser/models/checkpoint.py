@@ -3,8 +3,8 @@
 A folder holds `model.json` and one or more `.safetensors` files. The description names the vocabulary,
 the configuration and the attention plugins, so that a missing package is named and not guessed at. A file may
 also lie in another folder (`../standard/diffusion.safetensors`): encoders that were taught to give the same
-memory share their generators. A file `blocks.safetensors` replaces some of the encoder's tensors: encoders
-that differ in their blocks alone share the rest.
+memory share their generators. A file `blocks.safetensors` takes the place of some of the encoder's tensors:
+encoders that differ in their blocks alone share the rest.
 """
 
 from __future__ import annotations
@@ -171,8 +171,13 @@ def load_model(folder: Path, parts: Iterable[str] = PARTS, device: str = "cpu") 
     with torch.device("meta"):
         model = LawModel(config, vocabulary)
     tensors: dict[str, Tensor] = {}
-    for part in (*sorted(wanted), *((BLOCKS,) if BLOCKS in files else ())):
+    for part in sorted(wanted):
         tensors |= read_tensors(*files[part])
+    if BLOCKS in files:
+        # What the blocks take the place of may have tensors that they have not.
+        known = model.state_dict()
+        tensors = {name: tensor for name, tensor in tensors.items() if name in known}
+        tensors |= read_tensors(*files[BLOCKS])
     tensors = {name: tensor.to(device=device, dtype=torch.float32) for name, tensor in tensors.items()}
     try:
         model.load_state_dict(tensors, strict=True, assign=True)

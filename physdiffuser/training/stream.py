@@ -6,14 +6,15 @@ Resuming needs no more state than the number of the next batch, and workers need
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
+from dataclasses import dataclass, fields
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from physdiffuser.config import DataConfig
 from physdiffuser.expressions import Expression, Parameter, to_prefix
@@ -94,8 +95,8 @@ class LawStream:
         source = random.Random(int(rng.integers(2**62)))
         textbook, laboratory = LawSampler(source), LaboratorySampler(source)
         # Even in the logarithm: twenty rows and forty differ more than 480 and 500 do.
-        count = round(float(np.exp(rng.uniform(*np.log(config.rows)))))
-        rows = np.zeros((size, count, MAX_VARIABLES + 1), dtype=np.float16)
+        height = round(float(np.exp(rng.uniform(*np.log(config.rows)))))
+        rows = np.zeros((size, height, MAX_VARIABLES + 1), dtype=np.float16)
         used = np.zeros((size, MAX_VARIABLES), dtype=np.bool_)
         tokens = np.full((size, self.length), self.vocabulary.ids[EOS], dtype=np.int64)
         lengths = np.zeros(size, dtype=np.int64)
@@ -106,7 +107,7 @@ class LawStream:
             if words is None:
                 continue
             for _ in range(min(config.tables, size - done)):
-                table = draw_table(rng, law, count, config.noisy, config.dummies, config.noise)
+                table = draw_table(rng, law, height, config.noisy, config.dummies, config.noise)
                 if table is None:
                     break
                 columns = np.array(table.columns, dtype=np.intp)
@@ -133,33 +134,29 @@ class LawStream:
     def batches(self, first: int, size: int, part: int = 0) -> Iterator[Batch]:
         """Batches from number `first` on, in order, made ahead by worker processes if configured."""
         if self.config.workers == 0:
-            while True:
-                yield self.batch(first, size, part)
-                first += 1
-        # Each worker is given the stream once: the excluded laws are half a megabyte.
-        with ProcessPoolExecutor(
-            self.config.workers, mp_context=get_context("spawn"), initializer=_serve, initargs=(self,)
-        ) as pool:
-            ahead: deque[Future[Batch]] = deque()
-            try:
-                while True:
-                    while len(ahead) < 2 * self.config.workers:
-                        ahead.append(pool.submit(_served, first, size, part))
-                        first += 1
-                    yield ahead.popleft().result()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+            for number in count(first):
+                yield self.batch(number, size, part)
+        # Batches come through shared memory: read from a pipe, a piece at a time and each piece waiting for
+        # the interpreter, they were slower than fifteen workers make them.
+        loader: DataLoader[tuple[Tensor, ...]] = DataLoader(
+            _Numbered(self, size, part),
+            batch_size=None,
+            sampler=count(first),
+            num_workers=self.config.workers,
+        )
+        for tensors in loader:
+            yield Batch(*(tensor.numpy() for tensor in tensors))
 
 
-_streams: list[LawStream] = []
+class _Numbered(Dataset[tuple[Tensor, ...]]):
+    """The batches of a stream by number, as tensors."""
 
+    def __init__(self, stream: LawStream, size: int, part: int) -> None:
+        self.stream, self.size, self.part = stream, size, part
 
-def _serve(stream: LawStream) -> None:
-    _streams[:] = [stream]
-
-
-def _served(number: int, size: int, part: int) -> Batch:
-    return _streams[0].batch(number, size, part)
+    def __getitem__(self, number: int) -> tuple[Tensor, ...]:
+        batch = self.stream.batch(number, self.size, self.part)
+        return tuple(torch.from_numpy(getattr(batch, field.name)) for field in fields(batch))
 
 
 def benchmark_laws() -> list[Expression]:

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from physdiffuser.config import DecoderConfig, EncoderConfig, ModelConfig
-from physdiffuser.errors import UsageError
 from physdiffuser.models.checkpoint import load_model, save_model
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.vocabulary import Vocabulary
@@ -30,10 +29,13 @@ def _tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def model(slices: int) -> LawModel:
+def model(slices: int | None) -> LawModel:
     torch.manual_seed(0)
-    options = {"slices": slices}
-    encoder = EncoderConfig(layers=1, memory=4, mixing=1, attention="physics-slice", options=options)
+    if slices is None:
+        encoder = EncoderConfig(layers=1, memory=4, mixing=1)
+    else:
+        options = {"slices": slices}
+        encoder = EncoderConfig(layers=1, memory=4, mixing=1, attention="physics-slice", options=options)
     parts = {"diffusion": DecoderConfig(layers=1), "autoregressive": DecoderConfig(layers=1)}
     return LawModel(ModelConfig(width=16, heads=2, length=20, encoder=encoder, **parts), Vocabulary())
 
@@ -57,8 +59,18 @@ def test_only_what_differs_is_written(tool: ModuleType, tmp_path: Path) -> None:
     found = load_model(few).state_dict()
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
-    bare = model(4)
-    del bare.encoder.mixing
-    saved(tmp_path / "bare", bare)
-    with pytest.raises(UsageError, match="has tensors that"):
-        tool._blocks(tmp_path / "bare", few, "slice")
+
+
+def test_blocks_may_lack_what_the_base_has(tool: ModuleType, tmp_path: Path) -> None:
+    induced, sliced = model(None), model(4)
+    kept = induced.state_dict()
+    assert any(name.startswith("encoder.points") for name in kept)
+    for name, tensor in sliced.state_dict().items():
+        if not name.startswith("encoder.blocks"):
+            tensor.copy_(kept[name])
+    tool.main([str(saved(tmp_path / "induced", induced)), "standard"])
+    tool.main([str(saved(tmp_path / "sliced", sliced)), "slice", "--blocks-of", "standard"])
+    found = load_model(tmp_path / "weights" / "slice").state_dict()
+    expected = load_model(tmp_path / "sliced").state_dict()
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
