@@ -3,7 +3,7 @@
 Of several ways to write the same normal form the cheapest is taken. The cost is the project's
 complexity with two exceptions of style: a small power of a name (`v**2`) costs as much as a product,
 so that `v**2/c**2` is not folded to `(v/c)**2`, and a fraction `p/q` costs as much as the division
-it is read as. Ties go to the way that names fewer variables.
+it is read as. Ties go to the way that names fewer variables, then to `1 - x` before `x - 1`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from physdiffuser.expressions.normal import (
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.quotients import Item, grouped, numbers_first, quotient
 from physdiffuser.expressions.reduce import size
-from physdiffuser.expressions.tree import Apply, Expression, Number, Variable
+from physdiffuser.expressions.tree import ONE, Apply, Expression, Number, Variable
 
 _MAX_OPTIONS = 16
 # Longer sums are not divided by their terms, and options this much larger are not written out.
@@ -53,34 +53,36 @@ class Layout:
         self._sums: dict[str, Expression] = {}
         self._products: dict[str, Expression] = {}
         self._plain_products: dict[str, Expression] = {}
-        self._costs: dict[Expression, tuple[int, int]] = {}
+        self._costs: dict[Expression, tuple[int, int, int]] = {}
 
     # ---- cost ----
 
-    def cost(self, tree: Expression) -> tuple[int, int]:
-        """Cost of a tree, and the variables and signs in it, for ties."""
+    def cost(self, tree: Expression) -> tuple[int, int, int]:
+        """Cost of a tree and, for ties, the variables and signs in it and the 1s that something is less."""
         known = self._costs.get(tree)
         if known is None:
             known = self._cost(tree)
             self._costs[tree] = known
         return known
 
-    def _cost(self, tree: Expression) -> tuple[int, int]:
+    def _cost(self, tree: Expression) -> tuple[int, int, int]:
         if isinstance(tree, Apply):
-            total, names = OPERATORS[tree.operator].complexity, 0
+            total, names, behind = OPERATORS[tree.operator].complexity, 0, 0
             for part in tree.arguments:
-                cost, count = self.cost(part)
-                total, names = total + cost, names + count
+                cost, count, ones = self.cost(part)
+                total, names, behind = total + cost, names + count, behind + ones
+            # 1 - v**2/c**2 rather than c**2/v**2 - 1.
+            behind += tree.operator == "sub" and tree.arguments[1] == ONE
             if tree.operator == "pow" and isinstance(tree.arguments[1], Number):
                 exponent = tree.arguments[1].value
                 if isinstance(exponent, Fraction) and 10_000 % exponent.denominator:
                     total -= 2
                 elif exponent in (2, 3, 4, 5, 6) and not isinstance(tree.arguments[0], Apply | Number):
                     total -= 1
-            return total, names + (tree.operator == "neg")
+            return total, names + (tree.operator == "neg"), behind
         if isinstance(tree, Number) and isinstance(tree.value, Fraction) and 10_000 % tree.value.denominator:
-            return 3, 0
-        return 1, int(isinstance(tree, Variable) or (isinstance(tree, Number) and tree.value < 0))
+            return 3, 0, 0
+        return 1, int(isinstance(tree, Variable) or (isinstance(tree, Number) and tree.value < 0)), 0
 
     def best(self, trees: Iterator[Expression] | Sequence[Expression]) -> Expression:
         """The cheapest tree, the first of equals."""
