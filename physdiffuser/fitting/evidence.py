@@ -279,6 +279,8 @@ class Evidence:
         unit = np.where(np.isfinite(slopes), slopes, 0.0) * size[:, None] / sigma
         # Singular values, not the squares of the normal matrix: clean data differ by 1e30 in precision.
         length = np.sqrt(np.einsum("pr,pr->p", unit, unit) + _PRIOR_WIDTH**-2)
+        if not np.isfinite(length).all():
+            return None  # so steep in a constant that its squares are not finite: nothing to be judged
         singular, vectors = np.linalg.svd((unit / length[:, None]).T, full_matrices=False)[1:]
         blind = singular <= _BLIND * singular.max()
         inverse = np.where(blind, 0.0, 1.0 / np.where(blind, 1.0, singular) ** 2)

@@ -117,7 +117,7 @@ def learned(layers: list[Bias], origin: Origin, name: str) -> Picture:
             panel.bar(places, numbers, width=0.75 / len(layers), color=f"C{layer}", label=label)
         panel.set_title(what, fontsize=10.5)
         if what in began:
-            panel.axhline(began[what], color=WARNING, linewidth=1.2, linestyle="--", label="before training")
+            panel.axhline(began[what], color=WARNING, linewidth=1.2, linestyle="--", label="at the start")
             panel.margins(y=0.25)
             for head, value in enumerate(values[0] if len(values) == 1 else ()):
                 panel.annotate(
@@ -125,7 +125,8 @@ def learned(layers: list[Bias], origin: Origin, name: str) -> Picture:
                     textcoords="offset points", ha="center",
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
                 )  # fmt: skip
-        panel.set_xticks(range(heads), [f"head {head + 1}" for head in range(heads)], fontsize=9)
+        panel.set_xticks(range(heads), [str(head + 1) for head in range(heads)], fontsize=9)
+        panel.set_xlabel("head")
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize=9)
         panel.axhline(0.0, color="0.4", linewidth=0.6)

@@ -19,6 +19,7 @@ from physdiffuser.models.vocabulary import BOS
 from physdiffuser.models.writing import Fitter, read_formula
 
 _MOST_FITTED = 24
+_ROUNDING = 2.0**-22
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,10 @@ def ranked(showing: Showing, written: Sequence[tuple[int, ...] | None]) -> list[
         text = shown_formula([tokens[token] for token in ids], showing.reading, showing.subject.names)
         loss = None if fitted is None else float(fitted.loss)
         found.append(Choice(first[key], text, loss, votes[key]))
-    return sorted(found, key=lambda choice: (choice.loss is None, choice.loss or 0.0, len(choice.text)))
+    # Below the rounding of half precision, in which networks read numbers, the shorter of two is the better.
+    return sorted(
+        found, key=lambda choice: (choice.loss is None, max(choice.loss or 0.0, _ROUNDING), len(choice.text))
+    )
 
 
 def beams(showing: Showing) -> list[Written]:

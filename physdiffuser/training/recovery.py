@@ -74,14 +74,14 @@ def agrees(expression: Expression, inputs: FloatArray, target: FloatArray) -> bo
 
 
 def attempt(law: Law, generator: Any, *, rows: int, noise: float, seed: int) -> Recovery:
-    """Let a generator write one round of candidates for one law.
+    """Let a generator write its candidates for one law.
 
     Parameters
     ----------
     law
         Of a suite.
     generator
-        A learned generator with one round.
+        A learned generator with as many rounds as are wanted.
     rows, noise, seed
         Of the table it sees.
     """
@@ -134,6 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--weights", help="folder of weights; the shipped ones when not given")
     parser.add_argument("--attention", help="variant of the shipped weights")
     parser.add_argument("--candidates", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=1, help="of as many candidates each")
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--noise", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0)
@@ -151,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for law in laws:
         generator = package.build(
             candidates=chosen.candidates,
-            rounds=1,
+            rounds=chosen.rounds,
             attention=chosen.attention,
             weights=chosen.weights,
             **chosen.options,

@@ -14,14 +14,16 @@ from physdiffuser.expressions import (
     Apply,
     Expression,
     Number,
+    Parameter,
     Symbol,
     Variable,
     evaluate,
     parse,
     to_text,
 )
-from physdiffuser.expressions.tree import bind, div, mul, power, walk
+from physdiffuser.expressions.tree import add, bind, call, div, mul, power, walk
 from physdiffuser.fitting import relative_loss, snap
+from physdiffuser.fitting.evidence import Evidence
 from physdiffuser.fitting.folding import fold_units
 from physdiffuser.fitting.forms import FormTable
 from physdiffuser.fitting.noise_model import noise_weights, rounding_step
@@ -305,3 +307,15 @@ def test_arbitrary_constants_of_short_tables_are_seldom_made_exact() -> None:
         exact += not floats(snap(start, x, target).expression)
     # Some are near a whole number by chance.
     assert exact <= 8
+
+
+def test_a_constant_without_bound_ends_the_search_for_exact_ones() -> None:
+    x = np.linspace(1.0, 2.0, 40)[:, None]
+    target = 3.0 * x[:, 0] + np.random.default_rng(0).normal(0.0, 0.01, 40)
+    # The exponential is 0 however far its constant has run: its slope there is 0 times infinity.
+    gone = mul(Parameter(1), call("exp", mul(Parameter(2), Variable(0))))
+    skeleton = add(mul(Parameter(0), Variable(0)), gone)
+    evidence = Evidence(skeleton, x, target, None, "squared", None, np.random.default_rng(1))
+    with np.errstate(all="ignore"):
+        assert evidence.start(skeleton, np.array([3.0, 1.0, -np.inf])) is None
+        assert evidence.start(skeleton, np.array([3.0, 1.0, -1e6])) is not None
