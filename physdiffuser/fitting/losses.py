@@ -14,6 +14,10 @@ Loss = Literal["squared", "huber"]
 HUBER_WIDTH = 1.345
 """In units of sigma; 95 % as efficient as least squares on normal noise (Huber, *Robust Statistics*)."""
 
+WORST = 10.0
+"""Of Huber's widths: a residual beyond is a misprint, whose size says nothing. Without a limit a narrow peak
+that passes through one misprint is worth dozens of nats."""
+
 MAD_TO_SIGMA = 1.4826
 """Median absolute deviation to standard deviation, for normal noise."""
 
@@ -47,7 +51,7 @@ def huber_weights(residual: FloatArray) -> FloatArray:
 
 
 def mean_loss(residual: FloatArray, weights: FloatArray | None = None, loss: Loss = "squared") -> float:
-    """Weighted mean of the squared residual, or of Huber's loss scaled to equal it near 0.
+    """Weighted mean of the squared residual, or of Huber's loss scaled to equal it near 0, up to `WORST`.
 
     Parameters
     ----------
@@ -74,7 +78,8 @@ def _unit_loss(residual: FloatArray, weights: FloatArray | None, loss: Loss) -> 
     if loss == "huber":
         size = np.abs(unit)
         width = float(huber_width(unit))
-        each = np.where(size <= width, unit * unit, 2 * width * size - width * width)
+        linear = 2 * width * np.minimum(size, WORST * width) - width * width
+        each = np.where(size <= width, unit * unit, linear)
         mean = float(each.mean() if weights is None else np.average(each, weights=weights))
     elif weights is None:
         mean = float(unit @ unit) / unit.size
