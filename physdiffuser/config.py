@@ -161,8 +161,7 @@ class TrainingConfig(_Strict):
     be read; validation then tells the losses without them as well (`rows_only`).
     Each law is masked `masks` times a step for the diffusion generator: the encoder's work is shared.
     `precision: auto` is bfloat16 where the processor multiplies in it: where it does not, bfloat16 is an
-    order of magnitude slower than single precision. With `compile` the networks are compiled first
-    (`torch.compile`), which takes minutes on a processor.
+    order of magnitude slower than single precision.
     """
 
     out: str
@@ -175,7 +174,6 @@ class TrainingConfig(_Strict):
     precision: Literal["auto", "bf16", "fp32"] = "auto"
     drop_condition: Share = 0.1
     masks: Positive = 1
-    compile: bool = False
     hide_summaries: Share = 0.0
     checkpoint_every: Positive = 500
     keep: Positive = 2

@@ -70,7 +70,7 @@ def _blocks(model: Path, target: Path, base: str) -> dict[str, str]:
     differing = {
         name: tensor
         for name, tensor in here.items()
-        if name not in there or tensor.shape != there[name].shape or not torch.equal(tensor, there[name])
+        if name not in there or not torch.equal(tensor, there[name])
     }
     own = f"{BLOCKS}.safetensors"
     return {

@@ -11,7 +11,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,10 +118,6 @@ class Trainer:
         self.model = LawModel(config.model, self.vocabulary).to(self.device)
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(not (config.frozen and name.startswith(config.frozen)))
-        if config.compile:
-            for network in (self.model.encoder, self.model.denoiser, self.model.decoder):
-                if network is not None:
-                    network.compile(dynamic=True)
         self.average = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
         learning = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         self.parameters = list(learning.values())
@@ -168,7 +163,6 @@ class Trainer:
                 "validate_every",
                 "threads",
                 "device",
-                "compile",
             }
             if set(changed) - allowed:
                 raise UsageError(
@@ -284,8 +278,7 @@ class Trainer:
             used = moved(torch.from_numpy(batch.used[chosen]), self.device)
             tokens = moved(torch.from_numpy(batch.tokens[chosen, :window]), self.device)
             lengths = moved(torch.from_numpy(batch.lengths[chosen]), self.device)
-            # Contiguous, so that compiled networks need not be compiled again for another layout.
-            near = rows[:, : config.model.encoder.rows].contiguous()
+            near = rows[:, : config.model.encoder.rows]
             everything = torch.zeros(rows.shape[:2], dtype=torch.bool, device=self.device)
             dropped = moved(torch.rand(len(chosen), generator=generator) < drop, self.device)
             hidden = None
@@ -361,11 +354,9 @@ class Trainer:
         for name, parameter in self.model.named_parameters():
             parameter.copy_(self.average[name])
         self.model.eval()
-        # Compiled for training only: to compile for validation too takes longer than it saves.
-        with torch.compiler.set_stance("force_eager") if self.config.compile else nullcontext():
-            sums = self._validated(0.0)
-            if self.config.hide_summaries:
-                sums |= {f"{name}_rows_only": loss for name, loss in self._validated(1.0).items()}
+        sums = self._validated(0.0)
+        if self.config.hide_summaries:
+            sums |= {f"{name}_rows_only": loss for name, loss in self._validated(1.0).items()}
         for name, parameter in self.model.named_parameters():
             parameter.copy_(kept[name])
         return sums

@@ -69,6 +69,8 @@ def test_same_input_same_output_and_text_reads_back(tree: Expression) -> None:
         ("2*x + 2*y", "2*(x + y)"),
         ("m/sqrt(1 - v**2/c**2)", "m/sqrt(1 - v**2/c**2)"),
         ("m*c/sqrt(c**2 - v**2)", "m/sqrt(1 - v**2/c**2)"),
+        ("m*c/sqrt(c**2/v**2 - 1)", "m*v/sqrt(1 - v**2/c**2)"),
+        ("(a/(cos(x) - 1))**2", "(a/(1 - cos(x)))**2"),
         ("x**2 - 2*x*y + y**2", "(x - y)**2"),
         ("x**2 + y**2 - 2*x*y*cos(z)", "x**2 + y**2 - 2*x*y*cos(z)"),
         ("sqrt(a**2 - 2*a*b + b**2 + x**2 - 2*x*y + y**2)", "sqrt((a - b)**2 + (x - y)**2)"),

@@ -9,6 +9,7 @@ from skeletons import as_fitted, skeleton_of
 from physdiffuser.expressions import Number, evaluate, parse
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting import Outcome, fit_constants, refit, relative_loss
+from physdiffuser.fitting.losses import mean_loss
 from physdiffuser.fitting.periodogram import periodogram_peaks
 from physdiffuser.fitting.starts import draw_starts
 from physdiffuser.fitting.varpro import linear_parameters
@@ -148,6 +149,19 @@ def test_loss_is_that_of_the_archive(loss: str, weighted: bool) -> None:
     problem = Problem(inputs, target, ("x", "y"), weights=weights, loss=loss)  # type: ignore[arg-type]
     ours = relative_loss(prediction, target, weights, loss)  # type: ignore[arg-type]
     assert ours == pytest.approx(archive_loss(problem, prediction), rel=1e-12)
+
+
+def test_no_misprint_is_worth_a_peak_through_it() -> None:
+    rng = np.random.default_rng(3)
+    target = rng.uniform(1.0, 50.0, 300)
+    residual = rng.normal(0.0, 0.01 * np.sqrt(np.mean(target**2)), 300)
+    residual[::50] += 4.0 * target[::50]
+    for misprint in range(0, 300, 50):
+        through = residual.copy()
+        through[misprint] = 0.0
+        gain = 150.0 * np.log(mean_loss(residual, loss="huber") / mean_loss(through, loss="huber"))
+        # Three constants and the peak itself cost thirty nats and more.
+        assert 0.0 < gain < 15.0
 
 
 @pytest.mark.parametrize(
