@@ -60,3 +60,4 @@ def train(config: str, resume: bool, out: str | None, minutes: float | None, qui
         if trainer.step < settings.steps:
             messages.note(f"stopped after step {trainer.step} of {settings.steps}; continue with --resume")
         messages.note(f"trained {trainer.step} steps; the model is in '{trainer.folder / 'model'}'")
+    trainer.processes.leave()

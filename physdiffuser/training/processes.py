@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 
 import torch
 from torch import Tensor
@@ -26,6 +27,9 @@ class Processes:
         if count == 1:
             return cls()
         if not torch.distributed.is_initialized():
+            # Its functions take the group that is there when it is imported as their default, and optimisers
+            # import it: afterwards, and `leave` could not end the group's threads.
+            import_module("torch.distributed.nn")
             torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
         return cls(torch.distributed.get_rank(), count)
 
@@ -42,6 +46,11 @@ class Processes:
             size = parameter.numel()
             parameter.grad = flat[start : start + size].view_as(parameter)
             start += size
+
+    def leave(self) -> None:
+        """Leave the group; a process that ended with its threads still running would now and then abort."""
+        if self.count > 1:
+            torch.distributed.destroy_process_group()
 
     def any(self, flag: bool, device: torch.device) -> bool:
         """Whether it holds in some process; all of them get the same answer."""

@@ -430,6 +430,31 @@ def test_two_processes_agree(tmp_path: Path) -> None:
     )
 
 
+LEAVING = """
+import os
+import torch
+from physdiffuser.training.processes import Processes
+from torch import nn
+
+processes = Processes.join(torch.device("cpu"))
+weight = nn.Parameter(torch.ones(3))
+torch.optim.AdamW([weight])
+processes.average([weight])
+processes.leave()
+threads = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+raise SystemExit(any("gloo" in name for name in threads))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads in /proc")
+def test_leaving_ends_the_threads_of_the_group(tmp_path: Path) -> None:
+    script = tmp_path / "leaving.py"
+    script.write_text(LEAVING, encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script]
+    done = subprocess.run(command, capture_output=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+
+
 def _alone(folder: Path) -> Path:
     Trainer(config(folder / "alone", steps=2)).run()
     return folder / "alone" / "checkpoints"
