@@ -31,6 +31,7 @@ from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rival
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.posing import (
+    FOLLOWING_GENERATORS,
     LATE_GENERATORS,
     build_generators,
     check_options,
@@ -255,6 +256,7 @@ def solve_dataset(
         search_problem,
         chosen,
         late=LATE_GENERATORS if generators is None else (),
+        following=FOLLOWING_GENERATORS,
         tolerance=decimal_precision(search_problem.target),
         cancelled=cancelled or (lambda: False),
         on_better=reporter,

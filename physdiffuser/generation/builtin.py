@@ -14,7 +14,7 @@ from typing import Any, cast
 from physdiffuser.generation.protocol import Generator, GeneratorSpec
 from physdiffuser.hookspecs import hookimpl
 
-NAMES = ("enumeration", "sparse", "evolution", "diffusion", "autoregressive")
+NAMES = ("enumeration", "sparse", "evolution", "neighbours", "diffusion", "autoregressive")
 # Options that `solve` passes on to the generators that take them.
 _LEARNED: Mapping[str, Any] = {"attention": None, "device": "auto"}
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {"diffusion": _LEARNED, "autoregressive": _LEARNED}

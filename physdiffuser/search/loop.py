@@ -55,6 +55,10 @@ WORTH_ARRANGING = 60.0
 # many steps, or before a formula that leaves noise over is believed, if so many seconds are left.
 LATE_AFTER = 60
 LATE_SECONDS = 8.0
+# Followers, which vary what is in the archive, have a turn of at most so many steps before noise is believed,
+# and while nothing leaves just noise over so often if the shortest description has changed.
+FOLLOWING_TURN = 12
+FOLLOWING_EVERY = 30
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,8 @@ class SearchLoop:
         By name, in order of preference.
     late
         Names of those that wait until the others have found what leaves nothing but noise, or too little.
+    following
+        Names of those that vary what others have found: asked whenever a formula would be believed.
     tolerance
         Relative rounding of the target's numbers.
     on_better
@@ -101,6 +107,7 @@ class SearchLoop:
         generators: Mapping[str, Generator],
         *,
         late: Collection[str] = (),
+        following: Collection[str] = (),
         tolerance: float = 1e-10,
         cancelled: Callable[[], bool] = lambda: False,
         on_better: Callable[[ParetoArchive, Entry], None] | None = None,
@@ -110,6 +117,7 @@ class SearchLoop:
         self.archive = ParetoArchive(problem)
         self.generators = dict(generators)
         self.late = frozenset(late)
+        self.following = [name for name in self.generators if name in following]
         self.cancelled = cancelled
         self.on_better = on_better
         self.clock = clock
@@ -125,13 +133,16 @@ class SearchLoop:
         self._reached_length = float("inf")
         # The step at which it was last asked within a turn whether the law is settled, and the answer.
         self._looked = -1, False
+        # When followers were last asked, for which formula, and the steps that they took.
+        self._followed: tuple[int, Entry | None] = (0, None)
+        self._following_steps = dict.fromkeys(self.following, 0)
         self.failed: set[str] = set()
         self._warnings: list[str] = []
         self._noise_checked: dict[Expression, bool] = {}
 
     def run(self, steps: int | None, deadline: float, initial: Sequence[Candidate] = ()) -> SearchResult:
         """Search until the law is settled, the steps are spent or the deadline is reached."""
-        scheduler = Scheduler(list(self.generators), self.late)
+        scheduler = Scheduler([name for name in self.generators if name not in self.following], self.late)
         settled = False
         with np.errstate(all="ignore"):
             for candidate in initial:
@@ -155,10 +166,30 @@ class SearchLoop:
                 scheduler.record(name, used, min(gain, 1e6) if np.isfinite(before) else 1e3)
                 if finished:
                     scheduler.finish(name)
-                if self._settled() and not self._asks(scheduler, deadline):
+                if self._settled():
+                    if self._follow(steps, deadline) or self._asks(scheduler, deadline):
+                        continue
                     settled = True
                     break
-        return SearchResult(self.archive, settled, tuple(self._warnings), scheduler.steps)
+                if self._spent >= self._followed[0] + FOLLOWING_EVERY:
+                    self._follow(steps, deadline)
+        return SearchResult(
+            self.archive, settled, tuple(self._warnings), scheduler.steps | self._following_steps
+        )
+
+    def _follow(self, steps: int | None, deadline: float) -> bool:
+        """Have the best formulas varied; whether that made the shortest description clearly shorter."""
+        if self.exact or self._followed[1] is self._best:
+            return False
+        before = self._length(self._best)
+        for name in self.following:
+            if name not in self.failed and not self._over(steps, deadline):
+                used, _ = self._turn(name, FOLLOWING_TURN, deadline)
+                self._spent += used
+                self._following_steps[name] += used
+                self._budget = None
+        self._followed = self._spent, self._best
+        return self._length(self._best) < before - 1.0
 
     def _asks(self, scheduler: Scheduler, deadline: float) -> bool:
         """Whether there are late generators that have not been asked; now they are, if there is time."""
@@ -172,7 +203,7 @@ class SearchLoop:
     def _turn(self, name: str, granted: int, deadline: float) -> tuple[int, bool]:
         """One turn; steps used, and whether the generator is done for good."""
         # Late generators are asked because the law seems settled: that must not end their turn.
-        settles = name not in self.late
+        settles = name not in self.late and name not in self.following
         budget = Budget(
             granted,
             deadline,

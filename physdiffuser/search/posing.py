@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from physdiffuser.plugin_manager import Plugins
 
 # Which generators a run uses unless told otherwise, in the order of their first turns.
-DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution", "autoregressive")
+DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution", "neighbours", "autoregressive")
 # Those of them that wait: torch takes seconds to start, in which the others find most laws.
 LATE_GENERATORS = frozenset({"autoregressive"})
+# Those that vary what the others find, and are asked whenever a formula would be believed.
+FOLLOWING_GENERATORS = frozenset({"neighbours"})
 
 
 def check_options(

@@ -1,0 +1,118 @@
+"""Small changes of the shortest descriptions so far: a part left out, exchanged or put in, and fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Apply, Expression, evaluate
+from physdiffuser.fitting import refit
+from physdiffuser.generation.neighbours.removals import removals
+from physdiffuser.generation.evolution.trees import positions, replace_at
+from physdiffuser.generation.neighbours.insertions import insertions
+from physdiffuser.search.archive import Entry, ParetoArchive
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.problem import Budget, Problem
+from physdiffuser.search.selection import NATS_PER_UNIT
+
+FloatArray = npt.NDArray[np.float64]
+
+# So many entries are looked at in one call, and so many of all at most.
+ENTRIES = 5
+# Entries that take so many nats more than the shortest are not looked at.
+WITHIN = 150.0
+# Insertions that are fitted, for an entry itself and for each formula with a part of it left out.
+INTO_ENTRY, INTO_PART = 8, 2
+# Of how many entries a call parts are left out and others put in.
+MOVED = 2
+FUNCTIONS = ("exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "atan", "sinh", "cosh")
+# Fits for a step, a tenth of a second or so.
+FITS_PER_STEP = 40
+
+
+class NeighbourGenerator:
+    """Varies the entries of the archive, the shortest description first, each once."""
+
+    name = "neighbours"
+
+    def __init__(self) -> None:
+        self._seen: set[Expression] = set()
+        self._tried: set[Expression] = set()
+        self._fits = 0
+
+    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+        """Neighbours of entries that were not looked at before; returns when there are none left."""
+        for number, entry in enumerate(self._entries(archive)):
+            if budget.exhausted:
+                return
+            for expression in self._around(problem, entry.candidate.expression, moved=number < MOVED):
+                yield Candidate(
+                    expression, self.name, (*entry.candidate.derivation,)
+                )
+                steps, self._fits = divmod(self._fits, FITS_PER_STEP)
+                if steps and not budget.spend(steps):
+                    return
+
+    def _entries(self, archive: ParetoArchive) -> list[Entry]:
+        entries = sorted(archive.front(), key=archive.length)
+        if not entries:
+            return []
+        limit = archive.length(entries[0]) + WITHIN
+        fresh = [entry for entry in entries if entry.candidate.expression not in self._seen]
+        chosen = [entry for entry in fresh if archive.length(entry) <= limit][:ENTRIES]
+        self._seen.update(entry.candidate.expression for entry in chosen)
+        return chosen
+
+    def _around(self, problem: Problem, expression: Expression, *, moved: bool) -> Iterator[Expression]:
+        parts = self._new([*removals(expression), *_exchanged(expression, problem.operators)])
+        yield from self._put_in(problem, expression, INTO_ENTRY)
+        for part in parts:
+            fitted = self._fitted(problem, part)
+            if fitted is None:
+                continue
+            yield fitted
+            if moved:
+                yield from self._put_in(problem, fitted, INTO_PART)
+
+    def _put_in(self, problem: Problem, expression: Expression, most: int) -> Iterator[Expression]:
+        with np.errstate(all="ignore"):
+            residual = problem.target - evaluate(expression, problem.inputs)
+        if not np.isfinite(residual).all():
+            return
+        if problem.loss == "huber":
+            limit = 2.5 * 1.4826 * float(np.median(np.abs(residual)))
+            residual = np.clip(residual, -limit, limit)
+        self._fits += 2
+        changed = insertions(expression, problem.inputs, residual, problem.weights, most, NATS_PER_UNIT)
+        for insertion in changed:
+            for new in self._new([insertion.expression]):
+                fitted = self._fitted(problem, new)
+                if fitted is not None:
+                    yield fitted
+
+    def _fitted(self, problem: Problem, expression: Expression) -> Expression | None:
+        if not problem.allows(expression):
+            return None
+        self._fits += 1
+        fit = refit(
+            expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss
+        )
+        return fit.expression if np.isfinite(fit.loss) else None
+
+    def _new(self, expressions: list[Expression]) -> list[Expression]:
+        fresh = [expression for expression in dict.fromkeys(expressions) if expression not in self._tried]
+        self._tried.update(fresh)
+        return fresh
+
+
+def _exchanged(expression: Expression, allowed: frozenset[str]) -> list[Expression]:
+    """The formula with one function instead of another."""
+    found: list[Expression] = []
+    for path, node in positions(expression):
+        if isinstance(node, Apply) and node.operator in FUNCTIONS:
+            for name in FUNCTIONS:
+                if name != node.operator and name in allowed:
+                    found.append(replace_at(expression, path, Apply(name, node.arguments)))
+    return found
