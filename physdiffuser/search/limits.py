@@ -37,7 +37,23 @@ def limit_form(expression: Expression, inputs: FloatArray) -> Expression | None:
         taken = _cancelled(node, inputs)
         if taken is not None:
             return taken
+    if node.operator in ("sinh", "cosh"):
+        far = _exponential(node, inputs)
+        if far is not None:
+            return far
     return node if arguments != expression.arguments else None
+
+
+def _exponential(node: Apply, inputs: FloatArray) -> Expression | None:
+    """`sinh(u)` and `cosh(u)` far out, as `exp(u)/2` or what that is for negative arguments."""
+    with np.errstate(all="ignore"):
+        argument = evaluate(node.arguments[0], inputs)
+    side = math.copysign(1.0, float(argument[0]))
+    if not (argument * side > FAR).all():
+        return None
+    sign = side if node.operator == "sinh" else 1.0
+    tail = node.arguments[0] if side > 0 else call("neg", node.arguments[0])
+    return mul(Number(0.5 * sign), call("exp", tail))
 
 
 def _cancelled(node: Apply, inputs: FloatArray) -> Expression | None:

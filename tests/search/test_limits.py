@@ -21,6 +21,8 @@ INPUTS = np.random.default_rng(0).uniform(0.5, 3.0, (200, 2))
         ("1 - tanh(4 + x)", "exp(-2*(4 + x))"),
         ("-2e6*cos(0.001*x) + 2e6", "(0.001*x)**2"),
         ("exp(1 - 1*tanh(9*x))", "exp(-2*(9*x))"),
+        ("3*y*sinh(x - 20)", "exp(-(x - 20))"),
+        ("y*cosh(x + 11)", "exp(x + 11)"),
     ],
 )
 def test_the_limit_takes_the_place_of_the_function(formula: str, limit: str) -> None:
@@ -33,7 +35,17 @@ def test_the_limit_takes_the_place_of_the_function(formula: str, limit: str) -> 
 
 
 @pytest.mark.parametrize(
-    "formula", ["1 - exp(-x)", "2 + atan(20*x)", "x*tanh(y)", "3 - cos(0.01*x)", "1 - tanh(x)", "x + y", "x"]
+    "formula",
+    [
+        "1 - exp(-x)",
+        "2 + atan(20*x)",
+        "x*tanh(y)",
+        "3 - cos(0.01*x)",
+        "1 - tanh(x)",
+        "sinh(3*x)",
+        "x + y",
+        "x",
+    ],
 )
 def test_other_formulas_are_left_alone(formula: str) -> None:
     assert limit_form(parse(formula, NAMES), INPUTS) is None

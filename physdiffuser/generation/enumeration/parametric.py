@@ -91,6 +91,11 @@ def _bumps(u: FloatArray) -> FloatArray:
     return np.stack([np.repeat(widths, centres.size), np.tile(centres, widths.size)], axis=1)
 
 
+def _hinges(u: FloatArray) -> FloatArray:
+    bumps = _bumps(u)
+    return np.concatenate([bumps, bumps * (-1, 1)])
+
+
 def _stretches(u: FloatArray) -> FloatArray:
     if u.min() <= 0:
         return np.empty((0, 2))
@@ -201,6 +206,14 @@ def _e_hill(u: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
     return 1 / (1 + (c * u) ** p)
 
 
+def _e_hinge(u: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
+    return np.logaddexp(0.0, c * (u - p))
+
+
+def _e_bernoulli(u: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
+    return (u - p) / np.expm1(c * (u - p))
+
+
 def _b_exp(u: Expression, c: Expression) -> Expression:
     return call("exp", mul(c, u))
 
@@ -282,6 +295,14 @@ def _b_hill(u: Expression, c: Expression, p: Expression) -> Expression:
     return div(ONE, add(ONE, power(mul(c, u), p)))
 
 
+def _b_hinge(u: Expression, c: Expression, p: Expression) -> Expression:
+    return call("log", add(ONE, call("exp", mul(c, sub(u, p)))))
+
+
+def _b_bernoulli(u: Expression, c: Expression, p: Expression) -> Expression:
+    return div(sub(u, p), sub(call("exp", mul(c, sub(u, p))), ONE))
+
+
 def _family(name: str, constants: int, needs: str, grid: object, evaluate: object, build: object) -> Family:
     return Family(name, constants, frozenset(needs.split()), grid, evaluate, build)  # type: ignore[arg-type]
 
@@ -306,6 +327,8 @@ FAMILIES = (
     _family("logistic", 2, "exp div add", _bumps, _e_logistic, _b_logistic),
     _family("Gaussian", 2, "exp pow neg", _bumps, _e_gauss, _b_gauss),
     _family("Lorentzian", 2, "div pow add", _bumps, _e_lorentz, _b_lorentz),
+    _family("soft hinge", 2, "log exp add", _hinges, _e_hinge, _b_hinge),
+    _family("Bernoulli", 2, "exp div sub", _hinges, _e_bernoulli, _b_bernoulli),
     _family("stretched exponential", 2, "exp pow neg mul", _stretches, _e_stretched, _b_stretched),
     _family("shifted power", 2, "pow add", _shifts, _e_shifted_power, _b_shifted_power),
     _family("Hill", 2, "div pow add mul", _cooperations, _e_hill, _b_hill),

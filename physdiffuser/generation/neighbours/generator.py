@@ -9,17 +9,18 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, evaluate
 from physdiffuser.fitting import refit
-from physdiffuser.generation.neighbours.removals import removals
 from physdiffuser.generation.evolution.trees import positions, replace_at
 from physdiffuser.generation.neighbours.insertions import insertions
+from physdiffuser.generation.neighbours.removals import removals
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.derivation import LONGEST_SHOWN, found_as, target_symbol
 from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.search.selection import NATS_PER_UNIT
 
 FloatArray = npt.NDArray[np.float64]
 
-# So many entries are looked at in one call, and so many of all at most.
+# So many entries are looked at in one call.
 ENTRIES = 5
 # Entries that take so many nats more than the shortest are not looked at.
 WITHIN = 150.0
@@ -43,13 +44,18 @@ class NeighbourGenerator:
         self._fits = 0
 
     def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
-        """Neighbours of entries that were not looked at before; returns when there are none left."""
+        """Neighbours of entries that were not looked at before, fitted; returns when there are none left."""
+        target = target_symbol(problem)
         for number, entry in enumerate(self._entries(archive)):
             if budget.exhausted:
                 return
-            for expression in self._around(problem, entry.candidate.expression, moved=number < MOVED):
+            found = entry.candidate
+            self._seen.add(found.expression)
+            told = found_as(target, found.expression, problem)
+            steps_told = (*found.derivation, f"varied, as the rows ask for more or less of it: {told}")
+            for expression in self._around(problem, found.expression, moved=number < MOVED):
                 yield Candidate(
-                    expression, self.name, (*entry.candidate.derivation,)
+                    expression, self.name, steps_told if len(told) <= LONGEST_SHOWN else found.derivation
                 )
                 steps, self._fits = divmod(self._fits, FITS_PER_STEP)
                 if steps and not budget.spend(steps):
@@ -61,9 +67,7 @@ class NeighbourGenerator:
             return []
         limit = archive.length(entries[0]) + WITHIN
         fresh = [entry for entry in entries if entry.candidate.expression not in self._seen]
-        chosen = [entry for entry in fresh if archive.length(entry) <= limit][:ENTRIES]
-        self._seen.update(entry.candidate.expression for entry in chosen)
-        return chosen
+        return [entry for entry in fresh if archive.length(entry) <= limit][:ENTRIES]
 
     def _around(self, problem: Problem, expression: Expression, *, moved: bool) -> Iterator[Expression]:
         parts = self._new([*removals(expression), *_exchanged(expression, problem.operators)])
@@ -86,19 +90,16 @@ class NeighbourGenerator:
             residual = np.clip(residual, -limit, limit)
         self._fits += 2
         changed = insertions(expression, problem.inputs, residual, problem.weights, most, NATS_PER_UNIT)
-        for insertion in changed:
-            for new in self._new([insertion.expression]):
-                fitted = self._fitted(problem, new)
-                if fitted is not None:
-                    yield fitted
+        for new in self._new(changed):
+            fitted = self._fitted(problem, new)
+            if fitted is not None:
+                yield fitted
 
     def _fitted(self, problem: Problem, expression: Expression) -> Expression | None:
         if not problem.allows(expression):
             return None
         self._fits += 1
-        fit = refit(
-            expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss
-        )
+        fit = refit(expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss)
         return fit.expression if np.isfinite(fit.loss) else None
 
     def _new(self, expressions: list[Expression]) -> list[Expression]:
@@ -109,10 +110,10 @@ class NeighbourGenerator:
 
 def _exchanged(expression: Expression, allowed: frozenset[str]) -> list[Expression]:
     """The formula with one function instead of another."""
-    found: list[Expression] = []
-    for path, node in positions(expression):
-        if isinstance(node, Apply) and node.operator in FUNCTIONS:
-            for name in FUNCTIONS:
-                if name != node.operator and name in allowed:
-                    found.append(replace_at(expression, path, Apply(name, node.arguments)))
-    return found
+    return [
+        replace_at(expression, path, Apply(name, node.arguments))
+        for path, node in positions(expression)
+        if isinstance(node, Apply) and node.operator in FUNCTIONS
+        for name in FUNCTIONS
+        if name != node.operator and name in allowed
+    ]

@@ -7,10 +7,13 @@ from fractions import Fraction
 from physdiffuser.expressions import ONE, Apply, Expression, Number
 from physdiffuser.generation.evolution.trees import positions, replace_at
 
-# What a fitted constant is tried as: factors and addends that say nothing, and exponents that laws have. Others are
-# for the end, when their uncertainty is known.
+# What a fitted constant is tried as: factors that say little, and exponents that laws have. Other exact
+# numbers are for the end, when uncertainties are known.
+_EXPONENTS = ((-3, 1), (-2, 1), (-1, 1), (-1, 2), (1, 2), (3, 2), (2, 1), (3, 1), (4, 1))
 FACTORS = (-2, -1, 1, 2)
-EXPONENTS = tuple(Fraction(*pair) for pair in ((-3, 1), (-2, 1), (-1, 1), (-1, 2), (1, 2), (3, 2), (2, 1), (3, 1), (4, 1)))
+EXPONENTS = tuple(
+    Fraction(*pair) for pair in ((-3, 1), (-2, 1), (-1, 1), (-1, 2), (1, 2), (3, 2), (2, 1), (3, 1), (4, 1))
+)
 NEAR = 0.1
 
 

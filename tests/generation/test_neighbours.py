@@ -1,0 +1,136 @@
+"""The generator of neighbours: formulas that are nearly right are made right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from physdiffuser.expressions import Expression, Number, evaluate, parse
+from physdiffuser.expressions.canonical import canonical
+from physdiffuser.expressions.tree import substitute
+from physdiffuser.fitting import refit
+from physdiffuser.generation.neighbours import NeighbourGenerator, build
+from physdiffuser.generation.neighbours.insertions import changes, insertions
+from physdiffuser.generation.neighbours.removals import removals
+from physdiffuser.generation.protocol import Generator
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.loop import SearchLoop
+from physdiffuser.search.problem import Budget, Problem
+
+NAMES = ("a", "b", "d")
+INPUTS = np.random.default_rng(3).uniform(1.0, 4.0, (150, 3)) * (4, 4, 1)
+
+
+def problem(law: str, noise: float = 0.01, **rules: object) -> Problem:
+    exact = evaluate(parse(law, NAMES), INPUTS)
+    error = noise * np.sqrt(np.mean(exact**2)) * np.random.default_rng(4).normal(size=len(exact))
+    return Problem(INPUTS, exact + error, NAMES, **rules)  # type: ignore[arg-type]
+
+
+def loose(formula: str) -> Expression:
+    """A formula with its decimals as fitted constants."""
+    return substitute(
+        parse(formula, NAMES),
+        lambda node: Number(float(node.value)) if isinstance(node, Number) and node.value % 1 else None,
+    )
+
+
+def varied(problem: Problem, formula: str, rounds: int = 3) -> ParetoArchive:
+    archive = ParetoArchive(problem)
+    archive.offer(Candidate(loose(formula), "test"))
+    generator = build()
+    for _ in range(rounds):
+        for candidate in generator.propose(problem, archive, Budget(1000)):
+            assert candidate.generator == "neighbours"
+            archive.offer(candidate)
+    return archive
+
+
+@pytest.mark.parametrize(
+    ("law", "nearly"),
+    [
+        ("a*b/(a + b - d)", "a*b/(a + b) + 0.29*d"),  # a part taken from one place to another
+        ("a/(1 + b*d)", "1.01*a/(b*d)"),
+        ("a*b**2", "0.9*a*b**2 + 0.5*d"),  # a part too many
+        ("a*cos(b)/d", "1.01*a*sin(b)/d"),  # another function
+        ("sqrt(a**2 + b**2 + d**2)", "sqrt(a**2 + b**2) + 0.5"),
+        ("a/sqrt(b)", "1.1*a*b**-0.58"),  # an exponent that laws have
+    ],
+)
+def test_a_formula_that_is_nearly_right_becomes_right(law: str, nearly: str) -> None:
+    task = problem(law)
+    archive = varied(task, nearly)
+    best = min(archive.front(), key=archive.length)
+    assert canonical(best.candidate.expression) == canonical(parse(law, NAMES))
+
+
+def test_each_entry_is_looked_at_once() -> None:
+    task = problem("a*b/(a + b - d)", noise=0.0)
+    archive = ParetoArchive(task)
+    archive.offer(Candidate(parse("a*b", NAMES), "test"))
+    generator = NeighbourGenerator()
+    assert isinstance(generator, Generator)
+    assert list(generator.propose(task, archive, Budget(1000)))
+    assert not list(generator.propose(task, archive, Budget(1000)))
+
+
+def test_it_keeps_to_its_budget_and_to_the_operators() -> None:
+    task = problem("a*b/(a + b - d)", operators=frozenset({"add", "mul", "div"}))
+    archive = ParetoArchive(task)
+    archive.offer(Candidate(loose("0.5*a*b/(a + 0.3*b)"), "test"))
+    budget = Budget(1)
+    proposed = list(NeighbourGenerator().propose(task, archive, budget))
+    assert budget.spent == 1 and proposed
+    assert all(task.allows(candidate.expression) for candidate in proposed)
+
+
+def test_a_score_test_foretells_what_a_fit_gains() -> None:
+    """For a change that enters linearly first order is all there is: the fit must agree."""
+    task = problem("2*a + 0.01*b*d")
+    formula = refit(loose("2.0*a + 0.1"), task.inputs, task.target).expression
+    residual = task.target - evaluate(formula, task.inputs)
+    (best,) = insertions(formula, task.inputs, residual, None, most=1, price=3.0)
+    after = task.target - evaluate(refit(best, task.inputs, task.target).expression, task.inputs)
+    for change in changes(task.inputs):
+        other = change.make(formula, 0.0)
+        fitted = refit(other, task.inputs, task.target).expression
+        left = task.target - evaluate(fitted, task.inputs)
+        if change.units <= 4 and fitted != formula:
+            assert after @ after <= (left @ left) * (1 + 1e-6)
+
+
+def test_removals_leave_one_thing_out_each() -> None:
+    found = {canonical(form) for form in removals(loose("1.03*a + b**2.04/d"))}
+    for expected in (
+        "a + b**2.04/d",
+        "1.03*a + b**2/d",
+        "1.03*a",
+        "b**2.04/d",
+        "1.03*a + b/d",
+        "1.03*a + 1/d",
+    ):
+        assert canonical(loose(expected)) in found
+    assert canonical(loose("1.03*a + b**2.04/d")) not in found
+
+
+class _Once:
+    name = "once"
+
+    def __init__(self, formula: str) -> None:
+        self.formula = formula
+
+    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget):  # type: ignore[no-untyped-def]
+        yield Candidate(loose(self.formula), self.name)
+        while budget.spend():
+            pass
+
+
+def test_followers_are_asked_before_noise_is_believed() -> None:
+    task = problem("a*b/(a + b - d)")
+    generators = {"once": _Once("a*b/(a + b) + 0.29*d"), "neighbours": build()}
+    result = SearchLoop(task, generators, following={"neighbours"}).run(400, float("inf"))
+    best = min(result.archive.front(), key=result.archive.length)
+    assert best.candidate.generator == "neighbours"
+    assert canonical(best.candidate.expression) == canonical(parse("a*b/(a + b - d)", NAMES))
+    assert result.steps["neighbours"] > 0 and result.settled
