@@ -18,7 +18,7 @@ from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.limits import limit_form
 from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.rewriting import tame, without_powers, worth_arranging, worth_rounding
+from physdiffuser.search.rewriting import small_phases, tame, without_powers, worth_arranging, worth_rounding
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.selection import (
     fitted_constants,
@@ -233,7 +233,7 @@ class SearchLoop:
         return max(budget.spent, 1), not budget.exhausted
 
     def _offer(self, candidate: Candidate) -> None:
-        candidate = replace(candidate, expression=self._permitted(candidate.expression))
+        candidate = replace(candidate, expression=small_phases(self._permitted(candidate.expression)))
         if not self.archive.offer(candidate):
             return
         expression = candidate.expression

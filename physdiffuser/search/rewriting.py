@@ -14,6 +14,8 @@ MOST_NODES, MOST_CONSTANTS = 40, 6
 MOST_NODES_AT_THE_END = 70
 # Constants that only rewriting makes as large or small as this are not for readers.
 MOST_DECADES = 15.0
+# Beyond so many turns a phase has lost digits that the sine needs.
+MOST_TURNS = 1000
 
 
 def worth_arranging(expression: Expression, *, at_the_end: bool = False) -> bool:
@@ -86,6 +88,28 @@ def without_powers(expression: Expression) -> Expression:
         return product if value > 0 else div(ONE, product)
 
     return substitute(expression, replace)
+
+
+def small_phases(expression: Expression) -> Expression:
+    """The formula with fitted phases within half a turn: `sin(x - 1.57)` for `sin(x + 10.99)`."""
+
+    def replace(node: Expression) -> Expression | None:
+        if not (isinstance(node, Apply) and node.operator in ("sin", "cos")):
+            return None
+        (argument,) = node.arguments
+        if not (isinstance(argument, Apply) and argument.operator in ("add", "sub")):
+            return None
+        terms = tuple(_phase(term) or substitute(term, replace) for term in argument.arguments)
+        return Apply(node.operator, (Apply(argument.operator, terms),))
+
+    return substitute(expression, replace)
+
+
+def _phase(term: Expression) -> Number | None:
+    if not isinstance(term, Number) or term.exact:
+        return None
+    phase = float(term.value)
+    return Number(math.remainder(phase, math.tau)) if math.pi < abs(phase) < MOST_TURNS * math.tau else None
 
 
 # How near a fitted constant must be to a half integer to be tried as one, and how large those are.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,14 +15,14 @@ from physdiffuser.data import dataset_from_arrays
 from physdiffuser.data.units import parse_unit
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions import Apply, Number, complexity, evaluate, parse, to_text
-from physdiffuser.expressions.tree import walk
+from physdiffuser.expressions.tree import substitute, walk
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.loop import LATE_SECONDS, STEPS_UNEXPLAINED, SearchLoop
 from physdiffuser.search.precision import DOUBLE, decimal_precision
 from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.rewriting import rounded, without_powers, worth_rounding
+from physdiffuser.search.rewriting import rounded, small_phases, without_powers, worth_rounding
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
 from physdiffuser.search.scheduler import LATE_TURN, OPENING, Scheduler
 from physdiffuser.search.selection import Yardstick, residual_is_noise
@@ -387,6 +388,28 @@ def test_beside_other_constants_only_exponents_are_rounded() -> None:
     given, expected = "0.7312345*a**1.4997123 + 3.5031234", "0.7312345*a**1.5 + 3.5031234"
     assert worth_rounding(parse(given, NAMES)) == parse(expected, NAMES)
     assert worth_rounding(parse("1.0004321*a**1.4997123", NAMES)) == parse("1*a**1.5", NAMES)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "2*sin(a + 10.9956)",
+        "cos(3*a - 47.13)*b",
+        "sin(b*cos(a + 6.5) - 20.25)",
+        "sin(a + 1.5) + cos(b + 11)",
+        "a + 9.5",
+    ],
+)
+def test_phases_are_brought_within_half_a_turn(given: str) -> None:
+    before = substitute(
+        parse(given, NAMES),
+        lambda node: Number(float(node.value)) if isinstance(node, Number) and node.value % 1 else None,
+    )
+    after = small_phases(before)
+    inputs = np.random.default_rng(0).uniform(1, 5, (50, len(NAMES)))
+    np.testing.assert_allclose(evaluate(after, inputs), evaluate(before, inputs), rtol=1e-9, atol=1e-9)
+    fitted = [abs(float(node.value)) for node in walk(after) if isinstance(node, Number) and not node.exact]
+    assert max(fitted) <= math.pi or after == before
 
 
 @pytest.mark.parametrize(
