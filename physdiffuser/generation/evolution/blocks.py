@@ -15,7 +15,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Variable, evaluate
 from physdiffuser.expressions.batch import Evaluator
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-from physdiffuser.generation.evolution.trees import profile
+from physdiffuser.generation.evolution.profile import profile
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -15,11 +15,11 @@ from physdiffuser.generation.evolution.enrich import enriched
 from physdiffuser.generation.evolution.mutation import BlindMutation, Mutation, SemanticMutation, Surroundings
 from physdiffuser.generation.evolution.population import Elites, Individual
 from physdiffuser.generation.evolution.powerlaw import power_laws
+from physdiffuser.generation.evolution.profile import profile
 from physdiffuser.generation.evolution.refine import RUNAWAY, refine
 from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import LOSS_FLOOR, Scorer
 from physdiffuser.generation.evolution.simplify import degenerate, simpler, strip, without_rounding
-from physdiffuser.generation.evolution.trees import profile
 from physdiffuser.search.archive import ParetoArchive, relative_loss
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number
+from physdiffuser.expressions.places import Path, along
 from physdiffuser.expressions.tree import add, mul, sub
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.scoring import Scorer
-from physdiffuser.generation.evolution.trees import Path, along
 
 FloatArray = npt.NDArray[np.float64]
 

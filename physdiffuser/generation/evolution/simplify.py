@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number, evaluate
+from physdiffuser.expressions.places import positions, replace_at
 from physdiffuser.generation.evolution.scaling import pull
-from physdiffuser.generation.evolution.trees import positions, replace_at
 
 # Exponents that laws have.
 _DENOMINATORS = (1, 2, 3, 4)

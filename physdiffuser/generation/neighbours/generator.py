@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, evaluate
+from physdiffuser.expressions.places import positions, replace_at
 from physdiffuser.fitting import refit
-from physdiffuser.generation.evolution.trees import positions, replace_at
 from physdiffuser.generation.neighbours.insertions import insertions
 from physdiffuser.generation.neighbours.removals import removals
 from physdiffuser.search.archive import Entry, ParetoArchive

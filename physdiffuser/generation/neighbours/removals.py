@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number
-from physdiffuser.generation.evolution.trees import positions, replace_at
+from physdiffuser.expressions.places import positions, replace_at
 
 # What a fitted constant is tried as: factors that say little, and exponents that laws have. Other exact
 # numbers are for the end, when uncertainties are known.

@@ -1,10 +1,10 @@
-"""What evolution asks of a tree: where its nodes are, what it costs, what kind of formula it is."""
+"""Places in a tree: paths to its nodes, and the tree with another subtree at one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from physdiffuser.expressions import OPERATORS, Apply, Expression, Variable
+from physdiffuser.expressions.tree import Apply, Expression
 
 Path = tuple[int, ...]
 
@@ -39,31 +39,3 @@ def along(expression: Expression, path: Path) -> Iterator[Apply]:
         assert isinstance(node, Apply)
         yield node
         node = node.arguments[index]
-
-
-def profile(expression: Expression, allowed: frozenset[str] | None = None) -> tuple[int, str] | None:
-    """Complexity, and the kind: which functions and which variables occur.
-
-    None when there is no variable, or an operator that is not allowed. Two formulas of one kind compete
-    with each other; the population keeps the best of many kinds.
-    """
-    cost = 0
-    variables = 0
-    functions: set[str] = set()
-    stack = [expression]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Apply):
-            if allowed is not None and node.operator not in allowed:
-                return None
-            cost += OPERATORS[node.operator].complexity
-            if len(node.arguments) == 1:
-                functions.add(node.operator)
-            stack.extend(node.arguments)
-        else:
-            cost += 1
-            if isinstance(node, Variable):
-                variables |= 1 << node.index
-    if not variables:
-        return None
-    return cost, f"{variables:x} {' '.join(sorted(functions))}"
