@@ -158,7 +158,7 @@ def test_si_magnitudes() -> None:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
-@pytest.mark.parametrize("size", [1e-250, 1e-100, 1e100, 1e250])
+@pytest.mark.parametrize("size", [1e-300, 1e-250, 1e-100, 1e100, 1e250, 1e300])
 def test_squares_of_the_target_need_not_be_numbers(size: float, noise: float) -> None:
     inputs, target = table(rows=60, noise=noise)
     inputs[:, 0] *= size

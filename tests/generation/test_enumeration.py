@@ -112,6 +112,22 @@ class TestLibrary:
             value = evaluate(library.expression(entry), library.inputs)
             np.testing.assert_allclose(value, library.values[entry], rtol=1e-9)
 
+    @pytest.mark.parametrize("kind", ["huge", "tiny", "constant", "negative copy", "not finite"])
+    def test_a_useless_feature_does_not_shift_the_others(self, kind: str) -> None:
+        inputs = np.random.default_rng(0).uniform(1, 3, (24, 3))
+        useless = {"huge": inputs[:, 0] * 1e300, "tiny": inputs[:, 0] * 1e-300, "constant": np.full(24, 7.0)}
+        useless |= {"negative copy": -inputs[:, 2], "not finite": np.full(24, np.inf)}
+        inputs[:, 0] = useless[kind]
+        library = Library(inputs, (Variable(0), Variable(1), Variable(2)), ALL)
+        fill(library, 300)
+        for _ in library.grow(2000):
+            pass
+        usable = np.flatnonzero(library.costs < 100)
+        assert len(usable) >= library.size - 1 > 1000
+        for entry in usable.tolist():
+            value = evaluate(library.expression(entry), library.inputs)
+            np.testing.assert_allclose(value, library.values[entry], rtol=1e-9)
+
     def test_entries_differ_in_value_even_up_to_sign(self) -> None:
         values = self.library(1500).values[:1500]
         close = np.abs(values[:, None, :] - values[None, :, :]).max(axis=2)

@@ -114,6 +114,10 @@ def _build_half_sin(x: Expression) -> Expression:
 _ALGEBRAIC = frozenset({"sq", "inv", "sqrt", "one_plus", "one_minus", "less_one"})
 # What a transcendental function of another one costs more: `exp(sin(x))` is rare beside `x*sin(y)`.
 NESTED = 2
+# Sizes that are not looked at: their squares, or what divides by them, may be no numbers.
+LARGEST = 1e140
+# The column of costs in a recipe, and the cost of what is not to be used.
+COST, NEVER = 3, 1_000
 
 
 def _unary(
@@ -192,8 +196,13 @@ class Library:
         recipe = np.array([[LEAF, feature, 0, 1, 0] for feature in range(len(features))], np.int64).reshape(
             -1, 5
         )
+        # Entry i is feature i, whatever its values: one that says nothing, or whose squares are no
+        # numbers, is there as zeros, and nothing is made of it.
         leaves = np.ascontiguousarray(inputs.T)
-        self._append(leaves, recipe)
+        good = _of_use(leaves)
+        recipe[~good, COST] = NEVER
+        self._store(np.where(good[:, None], leaves, 0.0), recipe)
+        self._keys = np.unique(value_keys(leaves[good]))
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -236,11 +245,7 @@ class Library:
         """Keep the entries that are finite, vary, and are new; returns how many."""
         if not len(values):
             return 0
-        with np.errstate(all="ignore"):
-            size = np.abs(values).max(axis=1)
-            good = (
-                np.isfinite(size) & (size < 1e140) & (np.ptp(values, axis=1) > 1e-7 * size) & (size > 1e-140)
-            )
+        good = _of_use(values)
         values, recipes = values[good], recipes[good]
         keys = value_keys(values)
         keys, first = np.unique(keys, return_index=True)
@@ -283,6 +288,7 @@ class Library:
     def apply(self, form: str, entries: IntArray) -> int:
         """Add `form(entry)` for the given entries; returns how many were new."""
         chosen = self.forms.get(form)
+        entries = entries[self.costs[entries] < NEVER]
         if chosen is None or not entries.size:
             return 0
         with np.errstate(all="ignore"):
@@ -307,6 +313,7 @@ class Library:
 
     def apply_pairs(self, forms: tuple[str, ...], entries: IntArray) -> None:
         """Add each two-argument form of every pair of the given entries."""
+        entries = entries[self.costs[entries] < NEVER]
         for name in forms:
             form = self.forms.get(name)
             if form is not None and entries.size > 1:
@@ -395,6 +402,16 @@ class Library:
             yield self.size
             if self.size >= limit:
                 return
+
+
+def _of_use(values: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which rows of values are finite, vary, and are of a size that has a square."""
+    if not values.size:
+        return np.zeros(len(values), np.bool_)
+    with np.errstate(all="ignore"):
+        size = np.abs(values).max(axis=1)
+        varies = np.ptp(values, axis=1) > 1e-7 * size
+    return np.asarray(np.isfinite(size) & (size < LARGEST) & (size > 1.0 / LARGEST) & varies)
 
 
 def value_keys(values: FloatArray) -> npt.NDArray[np.uint64]:

@@ -94,7 +94,7 @@ def tiles(costs: IntArray, width: int) -> list[tuple[int, slice]]:
     """Slices of entries of one cost each, at most `width` long; `costs` is sorted."""
     found: list[tuple[int, slice]] = []
     levels, starts = np.unique(costs, return_index=True)
-    stops = np.append(starts[1:], len(costs))
+    stops = [*starts[1:], len(costs)] if len(costs) else []
     for level, start, stop in zip(levels, starts, stops, strict=True):
         found.extend(
             (int(level), slice(at, min(at + width, int(stop)))) for at in range(int(start), int(stop), width)
