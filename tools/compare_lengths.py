@@ -64,7 +64,9 @@ def lengths(result: dict[str, Any]) -> tuple[float, float]:
     loose = substitute(truth, measured)
     fitted = refit(loose, dataset.inputs, dataset.target, weights=dataset.weights).expression
     shortest = min(length(form) for form in (truth, loose, fitted))
-    return shortest, length(parse(result["expression"], table.names))
+    answer = parse(result["expression"], table.names)
+    # A fitted number that happens to be a half of a whole one is read as exact.
+    return shortest, min(length(answer), length(substitute(answer, measured)))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
