@@ -154,6 +154,8 @@ class SearchLoop:
                 if turn is None and self._asks(scheduler, deadline):
                     turn = scheduler.next()
                 if turn is None:
+                    if self._follow(steps, deadline, alone=True):
+                        continue
                     break
                 name, granted = turn
                 if steps is not None:
@@ -177,9 +179,12 @@ class SearchLoop:
             self.archive, settled, tuple(self._warnings), scheduler.steps | self._following_steps
         )
 
-    def _follow(self, steps: int | None, deadline: float) -> bool:
-        """Have the best formulas varied; whether that made the shortest description clearly shorter."""
-        if self.exact or self._followed[1] is self._best:
+    def _follow(self, steps: int | None, deadline: float, alone: bool = False) -> bool:
+        """Have the best formulas varied; whether that made the shortest description clearly shorter.
+
+        `alone` when nobody else has anything left to do: then what followers made is varied again.
+        """
+        if self.exact or (self._followed[1] is self._best and not alone):
             return False
         before = self._length(self._best)
         for name in self.following:
@@ -188,6 +193,7 @@ class SearchLoop:
                 self._spent += used
                 self._following_steps[name] += used
                 self._budget = None
+        # What followers made of it is not varied at once: that was tried, and found no more.
         self._followed = self._spent, self._best
         return self._length(self._best) < before - 1.0
 

@@ -134,3 +134,12 @@ def test_followers_are_asked_before_noise_is_believed() -> None:
     assert best.candidate.generator == "neighbours"
     assert canonical(best.candidate.expression) == canonical(parse("a*b/(a + b - d)", NAMES))
     assert result.steps["neighbours"] > 0 and result.settled
+
+
+def test_followers_alone_vary_what_there_is() -> None:
+    task = problem("2*a + b*d", noise=0.0)
+    start = Candidate(Number(float(task.target.mean())), "constant")
+    result = SearchLoop(task, {"neighbours": build()}, following={"neighbours"}).run(
+        None, float("inf"), [start]
+    )
+    assert result.archive.best_loss < 1e-20

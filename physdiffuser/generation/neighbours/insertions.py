@@ -128,8 +128,9 @@ def _directions(
     places: list[tuple[int, _Change | None]] = []
     directions: list[FloatArray] = []
     every = changes(inputs)
-    for index, (_, node) in enumerate(nodes):
-        if isinstance(node, Number):
+    for index, (path, node) in enumerate(nodes):
+        # A mean is varied like any other formula, so that there is a way from it.
+        if isinstance(node, Number) and path:
             if node.exact:
                 places.append((index, None))
                 directions.append(slopes[index])
