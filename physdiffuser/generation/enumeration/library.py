@@ -214,7 +214,7 @@ class Library:
     @property
     def costs(self) -> IntArray:
         """Shape (entries,): cost of each entry."""
-        return self._recipes[: self.size, 3]
+        return self._recipes[: self.size, COST]
 
     @property
     def functions(self) -> npt.NDArray[np.bool_]:
@@ -304,7 +304,7 @@ class Library:
                 codes,
                 entries,
                 np.zeros_like(entries),
-                self._recipes[entries, 3] + chosen.cost + NESTED * nested,
+                self._recipes[entries, COST] + chosen.cost + NESTED * nested,
                 self._recipes[entries, 4] | chosen.transcendental,
             ],
             axis=1,

@@ -8,6 +8,7 @@ import numpy as np
 
 from physdiffuser.expressions import Expression, Number, Variable
 from physdiffuser.expressions.tree import div, mul, power
+from physdiffuser.fitting.forms import number_expression
 from physdiffuser.generation.evolution.scoring import Scorer
 
 _LEAST = 0.05
@@ -33,13 +34,9 @@ def power_laws(scorer: Scorer, columns: list[int]) -> list[Expression]:
     halves = {index: Fraction(round(2 * value), 2) for index, value in fitted.items()}
     found = [
         _product({index: Number(value) for index, value in fitted.items()}),
-        _product({index: _exact(value) for index, value in halves.items() if value}),
+        _product({index: number_expression(value) for index, value in halves.items() if value}),
     ]
     return [one for one in dict.fromkeys(found) if one is not None]
-
-
-def _exact(value: Fraction) -> Number:
-    return Number(int(value) if value.denominator == 1 else value)
 
 
 def _product(exponents: dict[int, Number]) -> Expression | None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number, evaluate
 from physdiffuser.expressions.places import positions, replace_at
+from physdiffuser.fitting.forms import number_expression
 from physdiffuser.generation.evolution.scaling import pull
 
 # Exponents that laws have.
@@ -70,7 +71,7 @@ def _exact(value: float) -> list[Number]:
         fraction = Fraction(round(value * denominator), denominator)
         if fraction and abs(float(fraction) - value) <= 0.1 * abs(value) + 0.02:
             near[fraction] = None
-    return [Number(int(fraction) if fraction.denominator == 1 else fraction) for fraction in near]
+    return [number_expression(fraction) for fraction in near]
 
 
 def degenerate(expression: Expression, inputs: FloatArray) -> bool:
