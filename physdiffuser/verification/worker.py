@@ -32,6 +32,7 @@ _HEADER = struct.Struct(">I")
 _MEMORY_LIMIT = 4 << 30
 _ALARM_GRACE = 0.5
 _DYING = 0.2
+_JOINING = 5.0
 # Importing sympy takes a second, and several where files are read for the first time or others are at work.
 _START_SECONDS = 5.0
 Job = dict[str, Any]
@@ -77,6 +78,7 @@ class SymbolicWorker:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._reader: threading.Thread | None = None
         self._answers: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._owner = 0
         self._started = 0.0
@@ -140,8 +142,9 @@ class SymbolicWorker:
                 answer = None
             if answer is None:
                 self._kill()
-                if attempt == 1 and time.monotonic() - sent < min(_DYING, deadline - sent):
-                    # It was dying when the job was sent.
+                early = deadline if not self._answered else min(deadline, sent + _DYING)
+                if attempt == 1 and time.monotonic() < early:
+                    # It was dying when the job was sent, or never came to work.
                     continue
             else:
                 self._answered = True
@@ -167,7 +170,8 @@ class SymbolicWorker:
             start_new_session=True,
         )
         assert process.stdout is not None
-        threading.Thread(target=_forward, args=(process.stdout, answers), daemon=True).start()
+        self._reader = threading.Thread(target=_forward, args=(process.stdout, answers), daemon=True)
+        self._reader.start()
         self._process, self._answers, self._owner = process, answers, os.getpid()
         self._started, self._answered = time.monotonic(), False
         return process
@@ -179,19 +183,25 @@ class SymbolicWorker:
 
     def _kill(self) -> None:
         process, self._process = self._process, None
-        if process is None:
+        reader, self._reader = self._reader, None
+        if process is None or reader is None:
             return
-        if self._owner == os.getpid():
-            process.kill()
-            process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        assert process.stdin is not None and process.stdout is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        if self._owner != os.getpid():
+            # A forked child's copies; the thread that reads is its parent's alone.
+            process.stdout.close()
+            return
+        process.kill()
+        process.wait()
+        # The reading thread finds the pipe's end and closes it. Closed from here, the descriptor could
+        # belong to the next process's pipe by the time the thread reads, which would take its answers.
+        reader.join(timeout=_JOINING)
 
 
 def _forward(stream: IO[bytes], answers: queue.SimpleQueue[Job | None]) -> None:
-    with contextlib.suppress(OSError, ValueError):
+    with stream, contextlib.suppress(OSError, ValueError):
         while (answer := _receive(stream)) is not None:
             answers.put(answer)
     answers.put(None)

@@ -114,6 +114,23 @@ def test_a_worker_killed_during_a_job_gives_no_answer(worker: SymbolicWorker) ->
     assert time.monotonic() - started < 5.0
 
 
+def test_a_worker_that_never_came_to_work_is_replaced(worker: SymbolicWorker) -> None:
+    worker.start()
+    process = worker._process
+    assert process is not None
+    threading.Timer(0.1, process.kill).start()
+    assert pid_of(worker) != process.pid
+
+
+def test_an_ended_worker_leaves_no_reader(worker: SymbolicWorker) -> None:
+    """A thread that still reads when its descriptor is closed may read the next worker's answers."""
+    before = threading.active_count()
+    pid_of(worker)
+    assert threading.active_count() == before + 1
+    worker.close()
+    assert threading.active_count() == before
+
+
 def test_threads_share_it_one_job_at_a_time(worker: SymbolicWorker) -> None:
     answers: list[object] = []
 
