@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from physdiffuser.expressions import Expression, Number, Variable, complexity, evaluate, parse, to_text
 from physdiffuser.expressions.places import positions, replace_at
 from physdiffuser.expressions.tree import bind, free_constants
+from physdiffuser.generation.demand import demand
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.enrich import enriched
 from physdiffuser.generation.evolution.population import Elites, Individual
@@ -17,7 +18,7 @@ from physdiffuser.generation.evolution.profile import profile
 from physdiffuser.generation.evolution.refine import refine
 from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import Scorer
-from physdiffuser.generation.evolution.semantic import answers, demand
+from physdiffuser.generation.evolution.semantic import answers
 from physdiffuser.generation.evolution.simplify import degenerate, simpler, strip, without_rounding
 
 NAMES = ["x", "y"]

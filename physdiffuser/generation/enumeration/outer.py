@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,27 @@ def _d_sqrt(y: FloatArray) -> FloatArray:
     return 0.5 / np.sqrt(y)
 
 
+def _cube(y: FloatArray) -> FloatArray:
+    # What is undone stands under a cube root.
+    return np.where(y > 0.0, y * y * y, np.nan)
+
+
+def _d_cube(y: FloatArray) -> FloatArray:
+    return 3.0 * y * y
+
+
+def _d_cbrt(y: FloatArray) -> FloatArray:
+    return np.cbrt(y) / (3.0 * y)
+
+
+def _two_thirds(y: FloatArray) -> FloatArray:
+    return np.where(y > 0.0, np.cbrt(y) ** 2, np.nan)
+
+
+def _d_two_thirds(y: FloatArray) -> FloatArray:
+    return 2.0 / (3.0 * np.cbrt(y))
+
+
 def _d_log(y: FloatArray) -> FloatArray:
     return 1.0 / y
 
@@ -130,6 +152,13 @@ def _redo_square(inner: Expression) -> Expression:
     return power(inner, Number(2))
 
 
+def _redo_power(exponent: int | Fraction) -> Callable[[Expression], Expression]:
+    def redo(inner: Expression) -> Expression:
+        return power(inner, Number(exponent))
+
+    return redo
+
+
 def _redo_plus_one(inner: Expression) -> Expression:
     return add(inner, ONE)
 
@@ -162,6 +191,17 @@ def _function_step(
 INVERSE = Step("took the reciprocal", _inverse, _d_inverse, _redo_inverse, frozenset({"div"}), _redo_inverse)
 SQUARE = _call_step("squared the target", "sqrt", _square, _d_square, _redo_square)
 ROOT = Step("took the square root", np.sqrt, _d_sqrt, _redo_square, frozenset({"pow"}), _redo_call("sqrt"))
+_POW = frozenset({"pow"})
+CUBE = Step("cubed the target", _cube, _d_cube, _redo_power(Fraction(1, 3)), _POW, _redo_power(3))
+CUBE_ROOT = Step("took the cube root", np.cbrt, _d_cbrt, _redo_power(3), _POW, _redo_power(Fraction(1, 3)))
+TWO_THIRDS = Step(
+    "took the power 2/3",
+    _two_thirds,
+    _d_two_thirds,
+    _redo_power(Fraction(3, 2)),
+    _POW,
+    _redo_power(Fraction(2, 3)),
+)
 LOG = _function_step("took the logarithm", "exp", np.log, _d_log, "log")
 EXP = _function_step("took the exponential", "log", np.exp, np.exp, "exp")
 SIN = _function_step("took the sine", "asin", np.sin, np.cos, "sin")
@@ -269,6 +309,11 @@ DOUBLE = tuple(
         (ROOT, ARCCOS),
         (INVERSE, ARCCOS),
         (INVERSE, ARCSIN),
+        (CUBE_ROOT,),
+        (CUBE_ROOT, INVERSE),
+        (TWO_THIRDS,),
+        (TWO_THIRDS, INVERSE),
+        (CUBE,),
     )
 )
 

@@ -111,7 +111,7 @@ def _levels(inputs: FloatArray, columns: list[int], allowed: frozenset[str]) -> 
     single = [Variable(index) for index in columns]
     yield list[Expression](single)
     yield [block for one in single for block in _of_one(one)]
-    yield [block for index in columns for block in _with_constant(index, inputs[:, index])]
+    yield [block for index in columns for block in with_constant(index, inputs[:, index])]
     pairs = [(left, right) for position, left in enumerate(single) for right in single[position + 1 :]]
     basic = [block for left, right in pairs for block in _of_two(left, right)]
     yield basic
@@ -163,7 +163,7 @@ def _levels(inputs: FloatArray, columns: list[int], allowed: frozenset[str]) -> 
         for left in single
         for right in single
         if left != right
-        for middle in _with_constant(left.index, inputs[:, left.index])
+        for middle in with_constant(left.index, inputs[:, left.index])
         for block in (mul(middle, right), div(right, middle), div(middle, right))
     ]
 
@@ -202,7 +202,8 @@ def _of_one(one: Expression) -> list[Expression]:
     return blocks
 
 
-def _with_constant(index: int, column: FloatArray) -> list[Expression]:
+def with_constant(index: int, column: FloatArray) -> list[Expression]:
+    """Functions of one column, shape (rows,), with a constant inside that takes values on a grid."""
     one = Variable(index)
     low, high = float(column.min()), float(column.max())
     extent = high - low

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,8 @@ from physdiffuser.expressions import Apply, Expression, evaluate
 from physdiffuser.expressions.places import positions, replace_at
 from physdiffuser.fitting import refit
 from physdiffuser.generation.neighbours.insertions import insertions
-from physdiffuser.generation.neighbours.removals import removals
+from physdiffuser.generation.neighbours.removals import as_meant, removals
+from physdiffuser.generation.neighbours.replacements import Replacements
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.derivation import LONGEST_SHOWN, found_as, target_symbol
@@ -28,6 +30,8 @@ WITHIN = 150.0
 INTO_ENTRY, INTO_PART = 8, 2
 # Of how many entries a call parts are left out and others put in.
 MOVED = 2
+# Of how many entries other parts are looked up, how many of these are fitted, and what looking them up takes.
+REPLACED, REPLACEMENTS, FITS_OF_SCREENING = 2, 24, 100
 FUNCTIONS = ("exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "atan", "sinh", "cosh")
 # Fits for a step, a tenth of a second or so.
 FITS_PER_STEP = 40
@@ -42,6 +46,7 @@ class NeighbourGenerator:
         self._seen: set[Expression] = set()
         self._tried: set[Expression] = set()
         self._fits = 0
+        self._replacements: Replacements | None = None
 
     def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
         """Neighbours of entries that were not looked at before, fitted; returns when there are none left."""
@@ -53,7 +58,10 @@ class NeighbourGenerator:
             self._seen.add(found.expression)
             told = found_as(target, found.expression, problem)
             steps_told = (*found.derivation, f"varied, as the rows ask for more or less of it: {told}")
-            for expression in self._around(problem, found.expression, moved=number < MOVED):
+            around = self._around(problem, found.expression, moved=number < MOVED)
+            if number < REPLACED:
+                around = chain(self._replaced(problem, found.expression), around)
+            for expression in around:
                 yield Candidate(
                     expression, self.name, steps_told if len(told) <= LONGEST_SHOWN else found.derivation
                 )
@@ -80,14 +88,35 @@ class NeighbourGenerator:
             if moved:
                 yield from self._put_in(problem, fitted, INTO_PART)
 
-    def _put_in(self, problem: Problem, expression: Expression, most: int) -> Iterator[Expression]:
+    def _replaced(self, problem: Problem, expression: Expression) -> Iterator[Expression]:
+        """The formula, and what its constants make it look like, with other parts that the rows ask for."""
+        for whole in dict.fromkeys((expression, as_meant(expression))):
+            residual = self._residual(problem, whole)
+            if residual is None:
+                continue
+            if self._replacements is None:
+                self._replacements = Replacements(problem)
+            self._fits += FITS_OF_SCREENING
+            for new in self._new(self._replacements.of(whole, residual, REPLACEMENTS)):
+                fitted = self._fitted(problem, new)
+                if fitted is not None:
+                    yield fitted
+
+    def _residual(self, problem: Problem, expression: Expression) -> FloatArray | None:
+        """What a formula leaves over, outliers cut; None where it is no number."""
         with np.errstate(all="ignore"):
             residual = problem.target - evaluate(expression, problem.inputs)
         if not np.isfinite(residual).all():
-            return
+            return None
         if problem.loss == "huber":
             limit = 2.5 * 1.4826 * float(np.median(np.abs(residual)))
             residual = np.clip(residual, -limit, limit)
+        return np.asarray(residual, np.float64)
+
+    def _put_in(self, problem: Problem, expression: Expression, most: int) -> Iterator[Expression]:
+        residual = self._residual(problem, expression)
+        if residual is None:
+            return
         self._fits += 2
         changed = insertions(expression, problem.inputs, residual, problem.weights, most, NATS_PER_UNIT)
         for new in self._new(changed):

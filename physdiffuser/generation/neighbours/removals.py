@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number
 from physdiffuser.expressions.places import Path, positions, replace_at
+from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting.forms import number_expression
 
 # What a fitted constant is tried as: factors that say little, and exponents that laws have. Other exact
@@ -13,6 +14,26 @@ from physdiffuser.fitting.forms import number_expression
 FACTORS = tuple(map(Fraction, (-2, -1, 1, 2)))
 EXPONENTS = tuple(map(Fraction, ("-3", "-2", "-1", "-1/2", "1/2", "3/2", "2", "3", "4")))
 NEAR = 0.1
+
+
+# Constants that are nearer to an integer than this share of it are taken to be meant as that.
+MEANT, LARGEST_MEANT = 0.03, 4
+
+
+def as_meant(expression: Expression) -> Expression:
+    """The formula with all constants that are nearly small integers as these.
+
+    Where one part of a formula is not right yet, fitted constants elsewhere make up for it.
+    """
+
+    def meant(node: Expression) -> Expression | None:
+        if not isinstance(node, Number) or node.exact:
+            return None
+        value = float(node.value)
+        whole = round(value) if abs(value) < LARGEST_MEANT + 0.5 else 0
+        return Number(whole) if whole and abs(value - whole) <= MEANT * abs(whole) else None
+
+    return substitute(expression, meant)
 
 
 def removals(expression: Expression) -> list[Expression]:

@@ -1,0 +1,242 @@
+"""What could stand in a place of a formula instead: all that a library holds, judged by matrix products.
+
+For every place the rows say which values would be right there (`generation.demand`). Each entry `B` of a
+library is judged as `B`, `b*B` and `a + b*B`, alone and multiplied with one of its simplest entries, by
+what the formula would leave over and by what the new part costs to write down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import ONE, Apply, Expression, Number, complexity, evaluate
+from physdiffuser.expressions.canonical import canonical
+from physdiffuser.expressions.places import Path, positions, replace_at
+from physdiffuser.expressions.tree import add, call, mul
+from physdiffuser.generation.demand import Demand, demand
+from physdiffuser.generation.neighbours.stock import Stock
+from physdiffuser.search.problem import Problem
+from physdiffuser.search.selection import NATS_PER_UNIT, fitted_constants
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Rows on which entries are judged.
+ROWS = 256
+# A residual below this share of the demand's square is rounding.
+_ROUNDING = 1e-14
+# Entries whose weighted variance is a smaller share of their square are no more than a constant.
+_VARIES = 1e-6
+_PLAIN, _SCALED, _AFFINE = range(3)
+
+
+class _Sample:
+    """Some rows of the table, with the values of formulas on them."""
+
+    def __init__(self, inputs: FloatArray, target: FloatArray, share: FloatArray) -> None:
+        self.inputs, self.target, self.share = inputs, target, share
+        self._known: dict[Expression, FloatArray] = {}
+
+    def values(self, expressions: Sequence[Expression]) -> FloatArray:
+        for expression in expressions:
+            if expression not in self._known:
+                self._known[expression] = np.broadcast_to(
+                    evaluate(expression, self.inputs), self.target.shape
+                )
+        return np.array([self._known[expression] for expression in expressions])
+
+
+@dataclass(frozen=True)
+class _Find:
+    """An entry for a place: `factor * (offset + slope*entry)`, and the nats that it saves."""
+
+    place: int
+    factor: int | None
+    kind: int
+    entry: int
+    saved: float
+
+
+class Replacements:
+    """Finds what to put in the places of formulas of one problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        rows = problem.generator(7).permutation(problem.rows)[:ROWS]
+        self.rows = rows
+        self.inputs = problem.inputs[rows]
+        self.count = problem.rows
+        share = np.ones(rows.size) if problem.weights is None else problem.weights[rows]
+        self.share = share / share.sum()
+        self.stock = Stock(self.inputs, problem)
+
+    def of(self, expression: Expression, residual: FloatArray, most: int) -> list[Expression]:
+        """The formula with other parts, those first that shorten the description most.
+
+        Parameters
+        ----------
+        expression
+            With fitted constants as float numbers, at their best.
+        residual
+            Shape (rows of the problem,): target less prediction.
+        most
+            How many to return.
+        """
+        residual = residual[self.rows]
+        sample = _Sample(self.inputs, evaluate(expression, self.inputs) + residual, self.share)
+        asked: list[tuple[Path, Expression, Demand]] = []
+        for path, node in positions(expression)[1:]:
+            wanted = demand(sample, expression, path, 1.0, 0.0)
+            if wanted is not None:
+                asked.append((path, node, wanted))
+        if not asked:
+            return []
+        with np.errstate(all="ignore"):
+            now = 0.5 * self.count * float(np.log(max(float(self.share @ (residual * residual)), 1e-300)))
+            finds = list(self._judged([one[-1] for one in asked], now, [one[-2] for one in asked]))
+        finds.sort(key=lambda find: -find.saved)
+        found: list[Expression] = []
+        # One formula has many places where nothing but its constants changes.
+        seen = {_outline(expression)}
+        for find in finds:
+            if len(found) == most:
+                break
+            path, _, wanted = asked[find.place]
+            term = self._term(find, wanted)
+            if term is None:
+                continue
+            changed = replace_at(expression, path, term)
+            outline = _outline(changed)
+            if outline not in seen:
+                seen.add(outline)
+                found.append(changed)
+        return found
+
+    def _judged(self, demands: list[Demand], now: float, nodes: list[Expression]) -> Iterator[_Find]:
+        """The best entry of each kind for each demand and factor, with what it would save."""
+        constant = self.stock.constant_nats
+        present = np.array(
+            [NATS_PER_UNIT * complexity(node) + constant * fitted_constants(node) for node in nodes]
+        )
+        wanted = np.array([one.values for one in demands])
+        weights = np.array([one.weights * one.total for one in demands])
+        for number in (None, *range(len(self.stock.factors))):
+            price = 0.0
+            targets, shares = wanted, weights
+            if number is not None:
+                factor = self.stock.column(self.stock.factors[number])
+                targets, shares = wanted / factor, weights * factor * factor
+                price = float(self.stock.nats[self.stock.factors[number]]) + NATS_PER_UNIT
+            usable = np.isfinite(targets).all(axis=1) & np.isfinite(shares).all(axis=1)
+            places = np.flatnonzero(usable)
+            if not places.size:
+                continue
+            lengths, entries = self._lengths(targets[places], shares[places])
+            for row, place in enumerate(places.tolist()):
+                for kind in (_PLAIN, _SCALED, _AFFINE):
+                    length = float(lengths[row, kind]) + price + constant * kind
+                    if np.isfinite(length):
+                        yield _Find(
+                            place, number, kind, int(entries[row, kind]), now + present[place] - length
+                        )
+
+    def _lengths(self, targets: FloatArray, shares: FloatArray) -> tuple[FloatArray, IntArray]:
+        """The least nats over all entries, shape (demands, kinds), and the entries."""
+        best = np.full((len(targets), 3), np.inf)
+        which = np.zeros((len(targets), 3), np.int64)
+        asked = shares * targets
+        total, first, second = shares.sum(axis=1), asked.sum(axis=1), (asked * targets).sum(axis=1)
+        floor = _ROUNDING * second + 1e-300
+        half = 0.5 * self.count
+        for nats, piece in self.stock.pieces:
+            values, sizes = self.stock.values[piece], self.stock.sizes[piece]
+            cross = asked @ values.T
+            square = np.maximum(shares @ self.stock.squares[piece].T, 1e-300)
+            mean = shares @ values.T
+            for kind, residual in enumerate(_residuals(cross, square, mean, sizes, first, second, total)):
+                place = residual.argmin(axis=1)
+                least = np.maximum(residual[np.arange(len(residual)), place], floor)
+                length = half * np.log(least) + nats
+                better = length < best[:, kind]
+                best[better, kind] = length[better]
+                which[better, kind] = place[better] + piece.start
+        return best, which
+
+    def _term(self, find: _Find, wanted: Demand) -> Expression | None:
+        term = self.stock.expression(find.entry)
+        column = self.stock.column(find.entry)
+        target, share = wanted.values, wanted.weights
+        factor: Expression | None = None
+        if find.factor is not None:
+            chosen = self.stock.factors[find.factor]
+            factor = self.stock.expression(chosen)
+            times = self.stock.column(chosen)
+            target, share = target / times, share * times * times
+        if find.kind == _PLAIN:
+            if share @ (target * column) < 0.0:
+                term = call("neg", term)
+        else:
+            offset = 0.0
+            if find.kind == _AFFINE:
+                middle, level = share @ column / share.sum(), share @ target / share.sum()
+                centred = column - middle
+                slope = float(share @ (centred * target) / (share @ (centred * centred)))
+                offset = float(level - slope * middle)
+            else:
+                slope = float(share @ (column * target) / (share @ (column * column)))
+            if not (np.isfinite(slope) and np.isfinite(offset)):
+                return None
+            term = mul(Number(slope), term)
+            if find.kind == _AFFINE:
+                term = add(Number(offset), term)
+        return term if factor is None else mul(factor, term)
+
+
+def _residuals(
+    cross: FloatArray,
+    square: FloatArray,
+    mean: FloatArray,
+    sizes: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    total: FloatArray,
+) -> Iterator[FloatArray]:
+    """What `B`, `b*B` and `a + b*B` leave of the demands, each of shape (demands, entries).
+
+    Parameters
+    ----------
+    cross, square, mean
+        Shape (demands, entries): weighted sums of demand times entry, of squares, of entries.
+    sizes
+        Shape (entries,): what entries were divided by.
+    first, second, total
+        Shape (demands,): weighted sums of demands, of their squares, and of weights.
+    """
+    left = (square * sizes - 2.0 * np.abs(cross)) * sizes
+    left += second[:, None]
+    yield left
+    np.divide(cross * cross, square, out=left)
+    yield np.subtract(second[:, None], left, out=left)
+    own = square - mean * (mean / total[:, None])
+    cross -= mean * (first / total)[:, None]
+    # What hardly varies explains nothing but rounding.
+    own[own < _VARIES * square] = np.inf
+    np.divide(cross * cross, own, out=left)
+    yield np.subtract((second - first * first / total)[:, None], left, out=left)
+
+
+def _outline(expression: Expression) -> Expression:
+    """The canonical form without fitted factors, all other fitted constants alike."""
+
+    def drawn(node: Expression, factor: bool) -> Expression:
+        if isinstance(node, Number) and not node.exact:
+            return ONE if factor else Number(1.5)
+        if not isinstance(node, Apply):
+            return node
+        inside = node.operator in ("mul", "div", "neg")
+        return Apply(node.operator, tuple(drawn(argument, inside) for argument in node.arguments))
+
+    return canonical(drawn(expression, False))
