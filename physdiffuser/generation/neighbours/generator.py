@@ -30,8 +30,9 @@ WITHIN = 150.0
 INTO_ENTRY, INTO_PART = 8, 2
 # Of how many entries a call parts are left out and others put in.
 MOVED = 2
-# Of how many entries other parts are looked up, how many of these are fitted, and what looking them up takes.
-REPLACED, REPLACEMENTS, FITS_OF_SCREENING = 2, 24, 100
+# Of how many entries other parts are looked up, how many of these are fitted, and how many fits take as long
+# as looking up what could stand in one place.
+REPLACED, REPLACEMENTS, FITS_OF_PLACE = 2, 24, 3
 FUNCTIONS = ("exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "atan", "sinh", "cosh")
 # Fits for a step, a tenth of a second or so.
 FITS_PER_STEP = 40
@@ -96,7 +97,7 @@ class NeighbourGenerator:
                 continue
             if self._replacements is None:
                 self._replacements = Replacements(problem)
-            self._fits += FITS_OF_SCREENING
+            self._fits += FITS_OF_PLACE * len(positions(whole))
             for new in self._new(self._replacements.of(whole, residual, REPLACEMENTS)):
                 fitted = self._fitted(problem, new)
                 if fitted is not None:

@@ -23,6 +23,7 @@ from physdiffuser.search.problem import Problem
 from physdiffuser.search.selection import NATS_PER_UNIT, fitted_constants
 
 FloatArray = npt.NDArray[np.float64]
+FloatArray32 = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
 
 # Rows on which entries are judged.
@@ -30,7 +31,9 @@ ROWS = 256
 # A residual below this share of the demand's square is rounding.
 _ROUNDING = 1e-14
 # Entries whose weighted variance is a smaller share of their square are no more than a constant.
-_VARIES = 1e-6
+_VARIES = np.float32(1e-5)
+# Shares of a demand's square that single precision does not tell from nothing.
+_SINGLE = 1e-6
 _PLAIN, _SCALED, _AFFINE = range(3)
 
 
@@ -118,9 +121,7 @@ class Replacements:
     def _judged(self, demands: list[Demand], now: float, nodes: list[Expression]) -> Iterator[_Find]:
         """The best entry of each kind for each demand and factor, with what it would save."""
         constant = self.stock.constant_nats
-        present = np.array(
-            [NATS_PER_UNIT * complexity(node) + constant * fitted_constants(node) for node in nodes]
-        )
+        present = [NATS_PER_UNIT * complexity(node) + constant * fitted_constants(node) for node in nodes]
         wanted = np.array([one.values for one in demands])
         weights = np.array([one.weights * one.total for one in demands])
         for number in (None, *range(len(self.stock.factors))):
@@ -130,40 +131,51 @@ class Replacements:
                 factor = self.stock.column(self.stock.factors[number])
                 targets, shares = wanted / factor, weights * factor * factor
                 price = float(self.stock.nats[self.stock.factors[number]]) + NATS_PER_UNIT
-            usable = np.isfinite(targets).all(axis=1) & np.isfinite(shares).all(axis=1)
-            places = np.flatnonzero(usable)
+            with_numbers = np.isfinite(targets).all(axis=1) & np.isfinite(shares).all(axis=1)
+            power = (shares * targets * targets).sum(axis=1)
+            places = np.flatnonzero(with_numbers & (power > 0.0) & (power < np.inf))
             if not places.size:
                 continue
-            lengths, entries = self._lengths(targets[places], shares[places])
+            best = self._best(targets[places], shares[places])
             for row, place in enumerate(places.tolist()):
                 for kind in (_PLAIN, _SCALED, _AFFINE):
-                    length = float(lengths[row, kind]) + price + constant * kind
+                    entry = int(best[row, kind])
+                    # Ranked in single precision, believed in double.
+                    left = _left_over(targets[place], shares[place], self.stock.column(entry), kind)
+                    length = self._nats(left, float(power[place])) + float(self.stock.nats[entry])
+                    length += price + constant * kind
                     if np.isfinite(length):
-                        yield _Find(
-                            place, number, kind, int(entries[row, kind]), now + present[place] - length
-                        )
+                        yield _Find(place, number, kind, entry, now + present[place] - length)
 
-    def _lengths(self, targets: FloatArray, shares: FloatArray) -> tuple[FloatArray, IntArray]:
-        """The least nats over all entries, shape (demands, kinds), and the entries."""
+    def _nats(self, left: float, power: float) -> float:
+        """What a weighted sum of squares costs, which is rounding below a share of the demand's."""
+        return 0.5 * self.count * float(np.log(max(left, _ROUNDING * power, 1e-300)))
+
+    def _best(self, targets: FloatArray, shares: FloatArray) -> IntArray:
+        """The entries of least length as `B`, `b*B` and `a + b*B`, shape (demands, 3)."""
         best = np.full((len(targets), 3), np.inf)
         which = np.zeros((len(targets), 3), np.int64)
-        asked = shares * targets
-        total, first, second = shares.sum(axis=1), asked.sum(axis=1), (asked * targets).sum(axis=1)
-        floor = _ROUNDING * second + 1e-300
+        total = shares.sum(axis=1, keepdims=True)
+        weights = shares / total
+        scale = np.sqrt((weights * targets * targets).sum(axis=1, keepdims=True))
+        unit = targets / scale
+        first = (weights * unit).sum(axis=1, keepdims=True).astype(np.float32)
+        asked, relative = (weights * unit).astype(np.float32), weights.astype(np.float32)
         half = 0.5 * self.count
         for nats, piece in self.stock.pieces:
-            values, sizes = self.stock.values[piece], self.stock.sizes[piece]
+            values, squares = self.stock.values[piece], self.stock.squares[piece]
             cross = asked @ values.T
-            square = np.maximum(shares @ self.stock.squares[piece].T, 1e-300)
-            mean = shares @ values.T
-            for kind, residual in enumerate(_residuals(cross, square, mean, sizes, first, second, total)):
+            square = np.maximum(relative @ squares.T, np.float32(1e-30))
+            mean = relative @ values.T
+            sizes = (self.stock.sizes[piece] / scale).astype(np.float32)
+            for kind, residual in enumerate(_residuals(cross, square, mean, sizes, first)):
                 place = residual.argmin(axis=1)
-                least = np.maximum(residual[np.arange(len(residual)), place], floor)
+                least = np.maximum(residual[np.arange(len(residual)), place], _SINGLE)
                 length = half * np.log(least) + nats
                 better = length < best[:, kind]
                 best[better, kind] = length[better]
                 which[better, kind] = place[better] + piece.start
-        return best, which
+        return which
 
     def _term(self, find: _Find, wanted: Demand) -> Expression | None:
         term = self.stock.expression(find.entry)
@@ -196,36 +208,50 @@ class Replacements:
 
 
 def _residuals(
-    cross: FloatArray,
-    square: FloatArray,
-    mean: FloatArray,
-    sizes: FloatArray,
-    first: FloatArray,
-    second: FloatArray,
-    total: FloatArray,
-) -> Iterator[FloatArray]:
-    """What `B`, `b*B` and `a + b*B` leave of the demands, each of shape (demands, entries).
+    cross: FloatArray32, square: FloatArray32, mean: FloatArray32, sizes: FloatArray32, first: FloatArray32
+) -> Iterator[FloatArray32]:
+    """What `B`, `b*B` and `a + b*B` leave of demands of unit size, each of shape (demands, entries).
 
     Parameters
     ----------
     cross, square, mean
-        Shape (demands, entries): weighted sums of demand times entry, of squares, of entries.
+        Shape (demands, entries): weighted means of demand times entry, of squares, of entries.
     sizes
-        Shape (entries,): what entries were divided by.
-    first, second, total
-        Shape (demands,): weighted sums of demands, of their squares, and of weights.
+        Shape (demands, entries): root mean squares of entries over those of the demands.
+    first
+        Shape (demands, 1): weighted mean of each demand.
     """
-    left = (square * sizes - 2.0 * np.abs(cross)) * sizes
-    left += second[:, None]
+    left = square * sizes
+    left -= 2.0 * np.abs(cross)
+    left *= sizes
+    left += 1.0
+    # Beyond what single precision holds nothing is a match.
+    left[~np.isfinite(left)] = np.inf
     yield left
     np.divide(cross * cross, square, out=left)
-    yield np.subtract(second[:, None], left, out=left)
-    own = square - mean * (mean / total[:, None])
-    cross -= mean * (first / total)[:, None]
+    np.subtract(1.0, left, out=left)
+    yield left
+    own = square - mean * mean
+    cross -= mean * first
     # What hardly varies explains nothing but rounding.
     own[own < _VARIES * square] = np.inf
     np.divide(cross * cross, own, out=left)
-    yield np.subtract((second - first * first / total)[:, None], left, out=left)
+    np.subtract(1.0 - first * first, left, out=left)
+    yield left
+
+
+def _left_over(target: FloatArray, share: FloatArray, column: FloatArray, kind: int) -> float:
+    """Weighted sum of squares that one entry leaves of one demand."""
+    if kind == _PLAIN:
+        sign = -1.0 if share @ (target * column) < 0.0 else 1.0
+        left = target - sign * column
+    else:
+        if kind == _AFFINE:
+            total = share.sum()
+            target = target - share @ target / total
+            column = column - share @ column / total
+        left = target - column * (share @ (target * column) / (share @ (column * column)))
+    return float(share @ (left * left))
 
 
 def _outline(expression: Expression) -> Expression:

@@ -35,7 +35,8 @@ class Stock:
     Attributes
     ----------
     values, squares
-        Shape (entries, rows): each entry at unit root mean square, so that its squares are numbers.
+        Shape (entries, rows), single precision: each entry at unit root mean square, so that its squares
+        are numbers.
     sizes
         Shape (entries,): what values were divided by.
     nats
@@ -65,7 +66,8 @@ class Stock:
         self._entries = [entries[place] for place in order.tolist()]
         values = np.concatenate([self._library.values[bare], drawn])[order]
         self.sizes = np.sqrt(np.square(values).mean(axis=1))
-        self.values: FloatArray = values / self.sizes[:, None]
+        self._columns: FloatArray = values
+        self.values = (values / self.sizes[:, None]).astype(np.float32)
         self.squares = np.square(self.values)
         self.nats: FloatArray = nats[order]
         levels, level = np.unique(self.nats, return_inverse=True)
@@ -81,7 +83,7 @@ class Stock:
 
     def column(self, entry: int) -> FloatArray:
         """The values of an entry, shape (rows,)."""
-        values: FloatArray = self.values[entry] * self.sizes[entry]
+        values: FloatArray = self._columns[entry]
         return values
 
 
