@@ -12,6 +12,7 @@ from physdiffuser.generation.enumeration.collapse import collapsed
 from physdiffuser.generation.enumeration.factors import demanded, hypotheses
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.groups import reductions
+from physdiffuser.generation.enumeration.joins import joined
 from physdiffuser.generation.enumeration.plateau import Level, is_noisy, levels
 from physdiffuser.generation.enumeration.power_law import power_law_frames
 from physdiffuser.search.archive import ParetoArchive
@@ -66,10 +67,14 @@ def later_frames(problem: Problem, archive: ParetoArchive) -> Generator[float, N
 
 def _suggested(problem: Problem, first: tuple[Frame, ...]) -> Generator[float, None, tuple[Frame, ...]]:
     # Where units are known, so are the symmetries.
-    groups = [] if demanded(problem) is not None else (yield from reductions(problem, list(first)))
+    pairs: list[Frame] = []
+    groups: list[Frame] = []
+    if demanded(problem) is None:
+        pairs = yield from joined(problem, first[-1])
+        groups = yield from reductions(problem, [*pairs, *first])
     found = yield from collapsed(problem, first)
     known = {_whatever_order(frame) for frame in first}
-    fresh = {_whatever_order(frame): frame for frame in reversed([*groups, *found])}
+    fresh = {_whatever_order(frame): frame for frame in reversed([*groups, *pairs, *found])}
     return tuple(frame for key, frame in reversed(fresh.items()) if key not in known)
 
 
