@@ -13,6 +13,7 @@ from physdiffuser.generation.neighbours import NeighbourGenerator, build
 from physdiffuser.generation.neighbours.insertions import changes, insertions
 from physdiffuser.generation.neighbours.removals import as_meant, removals
 from physdiffuser.generation.neighbours.replacements import Replacements
+from physdiffuser.generation.neighbours.stock import Stock
 from physdiffuser.generation.protocol import Generator
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
@@ -91,6 +92,21 @@ def test_what_stands_in_a_place_is_found_from_the_values_that_it_should_have(
     left = [float(np.mean((exact - evaluate(one, task.inputs)) ** 2)) for one in found]
     assert min(left) < (3e-4 * max(noise, 1e-6)) * float(np.mean(exact**2))
     assert len({canonical(one) for one in found}) == len(found)
+
+
+@pytest.mark.parametrize("columns", [1, 60])
+def test_there_is_something_in_stock_for_any_table(columns: int) -> None:
+    inputs = np.random.default_rng(0).uniform(1.0, 4.0, (200, columns))
+    task = Problem(inputs, inputs[:, 0] ** 2, tuple(f"x{index}" for index in range(columns)))
+    stock = Stock(inputs, task)
+    assert np.isfinite(stock.values).all() and (np.diff(stock.nats) >= 0.0).all()
+    for entry in (0, len(stock.nats) // 2, len(stock.nats) - 1):
+        np.testing.assert_allclose(stock.column(entry), evaluate(stock.expression(entry), inputs), rtol=1e-9)
+
+
+def test_columns_that_say_nothing_have_no_replacements() -> None:
+    task = Problem(np.zeros((30, 1)), np.random.default_rng(0).normal(size=30), ("a",))
+    assert Replacements(task).of(parse("a + 1", ("a",)), task.target - 1.0, most=5) == []
 
 
 def test_constants_that_are_nearly_integers_are_taken_as_meant() -> None:

@@ -95,7 +95,7 @@ class Replacements:
             wanted = demand(sample, expression, path, 1.0, 0.0)
             if wanted is not None:
                 asked.append((path, node, wanted))
-        if not asked:
+        if not asked or not self.stock.nats.size:
             return []
         with np.errstate(all="ignore"):
             now = 0.5 * self.count * float(np.log(max(float(self.share @ (residual * residual)), 1e-300)))

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Variable
 from physdiffuser.expressions.batch import Evaluator
+from physdiffuser.generation.enumeration.factors import telling_columns
 from physdiffuser.generation.enumeration.families import fill
 from physdiffuser.generation.enumeration.library import LARGEST, NEVER, Library
 from physdiffuser.generation.enumeration.noisy import tiles
@@ -19,6 +20,8 @@ FloatArray = npt.NDArray[np.float64]
 # Entries without constants inside, and how many of the simplest are factors.
 BARE = 6_000
 FACTORS = 24
+# Of more columns only those that tell something about the target are taken.
+MOST_COLUMNS = 50
 # Columns of which functions with a constant inside are in stock too, and the search cost of one beside the
 # constant.
 CURVED_COLUMNS = 8
@@ -51,10 +54,12 @@ class Stock:
 
     def __init__(self, inputs: FloatArray, problem: Problem) -> None:
         self.constant_nats = 0.5 * float(np.log(problem.rows)) + CONSTANT_UNITS * NATS_PER_UNIT
-        self._library = _library(inputs, problem.operators)
+        every = range(problem.columns)
+        columns = every if len(every) <= MOST_COLUMNS else telling_columns(problem.inputs, problem.target)
+        self._library = _library(inputs, columns, problem.operators)
         order = np.argsort(self._library.costs, kind="stable")
         bare = order[self._library.costs[order] < NEVER][:BARE]
-        curves, drawn = _curves(inputs, problem)
+        curves, drawn = _curves(inputs, columns[:CURVED_COLUMNS], problem)
         constants = np.array([fitted_constants(curve) for curve in curves])
         prices = (
             NATS_PER_UNIT * self._library.costs[bare],
@@ -87,19 +92,21 @@ class Stock:
         return values
 
 
-def _library(inputs: FloatArray, operators: frozenset[str]) -> Library:
-    library = Library(inputs, tuple(Variable(index) for index in range(inputs.shape[1])), operators)
+def _library(inputs: FloatArray, columns: Sequence[int], operators: frozenset[str]) -> Library:
+    library = Library(inputs[:, list(columns)], tuple(map(Variable, columns)), operators)
     fill(library, BARE // 2)
     for _ in library.grow(BARE):
         pass
     return library
 
 
-def _curves(inputs: FloatArray, problem: Problem) -> tuple[list[Expression], FloatArray]:
+def _curves(
+    inputs: FloatArray, columns: Sequence[int], problem: Problem
+) -> tuple[list[Expression], FloatArray]:
     """Functions of one column with a constant on a grid, and their values, shape (curves, rows)."""
     curves = [
         curve
-        for index in range(min(inputs.shape[1], CURVED_COLUMNS))
+        for index in columns
         for curve in with_constant(index, inputs[:, index])
         if problem.allows(curve)
     ]
