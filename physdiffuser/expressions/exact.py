@@ -42,7 +42,7 @@ def _to_float(value: int | Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def tidy_exponent(value: Value) -> Value:

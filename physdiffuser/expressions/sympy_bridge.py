@@ -5,6 +5,7 @@ sympy is imported only when a function of this module is called.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -132,6 +133,8 @@ class _Reader:
 
         if node.is_Rational:
             value = exact.tidy(Fraction(int(node.p), int(node.q)))
+            if isinstance(value, float) and math.isinf(value):
+                raise ValueError(f"a number of {int(node.p).bit_length()} bits is too large for a formula")
             return Number(value)
         if node.is_Float:
             return Number(float(node))
