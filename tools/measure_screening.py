@@ -5,11 +5,12 @@
 * hash: exact lookups of `T(y) = A*(a + b*B)`, all B of a library answered by one query for each A;
 * sums: the best `a + b*A + c*B` over all pairs, by a correlation matrix;
 * products: the best `A*(a + b*B)` over all pairs, by three matrix products for each block of A;
-* scaled sums: the best `D*(a + b*A + c*B)`, A among the 96 that alone say most.
+* scaled sums: the best `D*(a + b*A + c*B)`, A among the 96 that alone say most;
+* places: the best `A*(a + b*B)`, `b*A*B` and `A*B` in each place of a formula, all B that neighbours hold.
 
 One thread, processor seconds, best of several. The share is of the single-precision matrix product measured
 in the same run, counting only the multiplications and additions of the matrix products that the question
-needs: 2 x 320 rows for a pair of sums, 6 x 320 for a product.
+needs: 2 x 320 rows for a pair of sums, 6 x 320 for a product, 6 x 256 for a pair in a place.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from physdiffuser.expressions import evaluate, parse
+from physdiffuser.expressions.places import positions
 from physdiffuser.generation.enumeration import clean, noisy
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run
+from physdiffuser.generation.neighbours.replacements import ROWS, Replacements
 from physdiffuser.search.problem import Problem
 
 LAW, NAMES = "v*log(p/q) - g*t/(1 + p)", ("v", "p", "q", "g", "t")
+NEARLY = "v*log(p/q) - g*t/(3/2 + p*sqrt(p)/2)"
 
 
 def best_of(repeats: int, work: Callable[[], object]) -> float:
@@ -77,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"| {name} | {pairs:.2g} | {seconds:.2f} | {pairs / seconds:.2g} | {share} |")
 
     run = Run(table(0.0))
-    *_, library = run.library(True, frame, 12 * chosen.entries)
+    features = frame.values(run.problem.inputs[run.clean_rows])
+    *_, library = run.library("exact", frame, features, 12 * chosen.entries)
     assert isinstance(library, Library)
     target = run.problem.target[run.clean_rows]
     tried = chosen.entries
@@ -87,7 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     line(f"hash, {tried:,} A, {library.size:,} B", float(tried) * library.size, best_of(2, lookups), 0)
     run = Run(table(0.05))
-    *_, library = run.library(False, frame, chosen.entries)
+    features = frame.values(run.problem.inputs[run.noisy_rows])
+    *_, library = run.library("rows", frame, features, chosen.entries)
     assert isinstance(library, Library)
     ranked = np.argsort(library.costs, kind="stable")
     order = noisy.distinct(library, ranked, affine=True)[: chosen.entries]
@@ -113,6 +119,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     pairs = float(len(some)) * min(noisy.SCALED_PAIRS, min(count, 2_000) ** 2)
     line(f"scaled sums, {len(some)} D", pairs, best_of(chosen.repeats, scaled), 2 * rows * pairs)
+    nearly = parse(NEARLY, NAMES)
+    residual = run.problem.target - evaluate(nearly, run.problem.inputs)
+    replacements = Replacements(run.problem)
+
+    def places() -> None:
+        replacements.of(nearly, residual, most=24)
+
+    stock, asked = replacements.stock, len(positions(nearly)) - 1
+    pairs = float(asked) * (len(stock.factors) + 1) * len(stock.nats)
+    name = f"places, {asked} with {len(stock.factors) + 1} A and {len(stock.nats):,} B each"
+    line(name, pairs, best_of(chosen.repeats, places), 6 * ROWS * pairs)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ _MERGE_EXPONENTS = tuple(Fraction(n, 2) for n in (1, -1, 2, -2, 4, -4))
 
 
 @dataclass(frozen=True)
-class _Join:
+class Join:
     """A way to make one feature out of two."""
 
     needs: frozenset[str]
@@ -68,7 +68,7 @@ class _Join:
     positive: bool = False
 
 
-def _powers(first: int, second: int, positive: bool) -> _Join:
+def _powers(first: int, second: int, positive: bool) -> Join:
     """`u**first * v**second`."""
 
     def evaluate(u: FloatArray, v: FloatArray) -> FloatArray:
@@ -81,34 +81,38 @@ def _powers(first: int, second: int, positive: bool) -> _Join:
         return mul(left, right) if second > 0 else div(left, right)
 
     needs = {"mul" if second > 0 else "div"} | ({"pow"} if first > 1 or abs(second) > 1 else set())
-    return _Join(frozenset(needs), evaluate, build, ordered=(first, second) != (1, 1), positive=positive)
+    return Join(frozenset(needs), evaluate, build, ordered=(first, second) != (1, 1), positive=positive)
 
 
 def _squared(node: Expression) -> Expression:
     return power(node, Number(2))
 
 
+SUM = Join(frozenset({"add"}), np.add, add, ordered=False)
+DIFFERENCE = Join(frozenset({"sub"}), np.subtract, sub, ordered=False)
+SUM_OF_SQUARES = Join(
+    frozenset({"add", "pow"}),
+    lambda u, v: u * u + v * v,
+    lambda u, v: add(_squared(u), _squared(v)),
+    ordered=False,
+)
+DIFFERENCE_OF_SQUARES = Join(
+    frozenset({"sub", "pow"}),
+    lambda u, v: u * u - v * v,
+    lambda u, v: sub(_squared(u), _squared(v)),
+    ordered=False,
+)
 _JOINS = (
     _powers(1, 1, False),
     _powers(1, -1, False),
     _powers(1, 2, True),
     _powers(1, -2, True),
-    _Join(frozenset({"add"}), np.add, add, ordered=False),
-    _Join(frozenset({"sub"}), np.subtract, sub, ordered=False),
-    _Join(
-        frozenset({"add", "pow"}),
-        lambda u, v: u * u + v * v,
-        lambda u, v: add(_squared(u), _squared(v)),
-        ordered=False,
-    ),
-    _Join(
-        frozenset({"sub", "pow"}),
-        lambda u, v: u * u - v * v,
-        lambda u, v: sub(_squared(u), _squared(v)),
-        ordered=False,
-    ),
-    _Join(frozenset({"mul", "cos"}), lambda u, v: u * np.cos(v), lambda u, v: mul(u, call("cos", v)), True),
-    _Join(frozenset({"mul", "sin"}), lambda u, v: u * np.sin(v), lambda u, v: mul(u, call("sin", v)), True),
+    SUM,
+    DIFFERENCE,
+    SUM_OF_SQUARES,
+    DIFFERENCE_OF_SQUARES,
+    Join(frozenset({"mul", "cos"}), lambda u, v: u * np.cos(v), lambda u, v: mul(u, call("cos", v)), True),
+    Join(frozenset({"mul", "sin"}), lambda u, v: u * np.sin(v), lambda u, v: mul(u, call("sin", v)), True),
 )
 
 

@@ -8,12 +8,16 @@ tell the same with any function instead of a polynomial, but where columns are m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from fractions import Fraction
 from itertools import combinations
 
-from physdiffuser.expressions import Expression, Number
-from physdiffuser.expressions.tree import add, power, sub
+from physdiffuser.generation.enumeration.collapse import (
+    DIFFERENCE,
+    DIFFERENCE_OF_SQUARES,
+    SUM,
+    SUM_OF_SQUARES,
+)
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.trend import divided, trend
 from physdiffuser.search.problem import Problem
@@ -23,26 +27,13 @@ FEWEST_FEATURES, MOST_FEATURES = 4, 12
 # A polynomial may leave so much of what it left before, and must leave so many times less than with any
 # other pair joined. Of ways to join one pair that are as good as this the simplest is taken.
 _AS_GOOD, _ALONE, _ALIKE = 1.0, 1.15, 1.05
+# From simple to complex.
+_JOINS = (DIFFERENCE, SUM, DIFFERENCE_OF_SQUARES, SUM_OF_SQUARES)
 _EXPONENTS = tuple(Fraction(n, 2) for n in (2, 1, -1, -2, 4, -4))
 # Where a polynomial leaves more of the target over, it says nothing about the law.
 _PREDICTS = 0.2
 # Nominal seconds to judge one join.
 _SECONDS = 1.5e-3
-
-
-def _squares(join: Callable[[Expression, Expression], Expression]) -> Callable[..., Expression]:
-    def joined(left: Expression, right: Expression) -> Expression:
-        return join(power(left, Number(2)), power(right, Number(2)))
-
-    return joined
-
-
-_JOINS: tuple[tuple[frozenset[str], Callable[[Expression, Expression], Expression]], ...] = (
-    (frozenset({"sub"}), sub),
-    (frozenset({"add"}), add),
-    (frozenset({"sub", "pow"}), _squares(sub)),
-    (frozenset({"add", "pow"}), _squares(add)),
-)
 
 
 def joined(problem: Problem, frame: Frame) -> Generator[float, None, list[Frame]]:
@@ -87,9 +78,9 @@ def _joins(problem: Problem, frame: Frame, first: int, second: int) -> list[Fram
     features = frame.features
     rest = tuple(feature for place, feature in enumerate(features) if place not in (first, second))
     return [
-        Frame(frame.factors, (join(features[first], features[second]), *rest))
-        for needs, join in _JOINS
-        if needs <= problem.operators
+        Frame(frame.factors, (join.build(features[first], features[second]), *rest))
+        for join in _JOINS
+        if join.needs <= problem.operators
     ]
 
 

@@ -148,10 +148,6 @@ def _redo_inverse(inner: Expression) -> Expression:
     return div(ONE, inner)
 
 
-def _redo_square(inner: Expression) -> Expression:
-    return power(inner, Number(2))
-
-
 def _redo_power(exponent: int | Fraction) -> Callable[[Expression], Expression]:
     def redo(inner: Expression) -> Expression:
         return power(inner, Number(exponent))
@@ -189,8 +185,8 @@ def _function_step(
 
 
 INVERSE = Step("took the reciprocal", _inverse, _d_inverse, _redo_inverse, frozenset({"div"}), _redo_inverse)
-SQUARE = _call_step("squared the target", "sqrt", _square, _d_square, _redo_square)
-ROOT = Step("took the square root", np.sqrt, _d_sqrt, _redo_square, frozenset({"pow"}), _redo_call("sqrt"))
+SQUARE = _call_step("squared the target", "sqrt", _square, _d_square, _redo_power(2))
+ROOT = Step("took the square root", np.sqrt, _d_sqrt, _redo_power(2), frozenset({"pow"}), _redo_call("sqrt"))
 _POW = frozenset({"pow"})
 CUBE = Step("cubed the target", _cube, _d_cube, _redo_power(Fraction(1, 3)), _POW, _redo_power(3))
 CUBE_ROOT = Step("took the cube root", np.cbrt, _d_cbrt, _redo_power(3), _POW, _redo_power(Fraction(1, 3)))

@@ -141,8 +141,11 @@ class Replacements:
                 for kind in (_PLAIN, _SCALED, _AFFINE):
                     entry = int(best[row, kind])
                     # Ranked in single precision, believed in double.
-                    left = _left_over(targets[place], shares[place], self.stock.column(entry), kind)
-                    length = self._nats(left, float(power[place])) + float(self.stock.nats[entry])
+                    column = self.stock.column(entry)
+                    offset, slope = _line(targets[place], shares[place], column, kind)
+                    left = targets[place] - offset - slope * column
+                    squares = float(shares[place] @ (left * left))
+                    length = self._nats(squares, float(power[place])) + float(self.stock.nats[entry])
                     length += price + constant * kind
                     if np.isfinite(length):
                         yield _Find(place, number, kind, entry, now + present[place] - length)
@@ -178,8 +181,7 @@ class Replacements:
         return which
 
     def _term(self, find: _Find, wanted: Demand) -> Expression | None:
-        term = self.stock.expression(find.entry)
-        column = self.stock.column(find.entry)
+        term, column = self.stock.expression(find.entry), self.stock.column(find.entry)
         target, share = wanted.values, wanted.weights
         factor: Expression | None = None
         if find.factor is not None:
@@ -187,23 +189,15 @@ class Replacements:
             factor = self.stock.expression(chosen)
             times = self.stock.column(chosen)
             target, share = target / times, share * times * times
-        if find.kind == _PLAIN:
-            if share @ (target * column) < 0.0:
-                term = call("neg", term)
-        else:
-            offset = 0.0
-            if find.kind == _AFFINE:
-                middle, level = share @ column / share.sum(), share @ target / share.sum()
-                centred = column - middle
-                slope = float(share @ (centred * target) / (share @ (centred * centred)))
-                offset = float(level - slope * middle)
-            else:
-                slope = float(share @ (column * target) / (share @ (column * column)))
-            if not (np.isfinite(slope) and np.isfinite(offset)):
-                return None
+        offset, slope = _line(target, share, column, find.kind)
+        if not (np.isfinite(slope) and np.isfinite(offset)):
+            return None
+        if find.kind != _PLAIN:
             term = mul(Number(slope), term)
-            if find.kind == _AFFINE:
-                term = add(Number(offset), term)
+        elif slope < 0.0:
+            term = call("neg", term)
+        if find.kind == _AFFINE:
+            term = add(Number(offset), term)
         return term if factor is None else mul(factor, term)
 
 
@@ -240,18 +234,17 @@ def _residuals(
     yield left
 
 
-def _left_over(target: FloatArray, share: FloatArray, column: FloatArray, kind: int) -> float:
-    """Weighted sum of squares that one entry leaves of one demand."""
+def _line(target: FloatArray, share: FloatArray, column: FloatArray, kind: int) -> tuple[float, float]:
+    """Offset and slope with which one entry meets one demand best, in double precision."""
     if kind == _PLAIN:
-        sign = -1.0 if share @ (target * column) < 0.0 else 1.0
-        left = target - sign * column
-    else:
-        if kind == _AFFINE:
-            total = share.sum()
-            target = target - share @ target / total
-            column = column - share @ column / total
-        left = target - column * (share @ (target * column) / (share @ (column * column)))
-    return float(share @ (left * left))
+        return 0.0, -1.0 if share @ (target * column) < 0.0 else 1.0
+    middle = level = 0.0
+    if kind == _AFFINE:
+        total = share.sum()
+        middle, level = float(share @ column / total), float(share @ target / total)
+    centred = column - middle
+    slope = float(share @ (centred * target) / (share @ (centred * centred)))
+    return level - slope * middle, slope
 
 
 def _outline(expression: Expression) -> Expression:

@@ -79,9 +79,7 @@ class Stock:
         self.nats: FloatArray = nats[order]
         levels, level = np.unique(self.nats, return_inverse=True)
         self.pieces = [(float(levels[rank]), piece) for rank, piece in tiles(level, PIECE)]
-        self.factors = [place for place, entry in enumerate(self._entries) if isinstance(entry, int)][
-            :FACTORS
-        ]
+        self.factors = np.flatnonzero(order < len(bare))[:FACTORS].tolist()
 
     def expression(self, entry: int) -> Expression:
         """The tree of an entry."""
