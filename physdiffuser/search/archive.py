@@ -26,8 +26,9 @@ CONTENDS, REFITTED = 12.0, 100.0
 # A form that takes this much less to write down is worth showing beside a simpler formula that fits better.
 SAME_FORM = 0.5
 SAME_LOSS = 1e-6
-# Losses that leave nothing to judge.
-NOTHING_LEFT = 1e-18
+# Losses that leave nothing to judge; with more constants than these, a formula may leave nothing because
+# it follows any smooth law so closely.
+NOTHING_LEFT, FEW_CONSTANTS = 1e-18, 6
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,13 @@ class ParetoArchive:
             if not any(_beats(other, entry) for other in front):
                 front.append(entry)
         return front
+
+    @property
+    def told(self) -> bool:
+        """Whether a formula with few constants leaves nothing over."""
+        return any(
+            kept.loss < NOTHING_LEFT and kept.constants <= FEW_CONSTANTS for kept in self._best.values()
+        )
 
     @property
     def best_loss(self) -> float:

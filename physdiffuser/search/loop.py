@@ -14,7 +14,7 @@ from physdiffuser.expressions.arrange import arrange
 from physdiffuser.fitting import refit
 from physdiffuser.generation.protocol import Generator
 from physdiffuser.models.skeleton import bare
-from physdiffuser.search.archive import Entry, ParetoArchive
+from physdiffuser.search.archive import FEW_CONSTANTS, Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.limits import limit_form
 from physdiffuser.search.problem import Budget, Problem
@@ -59,6 +59,10 @@ LATE_SECONDS = 8.0
 # and while nothing leaves just noise over so often if the shortest description has changed.
 FOLLOWING_TURN = 12
 FOLLOWING_EVERY = 30
+
+
+# A formula of many constants that leaves nothing over may follow the law and not be it: steps that others have.
+STEPS_OF_MANY = 40
 
 
 @dataclass(frozen=True)
@@ -220,7 +224,7 @@ class SearchLoop:
         try:
             for candidate in self.generators[name].propose(self.problem, self.archive, budget):
                 self._offer(candidate)
-                if self.exact and budget.spent:
+                if self.exact and self.archive.told and budget.spent:
                     # Finish the piece of work in hand, which may hold a simpler form, not the turn.
                     budget.steps = min(budget.steps, budget.spent + 1)
         except PluginError as error:
@@ -316,7 +320,7 @@ class SearchLoop:
         since = self._now - reached
         if best is None:
             return False
-        if best.loss <= self.floor:
+        if best.loss <= self.floor and (best.constants <= FEW_CONSTANTS or since >= STEPS_OF_MANY):
             return True
         if since < max(PLAIN_STEPS, PLAIN_SHARE * reached):
             return False

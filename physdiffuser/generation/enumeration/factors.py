@@ -21,11 +21,15 @@ import numpy.typing as npt
 from physdiffuser.expressions import Expression, Variable
 from physdiffuser.expressions.tree import add, sub, substitute
 from physdiffuser.generation.enumeration.frame import Exponents, Frame, monomial
-from physdiffuser.generation.enumeration.surrogate import fit_slopes
+from physdiffuser.generation.enumeration.surrogate import careful_slopes, fit_slopes
 from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 MAX_EXPONENT = 6
+# The finest parts of 1 that an exponent read off slopes is counted in.
+FINEST = 5
+# Doubt about an exponent up to which it is divided out where no column is dropped.
+CAREFUL = 0.1
 # Symmetries are looked for among at most so many columns, and the telling columns are at most so many.
 MOST_COLUMNS = 14
 MOST_TELLING = 6
@@ -82,23 +86,27 @@ def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
     usable &= size > 1e-3 * np.median(size)
     if usable.sum() < columns + 3:
         return [bare]
-    slopes = fit_slopes(np.log(np.abs(inputs[usable])), np.log(size[usable]))
-    if slopes is None:
+    fitted = careful_slopes(np.log(np.abs(inputs[usable])), np.log(size[usable]))
+    if fitted is None:
         return [bare]
+    slopes, unseen = fitted
     # Trimmed: near zeros of the target and at the corners the polynomial is at its worst.
     low, middle, high = np.quantile(slopes, [0.1, 0.5, 0.9], axis=0)
     signed: npt.NDArray[np.bool_] = np.asarray((inputs < 0).any(axis=0))
+    spread = 0.5 * (high - low) + unseen
     nearest = np.where(signed, np.round(middle), np.round(2 * middle) / 2)
-    doubt = np.abs(middle - nearest) + 0.5 * (high - low)
+    doubt = np.abs(middle - nearest) + spread
+    # Thirds and finer are believed only of slopes that hardly vary.
+    for parts, most in ((3, 0.05), (4, 0.02), (5, 0.02)):
+        finer = np.round(parts * middle) / parts
+        surer = np.abs(middle - finer) + spread
+        chosen = ~signed & (surer < most) & (2 * surer < doubt)
+        nearest, doubt = np.where(chosen, finer, nearest), np.where(chosen, surer, doubt)
     doubt[(np.abs(nearest) > MAX_EXPONENT) | (inputs == 0).any(axis=0)] = np.inf
     found: list[Frame] = []
     for threshold in (0.6, 0.3, 0.1, 0.03, 0.0):
         chosen = doubt < threshold
-        factors = tuple(
-            (int(column), Fraction(int(2 * nearest[column]), 2))
-            for column in np.flatnonzero(chosen)
-            if nearest[column] != 0
-        )
+        factors = _powers_of(nearest, chosen)
         left = [int(column) for column in np.flatnonzero(~chosen)]
         plain = Frame.of_columns(factors, left)
         for frame in (
@@ -108,9 +116,19 @@ def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
         ):
             if frame is not None and frame not in found:
                 found.append(frame)
-    if bare not in found:
-        found.append(bare)
-    return found
+    # A column whose slope is nearly nothing may be needed all the same: 343 + u, where u is small.
+    sure = (doubt < CAREFUL) & (nearest != 0)
+    careful = Frame.of_columns(_powers_of(nearest, sure), np.flatnonzero(~sure).tolist())
+    return list(dict.fromkeys([*found, careful, bare]))
+
+
+def _powers_of(exponents: FloatArray, chosen: npt.NDArray[np.bool_]) -> Exponents:
+    """Chosen columns and their exponents, those of exponent zero left out."""
+    return tuple(
+        (int(column), Fraction(float(exponents[column])).limit_denominator(FINEST))
+        for column in np.flatnonzero(chosen)
+        if exponents[column] != 0
+    )
 
 
 def _separable(inputs: FloatArray, target: FloatArray) -> Exponents:

@@ -13,6 +13,7 @@ import numpy as np
 
 from physdiffuser.expressions import Expression, Number, Variable
 from physdiffuser.expressions.tree import mul
+from physdiffuser.generation.enumeration.curve_stage import curve_stage
 from physdiffuser.generation.enumeration.factors import telling_columns
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.framing import first_look, later_frames
@@ -49,6 +50,7 @@ LADDER: tuple[Stage, ...] = (
     Stage("scaled sums", 400, divisors=100, features=2),
     Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120),
     Stage("parametric", 40, divisors=30, features=1),
+    Stage("curves", 0, features=1),
     Stage("clean", 15_000, divisors=3_000, depth=2),
     Stage("sums", 3_000),
     Stage("noisy", 1_500, divisors=300),
@@ -80,6 +82,7 @@ NOISY_LADDER: tuple[Stage, ...] = (
     Stage("noisy", 600, divisors=100),
     Stage("scaled sums", 400, divisors=100, features=2),
     Stage("parametric", 40, divisors=30, features=1),
+    Stage("curves", 0, features=1),
     Stage("sums", 3_000),
     Stage("noisy", 1_500, divisors=300),
     Stage("scaled sums", 400, divisors=100, least=3),
@@ -161,7 +164,7 @@ class EnumerationGenerator(MeteredGenerator):
                     continue
                 yield from _work(run, some, frame)
                 curves = curves or some.kind == "parametric"
-                if archive.best_loss < EXACT_LOSS:
+                if archive.told:
                     # What is simpler by this stage's own measure has been looked at.
                     return
 
@@ -189,6 +192,8 @@ def _work(run: Run, stage: Stage, frame: Frame) -> Work:
     """One stage on one frame."""
     if stage.kind == "parametric":
         yield from parametric_stage(run, stage, frame)
+    elif stage.kind == "curves":
+        yield from curve_stage(run, frame)
     elif stage.kind == "parametric sums":
         yield from parametric_sums(run, stage, frame)
     elif stage.kind in EXACT:

@@ -120,6 +120,16 @@ def _shifts(u: FloatArray) -> FloatArray:
     return np.stack([np.repeat(offsets, powers.size), np.tile(powers, offsets.size)], axis=1)
 
 
+def _poles_beside(u: FloatArray) -> FloatArray:
+    """Rates of an exponential of 1/(u + p), and p: the pole lies below the rows, up to far below."""
+    span = np.ptp(u)
+    poles = np.geomspace(0.1, 30.0, 9) * span - u.min()
+    steps = 1 / (u.min() + poles) - 1 / (u.max() + poles)
+    sizes = np.array([0.5, 1.0, 2.0, 3.2, 5.0, 8.0, 12.0])
+    rates = np.concatenate([-sizes, sizes])
+    return np.stack([(rates / steps[:, None]).ravel(), np.repeat(poles, rates.size)], axis=1)
+
+
 def _offsets(u: FloatArray) -> FloatArray:
     if u.min() <= 0:
         return np.empty((0, 1))
@@ -200,6 +210,10 @@ def _e_stretched(u: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
 
 def _e_shifted_power(u: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
     return (u + c) ** p
+
+
+def _e_vogel(u: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
+    return np.exp(c / (u + p))
 
 
 def _e_hill(u: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
@@ -291,6 +305,10 @@ def _b_shifted_power(u: Expression, c: Expression, p: Expression) -> Expression:
     return power(add(u, c), p)
 
 
+def _b_vogel(u: Expression, c: Expression, p: Expression) -> Expression:
+    return call("exp", div(c, add(u, p)))
+
+
 def _b_hill(u: Expression, c: Expression, p: Expression) -> Expression:
     return div(ONE, add(ONE, power(mul(c, u), p)))
 
@@ -331,6 +349,7 @@ FAMILIES = (
     _family("Bernoulli", 2, "exp div sub", _hinges, _e_bernoulli, _b_bernoulli),
     _family("stretched exponential", 2, "exp pow neg mul", _stretches, _e_stretched, _b_stretched),
     _family("shifted power", 2, "pow add", _shifts, _e_shifted_power, _b_shifted_power),
+    _family("Vogel", 2, "exp div add", _poles_beside, _e_vogel, _b_vogel),
     _family("Hill", 2, "div pow add mul", _cooperations, _e_hill, _b_hill),
 )
 

@@ -33,6 +33,8 @@ FloatArray = npt.NDArray[np.float64]
 BEST_OF_TILE = 4
 FOLLOWED = 90
 BEST_OF_FAMILY = 8
+# Functions under a factor that are fitted beside nothing but a constant: of each family, and looked at.
+ALONE_OF_FAMILY, MOST_ALONE = 3, 200
 # Pairs of functions of single features are fitted whatever ranks before them: so many of each number of
 # constants.
 PLAIN_FOLLOWED = 24
@@ -119,6 +121,7 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
         wanted /= np.linalg.norm(wanted)
         correlation = unit32 @ wanted.astype(np.float32)
         yield 1e-8 * len(values) * PROBES
+        yield from _follow(run, frame, chain, _alone(1 - np.square(unit @ wanted), parts, made), made, inside)
         simple = [place for place, part in enumerate(parts[:first_count]) if _is_plain(part, made, frame)]
         pairs = _best_of_forms(unit[simple], wanted, [parts[place].form(made) for place in simple])
         yield 3e-9 * len(simple) ** 2
@@ -184,6 +187,27 @@ def _simplest(
             yield pair
 
 
+def _alone(
+    residual: FloatArray, parts: list[_Part], made: parametric.ParametricEntries
+) -> Iterator[tuple[_Part]]:
+    """The best functions under a factor, which stand beside a constant: `a + c*A*phi(k; u)`."""
+    seen: set[_Form] = set()
+    counts: Counter[int] = Counter()
+    for place in np.argsort(residual, kind="stable"):
+        part = parts[int(place)]
+        form = part.form(made)
+        # Without a factor they are looked for among the functions themselves.
+        if part.entry is None or part.factor is None or form in seen:
+            continue
+        seen.add(form)
+        counts[form[1]] += 1
+        if counts[form[1]] > ALONE_OF_FAMILY:
+            continue
+        if len(seen) > MOST_ALONE:
+            return
+        yield (part,)
+
+
 def _promising(
     found: list[_Pair], parts: list[_Part], made: parametric.ParametricEntries
 ) -> Iterator[tuple[_Part, _Part]]:
@@ -222,29 +246,30 @@ def _follow(
     run: Run,
     frame: Frame,
     chain: Chain,
-    pairs: Iterable[tuple[_Part, _Part]],
+    sums: Iterable[tuple[_Part, ...]],
     made: parametric.ParametricEntries,
     inside: list[Expression],
 ) -> Work:
-    """Fit the constants of pairs."""
+    """Fit the constants of sums."""
     problem = run.problem
     skeletons: list[Expression] = []
     initial: list[list[float]] = []
-    for one, other in pairs:
+    for parts in sums:
         for constant in (False, True):
-            first, starts = one.skeleton(made, inside, 2 + constant)
-            second, more = other.skeleton(made, inside, 2 + constant + len(starts))
-            if ROWS_OF_CONSTANT * (2 + constant + len(starts) + len(more)) > problem.rows:
+            law: Expression | None = Parameter(0) if constant else None
+            starts: list[float] = []
+            linear = len(parts) + constant
+            for place, part in enumerate(parts):
+                inner, more = part.skeleton(made, inside, linear + len(starts))
+                term = mul(Parameter(place + constant), inner)
+                law = term if law is None else add(law, term)
+                starts += more
+            if law is None or ROWS_OF_CONSTANT * (linear + len(starts)) > problem.rows:
                 continue
-            law: Expression = add(
-                mul(Parameter(int(constant)), first), mul(Parameter(1 + int(constant)), second)
-            )
-            if constant:
-                law = add(Parameter(0), law)
             factor = frame.factor()
             skeleton = chain.redo(law)
             skeletons.append(skeleton if factor is None else mul(factor, skeleton))
-            initial.append([*([1.0] * (2 + constant)), *starts, *more])
+            initial.append([*([1.0] * linear), *starts])
     for fits in parametric.fitted(problem, skeletons, initial):
         for fit in fits:
             if np.isfinite(fit.loss) and complexity(fit.expression) <= problem.max_complexity:
@@ -252,6 +277,6 @@ def _follow(
                 yield Candidate(
                     fit.expression,
                     "enumeration",
-                    (*chain.sentences(), f"found a sum of two parts with constants inside: {what}"),
+                    (*chain.sentences(), f"found a sum of parts with constants inside: {what}"),
                 )
         yield 0.0075 * len(fits)

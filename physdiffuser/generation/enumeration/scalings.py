@@ -39,6 +39,8 @@ _COMPARABLE, _NOTHING = 6.0, 1e-3
 _LENGTH = 0.1
 # Slopes that vary so little beside others, in variance, are as good as constant.
 _CONSTANT = 0.05
+# A third is believed only this near.
+THIRD = 0.03
 # The outermost slopes, where the polynomial is at its worst.
 _TRIMMED = 0.05
 
@@ -130,6 +132,12 @@ def scalings(values: FloatArray, target: FloatArray, slopes: FloatArray) -> list
         for place, exponent in zip(places, direction, strict=True):
             exponents[int(place)] = Fraction(float(exponent))
         exponents[int(places[pivot])] = Fraction(0)
-        factor = Fraction(round(-2.0 * float(direction @ along)), 2)
+        factor = _simple(-float(direction @ along))
         found.append(Scaling(int(places[pivot]), tuple(exponents), factor, line, float(lengths[best])))
     return found
+
+
+def _simple(value: float) -> Fraction:
+    """The nearest half, or a third that is much nearer."""
+    half, third = Fraction(round(2 * value), 2), Fraction(round(3 * value), 3)
+    return third if abs(value - third) < min(THIRD, 0.3 * abs(value - half)) else half

@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
+# A polynomial of this degree tells slopes well enough. Rows that each coefficient needs at the very least.
+ENOUGH_DEGREE, FEWEST_ROWS = 3, 1.5
+
 
 @overload
 def fit_slopes(inputs: FloatArray, target: FloatArray) -> FloatArray | None: ...
@@ -47,9 +50,37 @@ def degree_for(rows: int, columns: int) -> int:
     return next((d for d in (4, 3, 2, 1) if comb(columns + d, d) * 5 <= rows), 1)
 
 
-def _fit(inputs: FloatArray, target: FloatArray) -> tuple[FloatArray | None, float]:
+def careful_slopes(inputs: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Slopes as from `fit_slopes`, and how wrong each may be for a reason that their spread does not show.
+
+    Where rows are few, the degree is the one that predicts each row best from the others: without noise far
+    fewer rows than five for each coefficient are enough. The slopes of a plane do not vary at all, so that it
+    is doubted by what it leaves of the target.
+
+    Returns
+    -------
+    Shapes (rows, columns) and (columns,), or None when there are fewer rows than a linear fit needs.
+    """
     rows, columns = inputs.shape
-    degree = degree_for(rows, columns)
+    least = degree_for(rows, columns)
+    degrees = [least]
+    if least < ENOUGH_DEGREE:
+        degrees += [d for d in range(least + 1, 5) if comb(columns + d, d) * FEWEST_ROWS <= rows]
+    fits = [(degree, *_fit(inputs, target, degree, left_out=len(degrees) > 1)) for degree in degrees]
+    degree, slopes, error = min(fits, key=lambda fit: fit[2])
+    if slopes is None:
+        return None
+    height = float(target.std()) / np.maximum(inputs.std(axis=0), 1e-300)
+    return slopes, error * height if degree == 1 else np.zeros(columns)
+
+
+def _fit(
+    inputs: FloatArray, target: FloatArray, degree: int | None = None, left_out: bool = False
+) -> tuple[FloatArray | None, float]:
+    """Slopes and the relative rms residual, of rows left out one by one if that is asked for."""
+    rows, columns = inputs.shape
+    if degree is None:
+        degree = degree_for(rows, columns)
     if comb(columns + degree, degree) > rows:
         return None, float("inf")
     centre, scale = inputs.mean(axis=0), inputs.std(axis=0)
@@ -78,7 +109,11 @@ def _fit(inputs: FloatArray, target: FloatArray) -> tuple[FloatArray | None, flo
         lowered = powers.copy()
         lowered[:, column] = np.maximum(lowered[:, column] - 1, 0)
         slopes[:, column] = _products(table, lowered) @ (weights * powers[:, column])
-    error = float(np.sqrt(np.square(features @ weights - wanted).mean()))
+    left = features @ weights - wanted
+    if left_out:
+        leverage = np.einsum("ij,ji->i", features, np.linalg.solve(gram, features.T))
+        left = left / np.maximum(1.0 - leverage, 1e-3)
+    error = float(np.sqrt(np.square(left).mean()))
     return slopes * height / scale, error
 
 

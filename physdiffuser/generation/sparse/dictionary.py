@@ -71,6 +71,19 @@ def polynomial(frame: Frame, degree: int) -> list[Expression]:
     return terms
 
 
+def multilinear(frame: Frame) -> list[Expression]:
+    """All products of different features.
+
+    Ratios of sums of them are lenses and resistors, mixtures, balances and the kinetics of enzymes.
+    """
+    count = len(frame.features)
+    return [
+        monomial(tuple((place, Fraction(1)) for place in chosen), frame.features)
+        for size in range(1, count + 1)
+        for chosen in combinations(range(count), size)
+    ]
+
+
 def whole_powers(frame: Frame, lowest: int, highest: int) -> list[Expression]:
     """Power products of the features with whole exponents within limits, the shortest first."""
     terms = []
@@ -125,6 +138,8 @@ class Rung:
 
 # Ratios are tried of so many features; of the fewer there are few terms, and a degree more costs little.
 MOST_OF_RATIO, FEW_FEATURES = 5, 2
+# With fewer features polynomials of low degree hold all their products.
+LEAST_OF_PRODUCTS = 3
 
 _FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt", "tanh")
 
@@ -205,6 +220,9 @@ def ladder(frame: Frame, operators: frozenset[str], rows: int, angles: Sequence[
     yield Rung("power products", partial(products, frame, 120))
     if count <= 6:
         yield polynomials(3, 2 + more, 2)
+    if LEAST_OF_PRODUCTS <= count <= MOST_OF_RATIO:
+        each = partial(multilinear, frame)
+        yield Rung("products of different columns", each, each)
     if 2 <= count <= 4 and "div" in operators:
         # Groups of columns may be the reciprocals of those that an equation is short in.
         quadratic = (

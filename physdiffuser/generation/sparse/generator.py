@@ -13,7 +13,13 @@ from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.sparse.dictionary import Dictionary, Rung, ladder, make
 from physdiffuser.generation.sparse.implicit import quadratics, ratios
 from physdiffuser.generation.sparse.logarithmic import logarithmic
-from physdiffuser.generation.sparse.regression import exact_span, forward, least_squares, scaled
+from physdiffuser.generation.sparse.regression import (
+    enough_rows,
+    exact_span,
+    forward,
+    least_squares,
+    scaled,
+)
 from physdiffuser.generation.sparse.targets import undone
 from physdiffuser.generation.sparse.writing import candidate_of, combination, counted
 from physdiffuser.generation.work import MeteredGenerator, Work
@@ -24,12 +30,10 @@ from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
-# Exact spans need clearly more rows than columns, and time that grows with the square of the columns.
-SPAN_SHARE = 0.5
 # Long dictionaries are searched on so many rows; coefficients are then fitted on all.
 SCREEN_ROWS = 300
+# Exact spans take time that grows with the square of the terms.
 MOST_SPAN = 450
-EXACT_LOSS = 1e-18
 # Rungs of the ladder that are cheap; features of frames whose ladders are short, and of any.
 FIRST_RUNGS = 3
 FEW_FEATURES, MOST_FEATURES = 4, 12
@@ -81,7 +85,7 @@ class SparseGenerator(MeteredGenerator):
         longest = max((len(rungs) for _, rungs in some), default=0)
         for position in range(longest)[positions]:
             for frame, rungs in some:
-                if archive.best_loss < EXACT_LOSS:
+                if archive.told:
                     return
                 if position < len(rungs):
                     yield from self._rung(problem, frame, rungs[position], exact, tolerance)
@@ -89,7 +93,7 @@ class SparseGenerator(MeteredGenerator):
     def _rung(self, problem: Problem, frame: Frame, rung: Rung, exact: bool, tolerance: float) -> Work:
         terms = rung.terms()
         yield 2e-5 * len(terms)
-        if not exact or len(terms) <= min(MOST_SPAN, SPAN_SHARE * problem.rows):
+        if not exact or (len(terms) <= MOST_SPAN and enough_rows(len(terms), problem.rows, exact)):
             dictionary = make(terms, problem.inputs)
             yield 2e-5 * len(terms)
             if exact:

@@ -19,7 +19,13 @@ from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.sparse.dictionary import Dictionary
-from physdiffuser.generation.sparse.regression import exact_span, forward, least_squares, scaled
+from physdiffuser.generation.sparse.regression import (
+    enough_rows,
+    exact_span,
+    forward,
+    least_squares,
+    scaled,
+)
 from physdiffuser.generation.sparse.targets import undone
 from physdiffuser.generation.sparse.writing import candidate_of, combination, counted
 from physdiffuser.generation.work import Work
@@ -47,7 +53,7 @@ def ratios(problem: Problem, frame: Frame, dictionary: Dictionary, exact: bool, 
             others = [column for column in range(count) if column != pivot]
             values = np.column_stack([dictionary.values, -target[:, None] * dictionary.values[:, others]])
             goal = target * dictionary.values[:, pivot]
-            if values.shape[1] * 2 > problem.rows:
+            if not enough_rows(values.shape[1], problem.rows, exact):
                 continue
             for columns in _supports(values, goal, weights, exact, tolerance, pivot):
                 coefficients = least_squares(values[:, columns], goal, weights)
@@ -74,7 +80,9 @@ def quadratics(
         return
     for chain, target, weights in undone(problem, frame, frozenset()):
         values = np.column_stack([plain.values, target[:, None] * linear.values])
-        if values.shape[1] * 2 > problem.rows or not (exact or values.shape[1] <= MOST_CHOSEN):
+        if not (
+            enough_rows(values.shape[1], problem.rows, exact) and (exact or values.shape[1] <= MOST_CHOSEN)
+        ):
             continue
         leading: list[tuple[Expression, FloatArray]] = [(ONE, np.ones(problem.rows))]
         if exact:

@@ -21,6 +21,9 @@ BRANCHES = 4
 MOST_TERMS = 8
 # Pairs are screened over at most so many columns.
 PAIR_COLUMNS = 1500
+# Rows that a sum must have for each term that may be in it; and, if it leaves nothing over, rows beyond its
+# terms, each of which would otherwise have to agree to all digits by chance.
+ROWS_OF_TERM, SPARE_ROWS = 2, 10
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,17 @@ class Support:
 
     columns: tuple[int, ...]
     residual: float
+
+
+def enough_rows(terms: int, rows: int, exact: bool) -> bool:
+    """Whether so many rows tell a sum of some of the terms from chance.
+
+    Parameters
+    ----------
+    exact
+        Whether it is to leave nothing over.
+    """
+    return terms + SPARE_ROWS <= rows if exact else terms * ROWS_OF_TERM <= rows
 
 
 def scaled(values: FloatArray, target: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
