@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -273,13 +274,14 @@ def look_at_suite(
         raise UsageError(f"none of these {len(laws)} laws of {suite} can be written by these networks")
     title = f"{count} laws of {suite}, {rows} rows" + (f", noise {noise:g}" if noise else "")
     origin = Origin(networks.label, title, networks.trained, dpi)
+    laws_by_tier = {**Counter(one.group for one in trained), "all": count}
     entropy = draw_aggregates.entropies(trained, control)
     received = draw_aggregates.receipts(trained, control)
     tree = draw_aggregates.agreements(trained, control)
     own = draw_aggregates.own_columns(trained, control)
     order = draw_aggregates.orders(trained, control)
     pictures = [
-        draw_aggregates.draw_entropies(entropy, count, origin),
+        draw_aggregates.draw_entropies(entropy, laws_by_tier, origin),
         draw_aggregates.draw_receipts(received, count, origin),
     ]
     if tree:

@@ -116,6 +116,22 @@ def test_intervals_hold_what_they_should() -> None:
     assert all(np.isnan(interval(np.array([np.nan]))))
 
 
+@pytest.mark.parametrize("laws", [2, 3, 10])
+def test_intervals_of_few_laws_hold_the_truth_as_often_as_they_say(laws: int) -> None:
+    rng = np.random.default_rng(1)
+    means = [interval(rng.normal(1.0, 0.2, laws), 500) for _ in range(300)]
+    assert 0.9 < np.mean([low <= 1.0 <= high for _, low, high in means]) < 0.99
+    shared = rng.lognormal(0.0, 0.5, (300, laws))
+    ratios = [ratio_interval(rng.lognormal(0.0, 0.3, laws) * below, below, 500) for below in shared]
+    truth = np.exp(0.3**2 / 2)
+    assert 0.87 < np.mean([low <= truth <= high for _, low, high in ratios]) < 0.99
+
+
+def test_one_law_has_no_interval() -> None:
+    for found in (interval(np.array([2.0])), ratio_interval(np.array([2.0, np.nan]), np.ones(2))):
+        assert found[0] == 2.0 and np.isnan(found[1:]).all()
+
+
 def test_names_of_one_sign_stand_upright() -> None:
     """A caret on its side is a "less than"."""
     axes = new_figure(4.0, 3.0, "title", Origin("weights", "table", True)).subplots()
@@ -207,7 +223,7 @@ def test_every_label_says_whether_anything_was_learned() -> None:
     assert untrained.label == "UNTRAINED random weights, physics-slice attention"
     shipped = open_networks()
     assert shipped.trained and re.fullmatch(
-        r"weights standard \(shipped\), [\d,]+ laws seen, encoder [0-9a-f]{8}", shipped.label
+        r"weights standard \(shipped\), [\d,]+ tables seen, encoder [0-9a-f]{8}", shipped.label
     )
 
 
