@@ -17,7 +17,7 @@ from physdiffuser.inspection.draw import (
     new_figure,
     png_of,
 )
-from physdiffuser.inspection.statistics import interval, ratio_interval
+from physdiffuser.inspection.statistics import interval, ratio_interval, share_interval
 from physdiffuser.inspection.tokens import KINDS
 
 SECTION = "Over the suite"
@@ -25,8 +25,8 @@ Three = tuple[float, float, float]
 Group = Sequence[LawStatistics]
 _PARTS = ("denoiser self", "denoiser cross", "decoder self", "decoder cross")
 _NOTE = (
-    "Bars are 95 % bootstrap intervals over laws, wide where there are few; grey: the same networks with random "
-    "weights."
+    "Bars are 95 % bootstrap intervals over laws, wide where there are few; grey: the same networks with "
+    "random weights."
 )
 
 
@@ -64,7 +64,9 @@ def entropies(trained: Group, control: Group) -> dict[str, dict[str, dict[str, T
         result[part] = {}
         for group in [*groups, "all"]:
             result[part][group] = {
-                name: interval(np.array([one.entropy[part] for one in found if group in (one.group, "all")]))
+                name: share_interval(
+                    np.array([one.entropy[part] for one in found if group in (one.group, "all")])
+                )
                 for name, found in (("trained", trained), ("random", control))
             }
     return result
@@ -80,7 +82,9 @@ def draw_entropies(
         places = np.arange(len(groups))
         for shift, name, colour in ((0.1, "random", CONTROL_COLOUR), (-0.1, "trained", TRAINED_COLOUR)):
             _dots(panel, places + shift, [groups[group][name] for group in groups], colour, name)
-        panel.set_xticks(places, [f"{group} ({laws[group]})" for group in groups], rotation=35, ha="right", fontsize=9)
+        panel.set_xticks(
+            places, [f"{group} ({laws[group]})" for group in groups], rotation=35, ha="right", fontsize=9
+        )
         panel.set_title(part.replace(" ", ", ") + "-attention", fontsize=10.5)
         panel.set_ylim(0.0, 1.05)
     panels[0].set_ylabel("entropy / largest possible", fontsize=10)
@@ -272,7 +276,7 @@ def orders(trained: Group, control: Group) -> dict[str, dict[str, Three]]:
             for name, found in (("trained", trained), ("random", control))
         }
         if np.isfinite(both["trained"]).sum() > 1:
-            result[kind] = {name: interval(values) for name, values in both.items()}
+            result[kind] = {name: share_interval(values) for name, values in both.items()}
     return result
 
 

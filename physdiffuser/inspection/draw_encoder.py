@@ -243,7 +243,7 @@ def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None, kin
             linewidths=0.4,
             **colours,
         )
-        panel.set_title(f"{noun} {point + 1}, head {head + 1}: {_about(rows[head, point])}", fontsize=10)
+        panel.set_title(f"{noun} {point + 1}, head {head + 1}: {about(rows[head, point])}", fontsize=10)
         panel.tick_params(labelsize=8.5)
         panel.spines[["top", "right"]].set_visible(False)
     for panel in panels[-1]:
@@ -263,7 +263,7 @@ def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None, kin
         alt=(
             "Scatter plots. "
             + "; ".join(
-                f"{noun} {point + 1} looks at {_about(rows[head, point])} of {weights.shape[-1]}"
+                f"{noun} {point + 1} looks at {about(rows[head, point])} of {weights.shape[-1]}"
                 for head, point in chosen
             )
             + "."
@@ -273,7 +273,8 @@ def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None, kin
     )
 
 
-def _about(rows: float) -> str:
+def about(rows: float) -> str:
+    """A number of rows in words."""
     count = round(rows)
     return f"about {count} row{'' if count == 1 else 's'}"
 

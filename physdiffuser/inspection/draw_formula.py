@@ -67,7 +67,7 @@ def attention_grid(
     if kind == "cross":
         kept, keys = showing.keys
         weights = weights[..., kept]
-        names = _thinned(keys, showing.networks.model.config.encoder.memory)
+        names = thinned(keys, showing.networks.model.config.encoder.memory)
     layers, heads, length, width = weights.shape
     causal = part == "decoder" and kind == "self"
     hidden = np.triu(np.ones((length, width), dtype=np.bool_), 1) if causal else None
@@ -111,7 +111,7 @@ def attention_grid(
     )
 
 
-def _thinned(keys: Sequence[str], pooled: int) -> list[str]:
+def thinned(keys: Sequence[str], pooled: int) -> list[str]:
     """Names of what is attended to; of the pooled vectors, which come first, the first and every fifth."""
     return [
         pretty(key) if place >= pooled or place == 0 or place % 5 == 4 else ""

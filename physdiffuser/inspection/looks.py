@@ -19,7 +19,7 @@ from physdiffuser.inspection.networks import Networks, open_others, random_netwo
 from physdiffuser.inspection.page import Report, Table
 from physdiffuser.inspection.session import Showing, show
 from physdiffuser.inspection.slices import layers_of as slice_layers
-from physdiffuser.inspection.statistics import interval
+from physdiffuser.inspection.statistics import share_interval
 from physdiffuser.inspection.subjects import Subject
 from physdiffuser.inspection.trajectories import order_of_kinds, record, sampling_options
 from physdiffuser.inspection.writing import (
@@ -292,7 +292,7 @@ def look_at_suite(
         pictures.append(draw_aggregates.draw_orders(order, count, origin))
     encoder = {
         what: {
-            name: interval(np.array([one.encoder[what] for one in found]))
+            name: share_interval(np.array([one.encoder[what] for one in found]))
             for name, found in (("trained", trained), ("random", control))
         }
         for what in (trained[0].encoder if trained else ())

@@ -123,15 +123,21 @@ def interval(values: FloatArray, samples: int = 2000, level: float = 0.95) -> tu
     return _bootstrap(values, np.ones_like(values), samples, level, logarithm=False)
 
 
+def share_interval(values: FloatArray) -> tuple[float, float, float]:
+    """As `interval`, of values between 0 and 1: nor does the interval leave these bounds."""
+    middle, low, high = interval(values)
+    return middle, float(np.clip(low, 0.0, 1.0)), float(np.clip(high, 0.0, 1.0))
+
+
 def ratio_interval(
     above: FloatArray, below: FloatArray, samples: int = 2000, level: float = 0.95
 ) -> tuple[float, float, float]:
     """Ratio of two sums over laws and its bootstrap interval, by resampling laws.
 
-    The percentile interval of a few laws is too narrow (Hesterberg, The American Statistician 69, 371, 2015): of
-    two laws it ends at the two values, and holds the mean of all laws half of the time. It is widened, in the
-    logarithm of the ratio, by what Student's interval has more than that of the resamples in a normal sample:
-    1.5 % for 120 laws, 7.5 % for 25, 22 % for ten, 9-fold for two.
+    The percentile interval of a few laws is too narrow (Hesterberg, The American Statistician 69, 371,
+    2015): of two laws it ends at the two values, and holds the mean of all laws half of the time. It is
+    widened, in the logarithm of the ratio, by what Student's interval has more than that of the resamples
+    in a normal sample: 1.5 % for 120 laws, 7.5 % for 25, 22 % for ten, 9-fold for two.
 
     Parameters
     ----------

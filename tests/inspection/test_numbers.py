@@ -16,7 +16,14 @@ from physdiffuser.inspection.draw import Origin, Side, mosaic, new_figure
 from physdiffuser.inspection.networks import open_networks, open_others, random_networks
 from physdiffuser.inspection.reads import effective_rows, focus, over_rows, reliance
 from physdiffuser.inspection.session import show
-from physdiffuser.inspection.statistics import agreement, interval, ratio_interval, received, relative_entropy
+from physdiffuser.inspection.statistics import (
+    agreement,
+    interval,
+    ratio_interval,
+    received,
+    relative_entropy,
+    share_interval,
+)
 from physdiffuser.inspection.subjects import find_columns, find_law, from_law, from_table, sample_suite
 from physdiffuser.inspection.tokens import arguments_of, kind_of, law_tokens, pretty
 from physdiffuser.inspection.trajectories import (
@@ -125,6 +132,11 @@ def test_intervals_of_few_laws_hold_the_truth_as_often_as_they_say(laws: int) ->
     ratios = [ratio_interval(rng.lognormal(0.0, 0.3, laws) * below, below, 500) for below in shared]
     truth = np.exp(0.3**2 / 2)
     assert 0.87 < np.mean([low <= truth <= high for _, low, high in ratios]) < 0.99
+
+
+def test_an_interval_of_shares_is_one_of_shares() -> None:
+    middle, low, high = share_interval(np.array([0.2, 0.9]))
+    assert middle == pytest.approx(0.55) and (low, high) == (0.0, 1.0)
 
 
 def test_one_law_has_no_interval() -> None:
