@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from inspected_networks import SLICES, networks
+from inspected_networks import SLICES, networks, saved
 
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import parse
@@ -237,6 +238,14 @@ def test_every_label_says_whether_anything_was_learned() -> None:
     assert shipped.trained and re.fullmatch(
         r"weights standard \(shipped\), [\d,]+ tables seen, encoder [0-9a-f]{8}", shipped.label
     )
+
+
+def test_older_weights_call_their_tables_laws(tmp_path: Path) -> None:
+    description = saved(tmp_path / "older", tables=1234) / "model.json"
+    text = description.read_text(encoding="utf-8")
+    assert text.count('"tables": 1234') == 1
+    description.write_text(text.replace('"tables": 1234', '"laws": 1234'), encoding="utf-8")
+    assert "1,234 tables seen" in open_networks(weights=str(tmp_path / "older")).label
 
 
 def test_encoders_beside_others_are_named_in_order_of_their_slices() -> None:
