@@ -19,7 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("metrics", type=Path)
     parser.add_argument("picture", type=Path)
-    parser.add_argument("--batch", type=int, default=128, help="laws a step, over all processes")
+    parser.add_argument("--batch", type=int, default=128, help="tables a step, over all processes")
     chosen = parser.parse_args()
     lines = chosen.metrics.read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
@@ -34,7 +34,7 @@ def main() -> None:
             axes.plot(*zip(*train, strict=True), color=f"C{colour}", alpha=0.25, linewidth=0.8)
         if held:
             axes.plot(*zip(*held, strict=True), color=f"C{colour}", marker="o", label=f"{name}, validation")
-    axes.set_xlabel("laws seen")
+    axes.set_xlabel("tables seen")
     axes.set_ylabel("loss, nats a token")
     axes.set_ylim(0, 3)
     axes.grid(alpha=0.3)

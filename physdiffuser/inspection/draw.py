@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,9 +99,7 @@ def new_figure(width: float, height: float, title: str, origin: Origin) -> Figur
     figure = Figure(figsize=(width, height), layout="constrained")
     engine = figure.get_layout_engine()
     assert engine is not None
-    letters = int(13.5 * width)
-    table, weights = plain(origin.subject, 110), plain(origin.weights, 140)
-    lines = [f"{table} · {weights}"] if len(table) + len(weights) + 3 <= letters else [table, weights]
+    lines = _origin_lines(origin, letters=int(13.5 * width))
     bottom = (0.18 + 0.12 * len(lines)) / height
     engine.set(rect=(0.0, bottom, 1.0, 1.0 - bottom))  # type: ignore[call-arg]
     warning = "" if origin.trained else "UNTRAINED NETWORK: "
@@ -109,10 +108,18 @@ def new_figure(width: float, height: float, title: str, origin: Origin) -> Figur
     size = min(12.5, 72 * 0.97 * width / (0.68 * max(1, len(warning + title))))
     figure.suptitle(warning + title, fontsize=size, color=colour, fontweight="bold")
     figure.text(
-        0.995, 0.06 / height, "\n".join(line[:letters] for line in lines), ha="right", fontsize=7,
+        0.995, 0.06 / height, "\n".join(lines), ha="right", fontsize=7,
         color=QUIET if origin.trained else WARNING,
     )  # fmt: skip
     return figure
+
+
+def _origin_lines(origin: Origin, letters: int) -> list[str]:
+    """Where a picture comes from, in one line if there is room; never cut: it is what tells weights apart."""
+    table, weights = visible(origin.subject, 110), visible(origin.weights, 300)
+    whole = f"{table} · {weights}"
+    lines = [whole] if len(whole) <= letters else [*wrap(table, letters), *wrap(weights, letters)]
+    return [plain(line, 300) for line in lines]
 
 
 def png_of(figure: Figure, dpi: int) -> bytes:

@@ -17,14 +17,17 @@ from physdiffuser.inspection.draw import (
     new_figure,
     png_of,
 )
-from physdiffuser.inspection.statistics import interval, ratio_interval
+from physdiffuser.inspection.statistics import interval, ratio_interval, share_interval
 from physdiffuser.inspection.tokens import KINDS
 
 SECTION = "Over the suite"
 Three = tuple[float, float, float]
 Group = Sequence[LawStatistics]
 _PARTS = ("denoiser self", "denoiser cross", "decoder self", "decoder cross")
-_NOTE = "Bars are 95 % bootstrap intervals over laws; grey: the same networks with random weights."
+_NOTE = (
+    "Bars are 95 % bootstrap intervals over laws, wide where there are few; grey: the same networks with "
+    "random weights."
+)
 
 
 def _dots(
@@ -44,6 +47,8 @@ def _dots(
 
 
 def _text(value: Three) -> str:
+    if np.isnan(value[1]):
+        return f"{value[0]:.2f} (one law)"
     return f"{value[0]:.2f} [{value[1]:.2f}, {value[2]:.2f}]"
 
 
@@ -59,21 +64,27 @@ def entropies(trained: Group, control: Group) -> dict[str, dict[str, dict[str, T
         result[part] = {}
         for group in [*groups, "all"]:
             result[part][group] = {
-                name: interval(np.array([one.entropy[part] for one in found if group in (one.group, "all")]))
+                name: share_interval(
+                    np.array([one.entropy[part] for one in found if group in (one.group, "all")])
+                )
                 for name, found in (("trained", trained), ("random", control))
             }
     return result
 
 
-def draw_entropies(numbers: dict[str, dict[str, dict[str, Three]]], laws: int, origin: Origin) -> Picture:
-    """One panel a part, one place a tier."""
+def draw_entropies(
+    numbers: dict[str, dict[str, dict[str, Three]]], laws: dict[str, int], origin: Origin
+) -> Picture:
+    """One panel a part, one place a tier; `laws` counts them by tier and in "all"."""
     figure = new_figure(3.1 * len(numbers) + 0.8, 4.2, "How much attention chooses", origin)
     panels = np.atleast_1d(figure.subplots(1, len(numbers), sharey=True))
     for panel, (part, groups) in zip(panels, numbers.items(), strict=True):
         places = np.arange(len(groups))
         for shift, name, colour in ((0.1, "random", CONTROL_COLOUR), (-0.1, "trained", TRAINED_COLOUR)):
             _dots(panel, places + shift, [groups[group][name] for group in groups], colour, name)
-        panel.set_xticks(places, list(groups), rotation=35, ha="right", fontsize=9)
+        panel.set_xticks(
+            places, [f"{group} ({laws[group]})" for group in groups], rotation=35, ha="right", fontsize=9
+        )
         panel.set_title(part.replace(" ", ", ") + "-attention", fontsize=10.5)
         panel.set_ylim(0.0, 1.05)
     panels[0].set_ylabel("entropy / largest possible", fontsize=10)
@@ -84,8 +95,8 @@ def draw_entropies(numbers: dict[str, dict[str, dict[str, Three]]], laws: int, o
         "entropy",
         "Entropy by tier",
         "1: a token attends to everything alike; 0: to one thing. Means over layers, heads and tokens. "
-        f"{_NOTE}",
-        f"Over {laws} laws: {found}. Random weights: {control}.",
+        f"In brackets the number of laws. {_NOTE}",
+        f"Over {laws['all']} laws: {found}. Random weights: {control}.",
         png_of(figure, origin.dpi),
         SECTION,
     )
@@ -265,7 +276,7 @@ def orders(trained: Group, control: Group) -> dict[str, dict[str, Three]]:
             for name, found in (("trained", trained), ("random", control))
         }
         if np.isfinite(both["trained"]).sum() > 1:
-            result[kind] = {name: interval(values) for name, values in both.items()}
+            result[kind] = {name: share_interval(values) for name, values in both.items()}
     return result
 
 

@@ -23,11 +23,13 @@ from physdiffuser.inspection.draw import (
     relative,
 )
 from physdiffuser.inspection.reads import effective_rows, focus, over_rows, reliance, telling_pair
-from physdiffuser.inspection.session import Showing
+from physdiffuser.inspection.session import Showing, pooled_name
 from physdiffuser.inspection.tokens import pretty
 
 SECTION = "Encoder"
 _CLOSE = 6
+_CELL = 0.094
+"""Inches that a cell needs for a name beside it."""
 
 
 def by_place(weights: FloatArray) -> npt.NDArray[np.intp]:
@@ -100,7 +102,7 @@ def pooling(showing: Showing, origin: Origin) -> Picture:
     below = f"rows of the table, by rising {plain(pretty(showing.subject.target_name), 20)} →"
     image = mosaic(
         axes, values[None], lines=["memory vector"], columns=_heads(heads),
-        left=Side([f"m{index + 1}" for index in order]), below=Side(title=below), **around_one(values),
+        left=Side([pooled_name(index) for index in order]), below=Side(title=below), **around_one(values),
     )  # fmt: skip
     even_bar(figure, image, axes)
     seen = effective_rows(weights)
@@ -128,17 +130,17 @@ def mixing(showing: Showing, origin: Origin) -> Picture | None:
     weights = showing.encoder_weights("mixing")[..., kept, :][..., kept]
     values = relative(weights)
     layers, heads = values.shape[:2]
-    figure = new_figure(2.15 * heads + 1.6, 2.3 * layers + 1.2, "Memory ← memory", origin)
+    side = max(2.0, _CELL * len(kept))
+    figure = new_figure(1.08 * side * heads + 1.6, 1.08 * side * layers + 1.2, "Memory ← memory", origin)
     memory = showing.networks.model.config.encoder.memory
-    ends = ("m1", f"m{memory}")
     labels = [
-        pretty(name) if index >= memory or name in ends else ""
+        pretty(name) if index >= memory or index in (0, memory - 1) else ""
         for index, name in zip(kept, names, strict=True)
     ]
     axes = figure.subplots()
     image = mosaic(
         axes, values, lines=[f"layer {layer + 1}" for layer in range(layers)], columns=_heads(heads),
-        left=Side(labels), below=Side(labels, rotation=90), **around_one(values),
+        left=Side(labels, 6.0), below=Side(labels, 6.0, rotation=90), **around_one(values),
     )  # fmt: skip
     even_bar(figure, image, axes)
     summaries = [position for position, index in enumerate(kept) if index >= memory]
@@ -147,7 +149,7 @@ def mixing(showing: Showing, origin: Origin) -> Picture | None:
         name="encoder-memory",
         title="Memory among itself",
         caption=(
-            f"The memory holds {memory} pooled vectors (m1 to m{memory}) and one summary for each column "
+            f"The memory holds {memory} pooled vectors (#1 to #{memory}) and one summary for each column "
             "and for the table. Each line is a token that attends, each column of cells a token attended to."
         ),
         alt=(
@@ -241,9 +243,7 @@ def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None, kin
             linewidths=0.4,
             **colours,
         )
-        panel.set_title(
-            f"{noun} {point + 1}, head {head + 1}: about {rows[head, point]:.0f} rows", fontsize=10
-        )
+        panel.set_title(f"{noun} {point + 1}, head {head + 1}: {about(rows[head, point])}", fontsize=10)
         panel.tick_params(labelsize=8.5)
         panel.spines[["top", "right"]].set_visible(False)
     for panel in panels[-1]:
@@ -263,7 +263,7 @@ def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None, kin
         alt=(
             "Scatter plots. "
             + "; ".join(
-                f"{noun} {point + 1} looks at about {rows[head, point]:.0f} of {weights.shape[-1]} rows"
+                f"{noun} {point + 1} looks at {about(rows[head, point])} of {weights.shape[-1]}"
                 for head, point in chosen
             )
             + "."
@@ -271,6 +271,12 @@ def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None, kin
         png=png_of(figure, origin.dpi),
         section=SECTION,
     )
+
+
+def about(rows: float) -> str:
+    """A number of rows in words."""
+    count = round(rows)
+    return f"about {count} row{'' if count == 1 else 's'}"
 
 
 def _unlike(weights: FloatArray, rows: FloatArray) -> list[tuple[int, int]]:

@@ -63,9 +63,11 @@ def attention_grid(
     weights = heard.weights(part, kind)[:, 0].double().numpy()
     queries = shown_tokens(tokens, showing.reading, showing.subject.names)
     keys = queries
+    names = [pretty(key) for key in keys]
     if kind == "cross":
         kept, keys = showing.keys
         weights = weights[..., kept]
+        names = thinned(keys, showing.networks.model.config.encoder.memory)
     layers, heads, length, width = weights.shape
     causal = part == "decoder" and kind == "self"
     hidden = np.triu(np.ones((length, width), dtype=np.bool_), 1) if causal else None
@@ -81,7 +83,7 @@ def attention_grid(
     image = mosaic(
         axes, weights, lines=[f"layer {layer + 1}" for layer in range(layers)],
         columns=[f"head {head + 1}" for head in range(heads)], left=Side(queries),
-        below=Side([pretty(key) for key in keys], rotation=90), hidden=hidden, vmin=0.0, vmax=top,
+        below=Side(names, 8.0, rotation=90), hidden=hidden, vmin=0.0, vmax=top,
     )  # fmt: skip
     bar(figure, image, axes, "attention weight")
     spread = _entropy(weights, causal)
@@ -94,7 +96,7 @@ def attention_grid(
             "Each line is a token of the formula that attends, each column what it attends to; lines sum to "
             f"1.{nothing}{future}"
             + (
-                " m1, m2, ... are pooled memory vectors; then summaries of columns and table."
+                " #1, #2, ... are pooled memory vectors; then summaries of columns and table."
                 if kind == "cross"
                 else ""
             )
@@ -107,6 +109,14 @@ def attention_grid(
         png=png_of(figure, origin.dpi),
         section=part.capitalize(),
     )
+
+
+def thinned(keys: Sequence[str], pooled: int) -> list[str]:
+    """Names of what is attended to; of the pooled vectors, which come first, the first and every fifth."""
+    return [
+        pretty(key) if place >= pooled or place == 0 or place % 5 == 4 else ""
+        for place, key in enumerate(keys)
+    ]
 
 
 def _entropy(weights: FloatArray, causal: bool) -> list[float]:

@@ -114,8 +114,10 @@ def assignment(
                 0.0, 1.055, marker="s", markersize=8, color=shade[member], markeredgecolor="0.4",
                 markeredgewidth=0.4, transform=panel.transAxes, clip_on=False,
             )  # fmt: skip
-    for panel in panels[-1]:
+    # The lowest panel of each column, which need not stand in the last line.
+    for panel in panels.flat[max(0, len(heavy) + 1 - across) : len(heavy) + 1]:
         panel.set_xlabel(plain(pretty(showing.labels[first]), 30), fontsize=10.5)
+        panel.tick_params(labelbottom=True)
     for panel in panels[:, 0]:
         panel.set_ylabel(plain(pretty(showing.labels[second]), 30), fontsize=10.5)
     bar(figure, dots, panels, "share of the row in the slice")

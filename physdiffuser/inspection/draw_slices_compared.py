@@ -61,7 +61,7 @@ def compared(showing: Showing, others: Sequence[Showing], origin: Origin, pair: 
         rows = slices.assignment[head][one.order][:, order]
         _pies(pies, one.values[:, pair[0]], one.values[:, pair[1]], rows, shades)
         pies.set_ylabel(plain(pretty(one.labels[pair[1]]), 30), fontsize=10.5)
-        weights = f"{one.networks.laws:,} laws · {one.networks.digest or one.networks.source}"
+        weights = f"{one.networks.tables:,} tables · {one.networks.digest or one.networks.source}"
         pies.set_title(f"M = {len(order)}", fontsize=11, fontweight="bold", loc="left")
         pies.set_title(f"head {head + 1} · {weights}", fontsize=7.5, color=QUIET, loc="right")
         bars.bar(np.arange(len(order)), masses, width=0.85, color=shades, edgecolor="0.4", linewidth=0.3)

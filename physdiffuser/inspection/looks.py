@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from physdiffuser.inspection.networks import Networks, open_others, random_netwo
 from physdiffuser.inspection.page import Report, Table
 from physdiffuser.inspection.session import Showing, show
 from physdiffuser.inspection.slices import layers_of as slice_layers
-from physdiffuser.inspection.statistics import interval
+from physdiffuser.inspection.statistics import share_interval
 from physdiffuser.inspection.subjects import Subject
 from physdiffuser.inspection.trajectories import order_of_kinds, record, sampling_options
 from physdiffuser.inspection.writing import (
@@ -273,13 +274,14 @@ def look_at_suite(
         raise UsageError(f"none of these {len(laws)} laws of {suite} can be written by these networks")
     title = f"{count} laws of {suite}, {rows} rows" + (f", noise {noise:g}" if noise else "")
     origin = Origin(networks.label, title, networks.trained, dpi)
+    laws_by_tier = {**Counter(one.group for one in trained), "all": count}
     entropy = draw_aggregates.entropies(trained, control)
     received = draw_aggregates.receipts(trained, control)
     tree = draw_aggregates.agreements(trained, control)
     own = draw_aggregates.own_columns(trained, control)
     order = draw_aggregates.orders(trained, control)
     pictures = [
-        draw_aggregates.draw_entropies(entropy, count, origin),
+        draw_aggregates.draw_entropies(entropy, laws_by_tier, origin),
         draw_aggregates.draw_receipts(received, count, origin),
     ]
     if tree:
@@ -290,7 +292,7 @@ def look_at_suite(
         pictures.append(draw_aggregates.draw_orders(order, count, origin))
     encoder = {
         what: {
-            name: interval(np.array([one.encoder[what] for one in found]))
+            name: share_interval(np.array([one.encoder[what] for one in found]))
             for name, found in (("trained", trained), ("random", control))
         }
         for what in (trained[0].encoder if trained else ())

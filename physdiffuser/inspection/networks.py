@@ -29,8 +29,8 @@ class Networks:
         Variant inside the encoder.
     source
         "shipped", with the name of a folder below that of its variant, or the folder.
-    laws
-        Laws seen in training; 0 for random weights.
+    tables
+        Tables seen in training, of which several may be of one law; 0 for random weights.
     digest
         First characters of the SHA-256 sum of the encoder's file (of its blocks, where these have a file of
         their own), "" when there is no file.
@@ -45,7 +45,7 @@ class Networks:
     model: LawModel
     attention: str
     source: str
-    laws: int
+    tables: int
     digest: str
     teacher: str = ""
     lent: Mapping[str, str] = field(default_factory=dict)
@@ -53,8 +53,8 @@ class Networks:
 
     @property
     def trained(self) -> bool:
-        """Whether the weights have seen a single law."""
-        return self.laws > 0
+        """Whether the weights have seen a single table."""
+        return self.tables > 0
 
     @property
     def label(self) -> str:
@@ -63,7 +63,7 @@ class Networks:
             return f"UNTRAINED random weights, {self.attention} attention"
         file = f", encoder {self.digest}" if self.digest else ""
         teacher = f", taught by {self.teacher}" if self.teacher else ""
-        return f"weights {self.attention} ({self.source}), {self.laws:,} laws seen{teacher}{file}"
+        return f"weights {self.attention} ({self.source}), {self.tables:,} tables seen{teacher}{file}"
 
     def label_of(self, generator: str) -> str:
         """What pictures of a generator say: its own weights first, where another encoder lent them."""
@@ -120,7 +120,7 @@ def open_networks(
         model=model,
         attention=model.config.encoder.attention,
         source=_source(folder, weights_folder()),
-        laws=_laws(notes),
+        tables=_tables(notes),
         digest=files[BLOCKS if BLOCKS in files else "encoder"][1][:8],
         teacher=visible(str(notes.get("teacher") or ""), 40),
         lent={
@@ -149,8 +149,8 @@ def _lent(part: str, file: Path, digest: str) -> str:
     from physdiffuser.models.checkpoint_files import DESCRIPTION, read_json
 
     owner = file.resolve().parent
-    laws = _laws(_notes(read_json(owner / DESCRIPTION)))
-    return f"weights {_named(owner)}, {laws:,} laws seen, {part} {digest[:8]}"
+    tables = _tables(_notes(read_json(owner / DESCRIPTION)))
+    return f"weights {_named(owner)}, {tables:,} tables seen, {part} {digest[:8]}"
 
 
 def _notes(description: dict[str, Any]) -> dict[str, Any]:
@@ -158,9 +158,9 @@ def _notes(description: dict[str, Any]) -> dict[str, Any]:
     return notes if isinstance(notes, dict) else {}
 
 
-def _laws(notes: dict[str, Any]) -> int:
-    laws = notes.get("laws", 0)
-    return laws if isinstance(laws, int) else 0
+def _tables(notes: dict[str, Any]) -> int:
+    tables = notes.get("tables", notes.get("laws", 0))  # the older name of the same number
+    return tables if isinstance(tables, int) else 0
 
 
 def _source(folder: Path, shipped: Path) -> str:

@@ -70,7 +70,7 @@ class Showing:
     @property
     def keys(self) -> tuple[list[int], list[str]]:
         """Memory tokens that are not masked, and their names."""
-        names = [f"m{index + 1}" for index in range(self.networks.model.config.encoder.memory)]
+        names = [pooled_name(index) for index in range(self.networks.model.config.encoder.memory)]
         if self.networks.model.encoder.statistics:
             names += ["" if column < 0 else self.subject.names[column] for column in self.reading.columns]
             names += ["table"]
@@ -93,6 +93,11 @@ class Showing:
     def has(self, kind: str) -> bool:
         """Whether the encoder has attention of that kind whose weights can be seen."""
         return self.heard.has("encoder", kind)
+
+
+def pooled_name(index: int) -> str:
+    """What pictures call a pooled memory vector: no name that a column is likely to have."""
+    return f"#{index + 1}"
 
 
 def show(networks: Networks, subject: Subject, seed: int = 0) -> Showing:

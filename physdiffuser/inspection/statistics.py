@@ -115,8 +115,18 @@ def interval(values: FloatArray, samples: int = 2000, level: float = 0.95) -> tu
     ----------
     values
         (laws,).
+
+    Returns
+    -------
+    Mean, low and high. The interval is widened as in `ratio_interval`; nan for a single law.
     """
-    return ratio_interval(values, np.ones_like(values), samples, level)
+    return _bootstrap(values, np.ones_like(values), samples, level, logarithm=False)
+
+
+def share_interval(values: FloatArray) -> tuple[float, float, float]:
+    """As `interval`, of values between 0 and 1: nor does the interval leave these bounds."""
+    middle, low, high = interval(values)
+    return middle, float(np.clip(low, 0.0, 1.0)), float(np.clip(high, 0.0, 1.0))
 
 
 def ratio_interval(
@@ -124,11 +134,26 @@ def ratio_interval(
 ) -> tuple[float, float, float]:
     """Ratio of two sums over laws and its bootstrap interval, by resampling laws.
 
+    The percentile interval of a few laws is too narrow (Hesterberg, The American Statistician 69, 371,
+    2015): of two laws it ends at the two values, and holds the mean of all laws half of the time. It is
+    widened, in the logarithm of the ratio, by what Student's interval has more than that of the resamples
+    in a normal sample: 1.5 % for 120 laws, 7.5 % for 25, 22 % for ten, 9-fold for two.
+
     Parameters
     ----------
     above, below
-        (laws,); a law with nan in either is left out.
+        (laws,) not negative; a law with nan in either is left out.
+
+    Returns
+    -------
+    Ratio, low and high; low and high are nan for a single law.
     """
+    return _bootstrap(above, below, samples, level, logarithm=True)
+
+
+def _bootstrap(
+    above: FloatArray, below: FloatArray, samples: int, level: float, logarithm: bool
+) -> tuple[float, float, float]:
     kept = np.isfinite(above) & np.isfinite(below)
     above, below = above[kept], below[kept]
     if not above.size or below.sum() == 0.0:
@@ -137,5 +162,21 @@ def ratio_interval(
     drawn = rng.integers(0, len(above), (samples, len(above)))
     sums = below[drawn].sum(axis=1)
     ratios = above[drawn].sum(axis=1)[sums > 0] / sums[sums > 0]
-    low, high = np.quantile(ratios, ((1 - level) / 2, (1 + level) / 2))
-    return float(above.sum() / below.sum()), float(low), float(high)
+    middle = float(above.sum() / below.sum())
+    if len(above) == 1:
+        return middle, float("nan"), float("nan")
+    ends = np.quantile(ratios, ((1 - level) / 2, (1 + level) / 2))
+    wider = _widening(len(above), level)
+    if logarithm and ends[0] > 0.0:
+        low, high = middle * (ends / middle) ** wider
+    else:
+        low, high = middle + wider * (ends - middle)
+    return middle, float(low), float(high)
+
+
+def _widening(count: int, level: float) -> float:
+    """Half-width of Student's interval over that of the percentiles of resampled means."""
+    from scipy.special import ndtri, stdtrit
+
+    student, normal = stdtrit(count - 1, (1 + level) / 2), ndtri((1 + level) / 2)
+    return float(student / normal * np.sqrt(count / (count - 1)))

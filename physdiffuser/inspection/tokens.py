@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 KINDS = ("masked", "binary", "unary", "variable", "constant", "special")
 """Kinds of tokens; constants are numbers, `pi` and the placeholder that is fitted afterwards."""
 
-_SIGNS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "pow": "^", "neg": "±", "sqrt": "√", "pi": "π"}
+_SIGNS = {"add": "+", "sub": "−", "mul": "×", "div": "÷", "pow": "^", "neg": "(−)", "sqrt": "√", "pi": "π"}
 _SPECIALS = {BOS: "start", EOS: "end", MASK: "·"}
 
 

@@ -31,9 +31,19 @@ def aligned(value: float | None) -> str:
 
 
 def r_squared(value: float) -> str:
-    """Enough nines to tell 0.99 from 0.9999, and 1 only for 1."""
+    """Enough nines to tell 0.99 from 0.9999, 1 only for 1, and 0 for what is 0 but for rounding.
+
+    Examples
+    --------
+    >>> r_squared(0.99996), r_squared(2.2e-16), r_squared(-123456.0)
+    ('0.99996', '0.0000', '-1.235e+05')
+    """
     if not value < 1.0:
         return short(value, 6)
+    if value < -10.0:
+        return short(value, 4)
+    if abs(value) < 1e-12:
+        return "0.0000"
     for digits in range(4, 16):
         text = f"{value:.{digits}f}"
         if float(text) < 1.0:

@@ -230,7 +230,7 @@ class Trainer:
         return {
             **{name: source for name, source in sources.items() if source is not None},
             "steps": self.step,
-            "laws": self.step * self.config.batch * self.processes.count,
+            "tables": self.step * self.config.batch * self.processes.count,
             "seconds": round(self.seconds, 1),
             "seed": self.config.seed,
             "excluded_laws": self.excluded.long,

@@ -152,7 +152,7 @@ def test_other_numbers_of_slices_are_shown_the_same_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights = saved(tmp_path / "weights", **SLICES)
-    saved(tmp_path / "weights" / "few", laws=7, attention="physics-slice", options={"slices": 4})
+    saved(tmp_path / "weights" / "few", tables=7, attention="physics-slice", options={"slices": 4})
     saved(tmp_path / "weights" / "none", attention="standard")
     monkeypatch.setattr("physdiffuser.inspection.draw_slices_compared.COST_ROWS", (64, 256))
     monkeypatch.setenv("PHYSDIFFUSER_WEIGHTS", str(weights))
@@ -162,12 +162,12 @@ def test_other_numbers_of_slices_are_shown_the_same_rows(
     names = {path.stem for path in out.glob("*.png")}
     assert {"slices-compared", "slices-rows-1", "slices-4-rows-1", "slices-4-attention"} <= names
     assert "The same rows with M = 4, 8 slices" in page.text
-    assert "weights physics-slice (few), 7 laws seen, encoder " in page.text
+    assert "weights physics-slice (few), 7 tables seen, encoder " in page.text
 
 
 def test_a_gate_beside_a_bias_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = saved(tmp_path / "weights", laws=9, attention="biased")
-    saved(tmp_path / "weights" / "gated", laws=7, **BARRIER)
+    weights = saved(tmp_path / "weights", tables=9, attention="biased")
+    saved(tmp_path / "weights" / "gated", tables=7, **BARRIER)
     monkeypatch.setenv("PHYSDIFFUSER_WEIGHTS", str(weights))
     out = tmp_path / "out"
     assert main(["inspect", "--equation", "I.24.6", "--rows", "40", "--out", str(out), *SMALL]) == 0
@@ -176,12 +176,12 @@ def test_a_gate_beside_a_bias_without_one(tmp_path: Path, monkeypatch: pytest.Mo
     assert {"bias-1", "bias-learned", "bias-gated-1", "bias-gated-2", "bias-gated-learned"} <= names
     assert "These weights have no gate (beta)." in page.text and "Learned strength and gate" in page.text
     assert "alpha began at 0.500" in page.text and "beta, gate: 0.000, 0.000" in page.text
-    assert "weights biased (gated), 7 laws seen" in page.text
+    assert "weights biased (gated), 7 tables seen" in page.text
 
 
 def test_generators_name_the_weights_they_come_from(tmp_path: Path) -> None:
-    own = saved(tmp_path / "own", laws=500)
-    encoder = saved(tmp_path / "taught", laws=20, **SLICES)
+    own = saved(tmp_path / "own", tables=500)
+    encoder = saved(tmp_path / "taught", tables=20, **SLICES)
     description = json.loads((encoder / "model.json").read_text())
     for part in ("diffusion", "autoregressive"):
         (encoder / f"{part}.safetensors").unlink()
@@ -190,8 +190,8 @@ def test_generators_name_the_weights_they_come_from(tmp_path: Path) -> None:
         description["files"][f"../own/{part}.safetensors"] = total
     (encoder / "model.json").write_text(json.dumps(description))
     networks = open_networks(weights=str(encoder))
-    assert networks.label.startswith("weights physics-slice (taught), 20 laws seen, encoder ")
-    assert networks.label_of("diffusion").startswith("weights own, 500 laws seen, diffusion ")
+    assert networks.label.startswith("weights physics-slice (taught), 20 tables seen, encoder ")
+    assert networks.label_of("diffusion").startswith("weights own, 500 tables seen, diffusion ")
     assert networks.label_of("diffusion").endswith(networks.label.removeprefix("weights "))
     assert open_networks(weights=str(own)).label_of("diffusion") == open_networks(weights=str(own)).label
 

@@ -64,7 +64,7 @@ def _weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert part is not None
             part.head.weight.mul_(2.0)
     folder = tmp_path_factory.mktemp("weights")
-    save_model(folder, config, Vocabulary(), dict(model.named_parameters()), {"laws": 0})
+    save_model(folder, config, Vocabulary(), dict(model.named_parameters()), {"tables": 0})
     return folder
 
 

@@ -57,8 +57,8 @@ def networks(**encoder: object) -> Networks:
     return Networks(model, model.config.encoder.attention, "random", 0, "")
 
 
-def saved(folder: Path, laws: int = 0, **encoder: object) -> Path:
-    """The same on disk; `laws` is what the description says they were trained on."""
+def saved(folder: Path, tables: int = 0, **encoder: object) -> Path:
+    """The same on disk; `tables` is what the description says they were trained on."""
     model = random_model(**encoder)
-    save_model(folder, model.config, Vocabulary(), dict(model.named_parameters()), {"laws": laws})
+    save_model(folder, model.config, Vocabulary(), dict(model.named_parameters()), {"tables": tables})
     return folder

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from inspected_networks import SLICES, networks
+from inspected_networks import SLICES, networks, saved
 
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import parse
@@ -16,7 +17,14 @@ from physdiffuser.inspection.draw import Origin, Side, mosaic, new_figure
 from physdiffuser.inspection.networks import open_networks, open_others, random_networks
 from physdiffuser.inspection.reads import effective_rows, focus, over_rows, reliance
 from physdiffuser.inspection.session import show
-from physdiffuser.inspection.statistics import agreement, interval, ratio_interval, received, relative_entropy
+from physdiffuser.inspection.statistics import (
+    agreement,
+    interval,
+    ratio_interval,
+    received,
+    relative_entropy,
+    share_interval,
+)
 from physdiffuser.inspection.subjects import find_columns, find_law, from_law, from_table, sample_suite
 from physdiffuser.inspection.tokens import arguments_of, kind_of, law_tokens, pretty
 from physdiffuser.inspection.trajectories import (
@@ -116,6 +124,27 @@ def test_intervals_hold_what_they_should() -> None:
     assert all(np.isnan(interval(np.array([np.nan]))))
 
 
+@pytest.mark.parametrize("laws", [2, 3, 10])
+def test_intervals_of_few_laws_hold_the_truth_as_often_as_they_say(laws: int) -> None:
+    rng = np.random.default_rng(1)
+    means = [interval(rng.normal(1.0, 0.2, laws), 500) for _ in range(300)]
+    assert 0.9 < np.mean([low <= 1.0 <= high for _, low, high in means]) < 0.99
+    shared = rng.lognormal(0.0, 0.5, (300, laws))
+    ratios = [ratio_interval(rng.lognormal(0.0, 0.3, laws) * below, below, 500) for below in shared]
+    truth = np.exp(0.3**2 / 2)
+    assert 0.87 < np.mean([low <= truth <= high for _, low, high in ratios]) < 0.99
+
+
+def test_an_interval_of_shares_is_one_of_shares() -> None:
+    middle, low, high = share_interval(np.array([0.2, 0.9]))
+    assert middle == pytest.approx(0.55) and (low, high) == (0.0, 1.0)
+
+
+def test_one_law_has_no_interval() -> None:
+    for found in (interval(np.array([2.0])), ratio_interval(np.array([2.0, np.nan]), np.ones(2))):
+        assert found[0] == 2.0 and np.isnan(found[1:]).all()
+
+
 def test_names_of_one_sign_stand_upright() -> None:
     """A caret on its side is a "less than"."""
     axes = new_figure(4.0, 3.0, "title", Origin("weights", "table", True)).subplots()
@@ -207,8 +236,16 @@ def test_every_label_says_whether_anything_was_learned() -> None:
     assert untrained.label == "UNTRAINED random weights, physics-slice attention"
     shipped = open_networks()
     assert shipped.trained and re.fullmatch(
-        r"weights standard \(shipped\), [\d,]+ laws seen, encoder [0-9a-f]{8}", shipped.label
+        r"weights standard \(shipped\), [\d,]+ tables seen, encoder [0-9a-f]{8}", shipped.label
     )
+
+
+def test_older_weights_call_their_tables_laws(tmp_path: Path) -> None:
+    description = saved(tmp_path / "older", tables=1234) / "model.json"
+    text = description.read_text(encoding="utf-8")
+    assert text.count('"tables": 1234') == 1
+    description.write_text(text.replace('"tables": 1234', '"laws": 1234'), encoding="utf-8")
+    assert "1,234 tables seen" in open_networks(weights=str(tmp_path / "older")).label
 
 
 def test_encoders_beside_others_are_named_in_order_of_their_slices() -> None:

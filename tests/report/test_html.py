@@ -101,6 +101,22 @@ def test_a_page_says_all_that_a_run_found(pendulum: Solution) -> None:
         assert f"chart-{number}-2-t" in page.ids
 
 
+def test_numbers_have_the_digits_that_mean_something() -> None:
+    flat = equation("54.3", r2=2.2e-16)
+    page = Page(report_html(with_rows(flat, fitted(), best=fitted()))).text
+    assert "± 0.0012" in page and "0.7298 to 0.7322" in page
+    assert "e-16" not in page and "0.0000" in page
+
+
+def test_a_target_that_passes_zero_has_no_largest_relative_error() -> None:
+    made = with_rows(fitted())
+    assert "largest relative error 0.5" in Page(report_html(made)).text
+    *others, target = made.summaries
+    assert target.name == made.target
+    through = replace(made, summaries=(*others, replace(target, low=-1.0)))
+    assert "largest relative error" not in Page(report_html(through)).text
+
+
 def test_headings_labels_and_ids_are_in_order(pendulum: Solution) -> None:
     html = report_html(pendulum)
     page = Page(html)

@@ -41,7 +41,7 @@ def model(slices: int | None) -> LawModel:
 
 
 def saved(folder: Path, made: LawModel) -> Path:
-    save_model(folder, made.config, made.vocabulary, dict(made.named_parameters()), {"laws": 1})
+    save_model(folder, made.config, made.vocabulary, dict(made.named_parameters()), {"tables": 1})
     return folder
 
 

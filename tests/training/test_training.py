@@ -421,7 +421,7 @@ def test_two_processes_agree(tmp_path: Path) -> None:
     assert found is not None and found.step == 2
     # The same two batches, one after the other in one process: the averaged gradient is theirs.
     description = json.loads((tmp_path / "out" / "model" / "model.json").read_text(encoding="utf-8"))
-    assert description["training"]["laws"] == 2 * 8 * 2
+    assert description["training"]["tables"] == 2 * 8 * 2
     alone = load_latest(_alone(tmp_path))
     assert alone is not None
     assert any(

@@ -101,6 +101,7 @@ def _template() -> Template:
     environment.filters["visible"] = lambda text: visible(str(text), _LIMIT)
     environment.filters["short"] = short
     environment.filters["aligned"] = aligned
+    environment.filters["r_squared"] = r_squared
     environment.filters["counted"] = counted
     return environment.get_template("report.html")
 
@@ -139,6 +140,10 @@ def _content(solution: Solution, best: Equation) -> dict[str, Any]:
         "summaries": solution.summaries,
         "languages": _languages(solution, best),
         "r_squared": r_squared(best.r2),
+        # Where the target passes 0 a relative error is a share of almost nothing.
+        "one_sign": not any(
+            one.name == solution.target and one.low <= 0 <= one.high for one in solution.summaries
+        ),
     }
 
 
@@ -170,7 +175,9 @@ def _constants(equation: Equation) -> list[tuple[str, str, str, str]]:
             rows.append((name, short(constant.value, 10), "not determined", ""))
         else:
             value, error = with_uncertainty(constant.value, width)
-            rows.append((name, value, f"± {error}", f"{short(constant.low, 6)} to {short(constant.high, 6)}"))
+            assert constant.low is not None and constant.high is not None
+            low, high = (with_uncertainty(end, width)[0] for end in (constant.low, constant.high))
+            rows.append((name, value, f"± {error}", f"{low} to {high}"))
     return rows
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from physdiffuser.data.display import visible
 from physdiffuser.expressions import Expression, evaluate
-from physdiffuser.report.digits import aligned, short
+from physdiffuser.report.digits import aligned, r_squared, short
 from physdiffuser.report.html.charts import (
     Axis,
     Chart,
@@ -122,7 +122,7 @@ def fit_charts(solution: Solution, equation: Equation, number: int) -> list[Char
     fit = Chart(
         title=f"Prediction of row {number}",
         description=f"Predicted against measured {target}; on the line they agree. "
-        f"Rms error {short(equation.rmse)}, R² {short(equation.r2, 6)}.{shown}",
+        f"Rms error {short(equation.rmse)}, R² {r_squared(equation.r2)}.{shown}",
         x_label=f"{target}, measured",
         y_label=f"{target}, predicted",
         x_ticks=x.ticks,
