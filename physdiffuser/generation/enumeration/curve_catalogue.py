@@ -99,7 +99,8 @@ def _vogel(u: FloatArray) -> FloatArray:
     steps = 1 / (u.min() + poles) - 1 / (u.max() + poles)
     sizes = np.geomspace(0.3, 20, 10)
     rates = np.concatenate([-sizes, sizes])
-    return np.stack([(rates / steps[:, None]).ravel(), np.repeat(poles, rates.size)], axis=1)
+    scaled = np.asarray(rates / steps[:, None], np.float64)
+    return np.stack([scaled.ravel(), np.repeat(poles, rates.size)], axis=1)
 
 
 def _positive(value: FloatArray) -> FloatArray:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from physdiffuser.expressions import Expression, evaluate, to_text
-from physdiffuser.expressions.tree import mul
-from physdiffuser.fitting import fit_alike
 from physdiffuser.generation.enumeration.curve_catalogue import CURVES
 from physdiffuser.generation.enumeration.curves import best_points
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.outer import INVERSE, Chain
+from physdiffuser.generation.enumeration.parametric import fitted
 from physdiffuser.generation.enumeration.run import Run
 from physdiffuser.generation.work import Work
 from physdiffuser.search.candidate import Candidate
@@ -37,7 +36,8 @@ def curve_stage(run: Run, frame: Frame) -> Work:
         for chain in (Chain(()), Chain((INVERSE,)))
         if all(s.needs <= problem.operators for s in chain.steps)
     ]
-    skeletons: list[Expression] = []
+    laws: list[Expression] = []
+    around: list[Chain] = []
     initial: list[list[float]] = []
     said: list[tuple[str, ...]] = []
     of = to_text(feature, problem.names)
@@ -59,16 +59,14 @@ def curve_stage(run: Run, frame: Frame) -> Work:
                 if ROWS_OF_CONSTANT * (len(inside) + len(coefficients)) > problem.rows:
                     break
                 tree, starts = curve.skeleton(feature, inside, coefficients, sign)
-                factor = frame.factor()
-                inner = chain.redo(tree)
-                skeletons.append(inner if factor is None else mul(factor, inner))
+                laws.append(tree)
+                around.append(chain)
                 initial.append(starts)
                 said.append((*chain.sentences(), f"fitted a {curve.name} of {of}"))
             yield 0.02
-    fits = fit_alike(
-        skeletons, initial, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss
-    )
-    for fit, sentences in zip(fits, said, strict=True):
-        if np.isfinite(fit.loss):
-            yield Candidate(fit.expression, "enumeration", sentences)
-    yield 0.005 * len(fits)
+    remaining = iter(said)
+    for fits in fitted(problem, frame, around, laws, initial, iterations=60, tolerance=1e-14):
+        for fit, sentences in zip(fits, remaining, strict=False):
+            if np.isfinite(fit.loss):
+                yield Candidate(fit.expression, "enumeration", sentences)
+        yield 0.005 * len(fits)

@@ -66,7 +66,8 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
             yield 2e-11 * residual.size * PROBES + 1e-4 * len(residual)
     product_sizes = [complexity(tree) for tree in trees]
     target_sizes = [chain.cost + (0 if tree is None else complexity(tree)) for chain, tree in targets]
-    skeletons: list[Expression] = []
+    laws: list[Expression] = []
+    around: list[Chain] = []
     initial: list[list[float]] = []
     said: list[tuple[str, ...]] = []
     for entry, which in parametric.finds(found, made, product_sizes, target_sizes):
@@ -80,13 +81,12 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
             law: Expression = mul(Parameter(1 if constant else 0), inner)
             if constant:
                 law = add(Parameter(0), law)
-            skeleton = chain.redo(law if divisor is None else mul(divisor, law))
-            factor = frame.factor()
-            skeletons.append(skeleton if factor is None else mul(factor, skeleton))
+            laws.append(law if divisor is None else mul(divisor, law))
+            around.append(chain)
             initial.append([*linear, *starts])
             said.append((*chain.sentences(), f"fitted a function of the kind '{family}' of {of}"))
     remaining = iter(said)
-    for fits in parametric.fitted(problem, skeletons, initial):
+    for fits in parametric.fitted(problem, frame, around, laws, initial):
         for fit, sentences in zip(fits, remaining, strict=False):
             if np.isfinite(fit.loss):
                 yield Candidate(fit.expression, "enumeration", sentences)

@@ -113,6 +113,11 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
     for chain, target, weights in run.undone(frame):
         if not OUTER.issuperset(chain.sentences()):
             continue
+
+        def follow(sums: Iterator[tuple[int, ...]], chain: Chain = chain) -> Work:
+            some = ([parts[place] for place in places] for places in sums)
+            yield from _follow(run, frame, chain, some, made, inside)
+
         root = np.sqrt(weights)
         unit = root * (values - (values @ weights)[:, None] / weights.sum())
         unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-300)
@@ -121,12 +126,13 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
         wanted /= np.linalg.norm(wanted)
         correlation = unit32 @ wanted.astype(np.float32)
         yield 1e-8 * len(values) * PROBES
-        yield from _follow(run, frame, chain, _alone(1 - np.square(unit @ wanted), parts, made), made, inside)
+        single = _alone(1 - np.square(unit @ wanted), parts, made)
+        yield from follow(single)
         simple = [place for place, part in enumerate(parts[:first_count]) if _is_plain(part, made, frame)]
         pairs = _best_of_forms(unit[simple], wanted, [parts[place].form(made) for place in simple])
         yield 3e-9 * len(simple) ** 2
         found = [(residual, simple[left], simple[right]) for residual, left, right in pairs]
-        yield from _follow(run, frame, chain, _simplest(found, parts, made), made, inside)
+        yield from follow(_simplest(found, parts, made))
         found = []
         # Power products apart: among finds with more constants inside, theirs would rank low.
         plain = sum(part.entry is None for part in parts)
@@ -138,7 +144,7 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
                 for row, column in _best(residual, everywhere=not start):
                     found.append((float(residual[row, column]), start + row, at + column))
             yield 1.2e-11 * (block.stop - block.start) * len(values) * PROBES
-        yield from _follow(run, frame, chain, _promising(found, parts, made), made, inside)
+        yield from follow(_promising(found, parts, made))
 
 
 def _is_plain(part: _Part, made: parametric.ParametricEntries, frame: Frame) -> bool:
@@ -172,24 +178,23 @@ def _best_of_forms(unit: FloatArray, wanted: FloatArray, forms: list[_Form]) -> 
 
 def _simplest(
     found: list[_Pair], parts: list[_Part], made: parametric.ParametricEntries
-) -> Iterator[tuple[_Part, _Part]]:
+) -> Iterator[tuple[int, ...]]:
     """The best pairs of each number of constants."""
     counts: Counter[int] = Counter()
     for _, left, right in sorted(found):
-        pair = parts[left], parts[right]
         constants = sum(
             parametric.FAMILIES[int(made.family[part.entry])].constants
-            for part in pair
+            for part in (parts[left], parts[right])
             if part.entry is not None
         )
         counts[constants] += 1
         if counts[constants] <= PLAIN_FOLLOWED:
-            yield pair
+            yield left, right
 
 
 def _alone(
     residual: FloatArray, parts: list[_Part], made: parametric.ParametricEntries
-) -> Iterator[tuple[_Part]]:
+) -> Iterator[tuple[int, ...]]:
     """The best functions under a factor, which stand beside a constant: `a + c*A*phi(k; u)`."""
     seen: set[_Form] = set()
     counts: Counter[int] = Counter()
@@ -205,12 +210,12 @@ def _alone(
             continue
         if len(seen) > MOST_ALONE:
             return
-        yield (part,)
+        yield (int(place),)
 
 
 def _promising(
     found: list[_Pair], parts: list[_Part], made: parametric.ParametricEntries
-) -> Iterator[tuple[_Part, _Part]]:
+) -> Iterator[tuple[int, ...]]:
     """The best pairs, one start for each pair of forms: neighbours on the grid end in the same place."""
     counts: Counter[tuple[int, int]] = Counter()
     seen: set[tuple[_Form, _Form]] = set()
@@ -228,7 +233,7 @@ def _promising(
         followed += 1
         if followed > FOLLOWED:
             return
-        yield one, other
+        yield left, right
 
 
 def _best(residual: npt.NDArray[np.float32], everywhere: bool) -> list[tuple[int, int]]:
@@ -246,13 +251,13 @@ def _follow(
     run: Run,
     frame: Frame,
     chain: Chain,
-    sums: Iterable[tuple[_Part, ...]],
+    sums: Iterable[list[_Part]],
     made: parametric.ParametricEntries,
     inside: list[Expression],
 ) -> Work:
     """Fit the constants of sums."""
     problem = run.problem
-    skeletons: list[Expression] = []
+    laws: list[Expression] = []
     initial: list[list[float]] = []
     for parts in sums:
         for constant in (False, True):
@@ -266,11 +271,9 @@ def _follow(
                 starts += more
             if law is None or ROWS_OF_CONSTANT * (linear + len(starts)) > problem.rows:
                 continue
-            factor = frame.factor()
-            skeleton = chain.redo(law)
-            skeletons.append(skeleton if factor is None else mul(factor, skeleton))
+            laws.append(law)
             initial.append([*([1.0] * linear), *starts])
-    for fits in parametric.fitted(problem, skeletons, initial):
+    for fits in parametric.fitted(problem, frame, [chain] * len(laws), laws, initial):
         for fit in fits:
             if np.isfinite(fit.loss) and complexity(fit.expression) <= problem.max_complexity:
                 what = to_text(fit.expression, problem.names, digits=4)
