@@ -103,8 +103,9 @@ def _vogel(u: FloatArray) -> FloatArray:
     return np.stack([scaled.ravel(), np.repeat(poles, rates.size)], axis=1)
 
 
-def _positive(value: FloatArray) -> FloatArray:
-    return np.log(np.maximum(value, _LEAST * np.abs(value).max()))
+def _log(value: FloatArray) -> FloatArray:
+    logarithm: FloatArray = np.log(np.maximum(value, _LEAST * np.abs(value).max()))
+    return logarithm
 
 
 _Trees = list[Expression]
@@ -194,7 +195,7 @@ CURVES = (
         True,
         "pow exp div add mul",
         _below,
-        lambda u, p: [_positive(u), 1 / (u + p)],
+        lambda u, p: [_log(u), 1 / (u + p)],
         _pole_and_power,
     ),
     _curve(
@@ -202,7 +203,7 @@ CURVES = (
         True,
         "pow add mul",
         _below,
-        lambda u, p: [_positive(u), np.log(u + p)],
+        lambda u, p: [_log(u), np.log(u + p)],
         _power_and_below,
     ),
     _curve(
@@ -210,7 +211,7 @@ CURVES = (
         True,
         "pow sub mul",
         _above,
-        lambda u, p: [_positive(u), np.log(p - u)],
+        lambda u, p: [_log(u), np.log(p - u)],
         _power_and_above,
     ),
     _curve(
@@ -226,7 +227,7 @@ CURVES = (
         True,
         "pow add mul",
         _two_below,
-        lambda u, p, q: [_positive(u), np.log(u + p), np.log(u + q)],
+        lambda u, p, q: [_log(u), np.log(u + p), np.log(u + q)],
         _power_and_powers_below,
     ),
     _curve(
@@ -242,7 +243,7 @@ CURVES = (
         True,
         "pow add mul",
         _saturating,
-        lambda u, k, n: [_positive(u), np.log(k + u**n)],
+        lambda u, k, n: [_log(u), np.log(k + u**n)],
         _power_and_saturating,
     ),
     _curve(
@@ -250,7 +251,7 @@ CURVES = (
         True,
         "pow exp mul",
         _powers,
-        lambda u, n: [_positive(u), u**n],
+        lambda u, n: [_log(u), u**n],
         _power_and_stretched,
     ),
     _curve(

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from physdiffuser.generation.enumeration.frame import Exponents
 from physdiffuser.generation.enumeration.library import Library
@@ -74,6 +75,9 @@ def power_products(features: int, limit: int) -> tuple[tuple[Exponents, ...], tu
     return tuple(found), tuple(costs)
 
 
+# Powers of one feature to another are made of so many features: there are more than their squares.
+MOST_OF_POWERS = 5
+
 # Functions of a power product, and of one plus or minus it.
 _OF_PRODUCT = ("exp", "exp_neg", "sin", "cos", "log", "half_sin", "exp_less_one", "tanh", "tan")
 _OF_SHIFTED = ("inv", "sqrt", "sq", "log")
@@ -100,6 +104,7 @@ def fill(library: Library, limit: int) -> None:
             before = library.size
             library.apply("sq", powers)
             library.apply_pairs(("add", "sub"), np.arange(before, library.size))
+    _powers_of_features(library, features)
     for name in ("one_plus", "one_minus"):
         before = library.size
         library.apply(name, monomials)
@@ -120,3 +125,18 @@ def fill(library: Library, limit: int) -> None:
             library.apply(outer, functions)
             if outer in ("one_plus", "one_minus"):
                 library.apply("inv", np.arange(start, library.size))
+
+
+def _powers_of_features(library: Library, features: npt.NDArray[np.int64]) -> None:
+    """Interest and adiabats: `x**y`, `(1 + x)**y`, `x**(1 - y)`, and their distances from 1."""
+    if not 2 <= len(features) <= MOST_OF_POWERS:
+        return
+    first = library.size
+    library.apply("one_plus", features)
+    grown = np.arange(first, library.size)
+    first = library.size
+    library.apply("one_minus", features)
+    less = np.arange(first, library.size)
+    first = library.size
+    library.add_powers(np.concatenate([features, grown]), np.concatenate([features, less]))
+    library.apply("one_minus", np.arange(first, library.size))

@@ -161,7 +161,9 @@ BINARY = (
     # a - b and b - a are one entry: values are distinct up to sign.
     Form("sub", 2, 1, np.subtract, sub, frozenset({"sub"}), symmetric=True),
 )
-_FORMS = (*UNARY, ONE_PLUS, ONE_MINUS, *BINARY, LESS_ONE)
+# One thing to the power of another: put in by itself, for most such things mean nothing.
+POWER = Form("pow", 2, 2, np.power, power, frozenset({"pow"}), transcendental=True)
+_FORMS = (*UNARY, ONE_PLUS, ONE_MINUS, *BINARY, LESS_ONE, POWER)
 _CODE = {form.name: code for code, form in enumerate(_FORMS)}
 
 
@@ -183,7 +185,8 @@ class Library:
     ) -> None:
         self.inputs = inputs
         self.features = features
-        self.forms = {form.name: form for form in _FORMS[:-1] if form.needs <= operators}
+        self.forms = {form.name: form for form in _FORMS[:-2] if form.needs <= operators}
+        self.has_powers = POWER.needs <= operators
         # Code, arguments, cost, and whether a transcendental function is in it.
         # Buffers that double when full; the first `size` rows are in use.
         self._values = np.empty((1024, len(inputs)))
@@ -320,6 +323,16 @@ class Library:
                 level = int(self.costs[entries].max()) * 2 + form.cost
                 for _ in self._combine(form, entries, entries, level, self.size + entries.size**2 + 1):
                     continue
+
+    def add_powers(self, bases: IntArray, exponents: IntArray) -> None:
+        """Add each of some entries to the power of each of others, where that is a number on every row."""
+        if self.has_powers and bases.size and exponents.size:
+            costs = self.costs
+            level = int(costs[bases].min() + costs[exponents].min()) + POWER.cost
+            for _ in self._combine(
+                POWER, bases, exponents, level, self.size + bases.size * exponents.size + 1
+            ):
+                continue
 
     def add_monomials(self, exponents: Sequence[Exponents], costs: Sequence[int]) -> int:
         """Add power products; `exponents` lists (feature, exponent) pairs."""

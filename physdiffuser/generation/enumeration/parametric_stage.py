@@ -12,6 +12,7 @@ from physdiffuser.generation.enumeration.families import power_products
 from physdiffuser.generation.enumeration.frame import Frame, monomial
 from physdiffuser.generation.enumeration.noisy import PROBES
 from physdiffuser.generation.enumeration.outer import Chain
+from physdiffuser.generation.enumeration.parametric_families import FAMILIES
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.screening import Affine, Standardised, variation
 from physdiffuser.generation.work import Work
@@ -64,16 +65,15 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
                     for column in best[row, :BEST_OF_PIECE]
                 )
             yield 2e-11 * residual.size * PROBES + 1e-4 * len(residual)
-    product_sizes = [complexity(tree) for tree in trees]
     target_sizes = [chain.cost + (0 if tree is None else complexity(tree)) for chain, tree in targets]
     laws: list[Expression] = []
     around: list[Chain] = []
     initial: list[list[float]] = []
     said: list[tuple[str, ...]] = []
-    for entry, which in parametric.finds(found, made, product_sizes, target_sizes):
+    for entry, which in parametric.finds(found, made, trees, target_sizes):
         chain, divisor = targets[which]
-        family = parametric.FAMILIES[int(made.family[entry])].name
-        of = to_text(trees[int(made.product[entry])], problem.names)
+        family = FAMILIES[int(made.family[entry])].name
+        of = " and ".join(to_text(tree, problem.names) for tree in made.arguments(entry, trees))
         for constant in (True, False):
             inner, starts = made.skeleton(entry, trees, 2 if constant else 1)
             # Inside an outer function they are no longer linear, and need a start of their own.

@@ -22,6 +22,7 @@ from physdiffuser.generation.enumeration.families import power_products
 from physdiffuser.generation.enumeration.frame import Frame, monomial
 from physdiffuser.generation.enumeration.noisy import ENTRIES, PROBES, TARGETS
 from physdiffuser.generation.enumeration.outer import Chain
+from physdiffuser.generation.enumeration.parametric_families import FAMILIES
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.screening import pair_residuals, unexplained
 from physdiffuser.generation.work import Work
@@ -60,10 +61,10 @@ class _Part:
     entry: int | None
 
     def form(self, made: parametric.ParametricEntries) -> _Form:
-        """Factor, family and power product inside, whatever the constants; -1 where there is none."""
+        """Factor, family and argument, whatever the constants; -1 where there is none."""
         if self.entry is None:
             return self.factor, -1, -1
-        return self.factor, int(made.family[self.entry]), int(made.product[self.entry])
+        return self.factor, int(made.family[self.entry]), int(made.argument[self.entry])
 
     def skeleton(
         self, made: parametric.ParametricEntries, products: list[Expression], first: int
@@ -149,7 +150,7 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
 
 def _is_plain(part: _Part, made: parametric.ParametricEntries, frame: Frame) -> bool:
     """Whether it is a function with constants of a single feature, and nothing else."""
-    return part.factor is None and part.entry is not None and made.product[part.entry] < len(frame.features)
+    return part.factor is None and part.entry is not None and made.argument[part.entry] < len(frame.features)
 
 
 def _best_of_forms(unit: FloatArray, wanted: FloatArray, forms: list[_Form]) -> list[_Pair]:
@@ -183,7 +184,7 @@ def _simplest(
     counts: Counter[int] = Counter()
     for _, left, right in sorted(found):
         constants = sum(
-            parametric.FAMILIES[int(made.family[part.entry])].constants
+            FAMILIES[int(made.family[part.entry])].constants
             for part in (parts[left], parts[right])
             if part.entry is not None
         )
