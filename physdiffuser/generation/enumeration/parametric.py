@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import ONE, Expression, Number, Parameter
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.fitting import Fit, fit_alike
@@ -436,7 +437,10 @@ def finds(
 
 
 def fitted(
-    problem: Problem, skeletons: Sequence[Expression], initial: Sequence[Sequence[float]]
+    problem: Problem,
+    skeletons: Sequence[Expression],
+    initial: Sequence[Sequence[float]],
+    device: Device = HOST,
 ) -> Iterator[list[Fit]]:
     """The skeletons of finds with their constants fitted, in order, `TOGETHER` in one go.
 
@@ -452,4 +456,5 @@ def fitted(
             loss=problem.loss,
             iterations=ITERATIONS,
             tolerance=TOLERANCE,
+            device=device,
         )
