@@ -9,8 +9,10 @@ What equal means: single precision ranks and double precision decides, on every 
 up in another order elsewhere, so that what single precision does not tell apart (a share of about 1e-6 of
 a target's variance) may rank differently; where the best of a tile are so close, all of them are computed
 in double precision on the processor, and the best of these is taken, the first where they are equal there
-too. Fits agree to what rounding moves them by. So with equal steps the results are those of numpy, but for
-formulas that the rows of a table do not tell apart in single precision.
+too. Of sums the best three of each cost are sure to be the same: beyond, where a list of six ends between a
+pair and its mirror image, either may be left out. Fits agree to what rounding moves them by. So with equal
+steps the results are those of numpy, but for formulas that the rows of a table do not tell apart in single
+precision.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ DEVICES = ("auto", "cpu", "cuda", "cpu-torch")
 # Rows of a matrix of residuals that are worked out at once on the processor: with tiles of 2048 columns they
 # stay in the second-level cache.
 HOST_ROWS = 128
-# On a GPU, which is idle between small pieces of work.
-GPU_ROWS = 2048
+# On a GPU, which is idle between small pieces of work; whole blocks of those on the processor.
+GPU_ROWS = 16 * HOST_ROWS
 
 
 class Device:
@@ -64,6 +66,10 @@ class Device:
     def synchronise(self) -> None:
         """Wait until everything asked for is done; for measurements."""
 
+    def describe(self) -> str:
+        """What it is, for measurements."""
+        return "the processor"
+
 
 class TorchDevice(Device):
     """torch on a device.
@@ -89,6 +95,9 @@ class TorchDevice(Device):
         self.name = name
         self.rows = GPU_ROWS
         self.torch_device = torch.device(torch_name(name))
+        if self.torch_device.type == "cpu":
+            # As numpy here: on a busy machine several threads wait for each other in every small product.
+            torch.set_num_threads(1)
         self._held: weakref.WeakKeyDictionary[Any, tuple[tuple[int, ...], Any]] = weakref.WeakKeyDictionary()
 
     def put(self, array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
@@ -111,6 +120,14 @@ class TorchDevice(Device):
 
         if self.torch_device.type == "cuda":
             torch.cuda.synchronize(self.torch_device)
+
+    def describe(self) -> str:
+        """The name of the GPU."""
+        import torch
+
+        if self.torch_device.type == "cuda":
+            return str(torch.cuda.get_device_name(self.torch_device))
+        return super().describe()
 
 
 HOST = Device()

@@ -310,7 +310,7 @@ def screen_sums(
         wanted /= np.linalg.norm(wanted)
         correlation = unit32 @ wanted.astype(np.float32)
         total = variation(target, weights)
-        pairs = PairTiles(unit32, correlation, [some for _, some in columns], BEST_OF_TILE, device)
+        pairs = PairTiles(unit32, correlation, [some for _, some in columns], BEST_OF_TILE, device, once=True)
         for level, block in tiles(costs, TARGETS):
             for number, (other, some) in enumerate(columns):
                 if some.stop <= block.start:

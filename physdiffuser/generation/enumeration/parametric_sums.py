@@ -130,7 +130,12 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
         plain = sum(part.entry is None for part in parts)
         columns = [slice(at, min(at + ENTRIES, len(values))) for at in range(plain, len(values), ENTRIES)]
         tiles = PairTiles(
-            run.device.put(unit32), run.device.put(correlation), columns, BEST_OF_TILE, run.device
+            run.device.put(unit32),
+            run.device.put(correlation),
+            columns,
+            BEST_OF_TILE,
+            run.device,
+            once=False,
         )
         for start in (0, *range(plain, first_count, TARGETS)):
             block = slice(start, min(start + TARGETS, first_count) if start else plain)

@@ -192,6 +192,8 @@ class PairTiles:
         The entries taken as B, tile by tile.
     few
         How many of each row can be asked for.
+    once
+        Whether tiles whose entries all come before those of a block are never asked for.
     """
 
     def __init__(
@@ -201,8 +203,10 @@ class PairTiles:
         columns: Sequence[slice],
         few: int,
         device: Device,
+        *,
+        once: bool,
     ) -> None:
-        self._library, self._correlation = library, correlation
+        self._library, self._correlation, self._once = library, correlation, once
         self._columns, self._few, self._device = columns, few, device
         self._rows = slice(0, 0)
         self._known: dict[int, Tile] = {}
@@ -226,8 +230,9 @@ class PairTiles:
         return part(self._known[number], slice(block.start - self._rows.start, block.stop - self._rows.start))
 
     def _work_out(self, rows: slice) -> None:
-        # Pairs are looked at once, with the later entry as B.
-        numbers = [number for number, some in enumerate(self._columns) if some.stop > rows.start]
+        numbers = [
+            number for number, some in enumerate(self._columns) if some.stop > rows.start or not self._once
+        ]
         residuals = (
             pair_residuals(self._library, rows, self._columns[number], self._correlation)
             for number in numbers
