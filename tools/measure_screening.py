@@ -20,13 +20,12 @@ are then those of the wall, from before the first array is sent until the last f
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
+from device_peaks import best_of, peaks
 
-from physdiffuser.device import HOST, Device, open_device
+from physdiffuser.device import HOST, open_device
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.expressions.places import positions
@@ -38,44 +37,8 @@ from physdiffuser.generation.enumeration.run import Run
 from physdiffuser.generation.neighbours.replacements import ROWS, Replacements
 from physdiffuser.search.problem import Problem
 
-FloatArray = npt.NDArray[np.floating]
-
 LAW, NAMES = "v*log(p/q) - g*t/(1 + p)", ("v", "p", "q", "g", "t")
 NEARLY = "v*log(p/q) - g*t/(3/2 + p*sqrt(p)/2)"
-
-
-def best_of(repeats: int, work: Callable[[], object], device: Device = HOST) -> float:
-    """Seconds of the quickest repetition: of the processor, or of the wall where another device works."""
-    clock = time.perf_counter if device.name == "cuda" else time.process_time
-    times = []
-    for _ in range(repeats):
-        start = clock()
-        work()
-        device.synchronise()
-        times.append(clock() - start)
-    return min(times)
-
-
-def peaks(repeats: int, device: Device, kind: type[np.floating] = np.float32) -> tuple[float, float]:
-    """Operations a second of a matrix product, and bytes a second that a copy reads and writes."""
-    size, length = (8_192, 1 << 30) if device.name == "cuda" else (2_048, 1 << 26)
-    left = device.put(np.random.default_rng(0).normal(size=(size, size)).astype(kind))
-    long = device.put(np.zeros(length // 8))
-    other = np.empty_like(long)
-    # Once before it counts: libraries are loaded with the first call.
-    _ = left @ left
-    copy(long, other)
-    device.synchronise()
-    product = best_of(repeats, lambda: left @ left, device)
-    return 2 * size**3 / product, 2 * length / best_of(repeats, lambda: copy(long, other), device)
-
-
-def copy(one: FloatArray, other: FloatArray) -> None:
-    """Copy an array of any device."""
-    if isinstance(one, np.ndarray):
-        np.copyto(other, one)
-    else:
-        other[...] = one
 
 
 def spend(pieces: Iterable[object]) -> None:
