@@ -22,6 +22,7 @@ _TYPES: dict[np.dtype[Any], torch.dtype] = {
     np.dtype(np.float64): torch.float64,
     np.dtype(np.float32): torch.float32,
     np.dtype(np.int64): torch.int64,
+    np.dtype(np.int32): torch.int32,
     np.dtype(np.bool_): torch.bool,
 }
 _NAMES = {kind: name for name, kind in _TYPES.items()}

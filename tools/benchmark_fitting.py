@@ -18,7 +18,7 @@ Times are processor time on one thread, the best of three.
 
 With `--device cuda` there is one table only: fits made together on the GPU, in seconds of the wall, and what
 share of its memory's bandwidth (measured by a copy) and of its matrix product in double precision they reach,
-counting all that torch's operations read, write and multiply. `cpu-torch` does the same by torch on one thread.
+counting all that torch's operations read, write and multiply. `cpu-torch` does this by torch on one thread.
 """
 
 from __future__ import annotations
