@@ -59,8 +59,11 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     scatter
         "constant", or "relative" where errors of `y` are in proportion to its value; "auto" to have it
         found out. (Not by default, so that repeated rows and weights mean the same.)
-    attention, device
-        For the learned generators: name of the attention variant; "auto", "cpu" or "cuda".
+    attention
+        For the learned generators: name of the attention variant.
+    device
+        "cpu", or "cuda" for pair searches, fits of many formulas and the networks; "auto" takes a GPU, where
+        there is one, for the networks alone.
 
     Attributes
     ----------

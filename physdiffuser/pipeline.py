@@ -184,8 +184,11 @@ def solve_dataset(
         Start of everything random.
     generators
         Names; the default ones and those of plugins when None.
-    attention, device
+    attention
         For the learned generators.
+    device
+        Where pair searches, fits of many formulas and the networks run: "cuda", or "cpu"; "auto" takes a GPU
+        for the networks alone. "cpu-torch" does on the processor what "cuda" does, for checks.
     units, units_row
         Units of the columns, given, or read with the table.
     noise

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from physdiffuser import pipeline, solve
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import UsageError
-from physdiffuser.expressions import evaluate
+from physdiffuser.expressions import evaluate, parse
 from physdiffuser.pipeline import Progress, solve_dataset
 from physdiffuser.report.json_document import document
 
@@ -209,6 +210,34 @@ def test_bad_options_are_usage_errors(options: dict[str, object]) -> None:
     inputs, target = table(20)
     with pytest.raises(UsageError):
         solve_dataset(dataset_from_arrays(inputs, target), **options)  # type: ignore[arg-type]
+
+
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+DEVICE_LAWS = {
+    "m*v**2/2": 0.0,
+    "m*z/(m + z) + v*sqrt(m)": 0.01,
+    "m*exp(-0.6*v) + 2*z": 0.02,
+    "m*v*log(z)/sqrt(m + v)": 0.05,
+}
+
+
+@pytest.mark.parametrize("device", ["cpu-torch", pytest.param("cuda", marks=GPU)])
+@pytest.mark.parametrize("law", DEVICE_LAWS)
+def test_equal_steps_give_equal_laws_on_every_device(law: str, device: str) -> None:
+    names = ("m", "v", "z")
+    random = np.random.default_rng(3)
+    inputs = random.uniform(1, 5, (200, 3))
+    target = evaluate(parse(law, names), inputs) * (1 + DEVICE_LAWS[law] * random.normal(size=200))
+    dataset = dataset_from_arrays(inputs, target, names=list(names))
+    by_numpy, there = (
+        solve_dataset(dataset, steps=12, time=None, generators=["enumeration", "neighbours"], device=one)
+        for one in ("cpu", device)
+    )
+    assert by_numpy.best is not None and there.best is not None
+    assert there.best.complexity == by_numpy.best.complexity
+    np.testing.assert_allclose(
+        evaluate(there.best.expression, inputs), evaluate(by_numpy.best.expression, inputs), rtol=1e-6
+    )
 
 
 def test_units_let_a_constant_of_nature_be_recognised() -> None:

@@ -1,6 +1,6 @@
 """Fits per second per core, and how often constants are found, beside scipy on the same problems.
 
-    OMP_NUM_THREADS=1 python tools/benchmark_fitting.py [--rows 200] [--seconds 0.5]
+    OMP_NUM_THREADS=1 python tools/benchmark_fitting.py [--rows 200] [--seconds 0.5] [--device cuda]
 
 Five tables:
 
@@ -15,6 +15,10 @@ Five tables:
 A last one gives the coverage of 95 % intervals.
 
 Times are processor time on one thread, the best of three.
+
+With `--device cuda` there is one table only: fits made together on the GPU, in seconds of the wall, and what
+share of its memory's bandwidth (measured by a copy) and of its matrix product in double precision they reach,
+counting all that torch's operations read, write and multiply. `cpu-torch` does this by torch on one thread.
 """
 
 from __future__ import annotations
@@ -29,6 +33,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.device import HOST, Device, open_device
+from physdiffuser.errors import UsageError
 from physdiffuser.expressions import (
     Expression,
     Number,
@@ -137,24 +143,33 @@ def refits(rows: int, seconds: float) -> None:
     print(f"\nmedian {np.median(rates):,.0f} refits per second")
 
 
-def together(seconds: float) -> None:
-    """`fit_alike` beside `fit_constants` on 60 pairs of functions."""
+def pairs_of_functions() -> tuple[list[Expression], list[list[float]]]:
+    """60 sums of two functions, and starts for their constants."""
     parts = ("exp(-c*u)", "1/(1 + c*u)", "log(1 + c*u)", "sqrt(1 + c*u)", "tanh(c*u)", "atan(c*u)")
     texts = [
         f"c1 + c2*{first.replace('c*u', 'c3*x')} + c4*{factor}{second.replace('c*u', 'c5*x')}"
         for first, second in combinations(parts, 2)
         for factor in ("", "y*", "x*", "x*y*")
     ]
+    return [skeleton_of(text) for text in texts], [[1.0, 1.0, 0.5, 1.0, 1.5]] * len(texts)
+
+
+def table_of_pairs(rows: int) -> tuple[Array, Array]:
+    """What these sums are fitted to, at 1 % noise."""
+    rng = np.random.default_rng(0)
+    inputs = rng.uniform(0.5, 3.0, (rows, 2))
+    clean = evaluate(parse("1 + 2*exp(-x) + y/(1 + 2*x)", ["x", "y"]), inputs)
+    return inputs, clean + 0.01 * clean.std() * rng.normal(size=rows)
+
+
+def together(seconds: float) -> None:
+    """`fit_alike` beside `fit_constants` on 60 pairs of functions."""
     print("\nfits from one start, one by one and together, 60 skeletons of five constants, 1 % noise\n")
     print("| rows | one by one, fits a second | together, fits a second |")
     print("|---|---|---|")
-    skeletons = [skeleton_of(text) for text in texts]
-    starts = [[1.0, 1.0, 0.5, 1.0, 1.5]] * len(texts)
+    skeletons, starts = pairs_of_functions()
     for rows in (12, 100, 1000):
-        rng = np.random.default_rng(0)
-        inputs = rng.uniform(0.5, 3.0, (rows, 2))
-        clean = evaluate(parse("1 + 2*exp(-x) + y/(1 + 2*x)", ["x", "y"]), inputs)
-        target = clean + 0.01 * clean.std() * rng.normal(size=rows)
+        inputs, target = table_of_pairs(rows)
 
         def alone(x: Array = inputs, y: Array = target) -> None:
             for skeleton, start in zip(skeletons, starts, strict=True):
@@ -165,6 +180,35 @@ def together(seconds: float) -> None:
 
         rates = [len(skeletons) * per_second(run, seconds) for run in (alone, at_once)]
         print(f"| {rows:,} | {rates[0]:,.0f} | {rates[1]:,.0f} |")
+
+
+def on_device(device: Device, repeats: int = 3) -> None:
+    """`fit_alike` on a device: its rate, and what of the device it uses."""
+    from device_peaks import Work, best_of, peaks
+
+    product, bandwidth = peaks(repeats, device, np.float64)
+    print(
+        f"\nfits together by torch on {device.describe()}, 60 skeletons of five constants, 1 % noise\n\n"
+        f"matrix product in double precision: {product / 1e9:.0f} GFLOP/s; copy: {bandwidth / 1e9:.0f} GB/s\n"
+    )
+    print("| rows | fits a second | by numpy | share of the copy | share of the matrix product |")
+    print("|---|---|---|---|---|")
+    skeletons, starts = pairs_of_functions()
+    for rows in (100, 1_000, 20_000):
+        inputs, target = table_of_pairs(rows)
+
+        def fits(where: Device, x: Array = inputs, y: Array = target) -> object:
+            return fit_alike(skeletons, starts, x, y, iterations=15, tolerance=1e-8, device=where)
+
+        # Once before it counts, under a counter.
+        with Work() as work:
+            fits(device)
+        took = best_of(repeats, lambda fits=fits: fits(device), device)  # type: ignore[misc]
+        by_numpy = best_of(1, lambda fits=fits: fits(HOST))  # type: ignore[misc]
+        print(
+            f"| {rows:,} | {len(skeletons) / took:,.0f} | {len(skeletons) / by_numpy:,.0f} "
+            f"| {100 * work.bytes / took / bandwidth:.0f} % | {100 * work.flops / took / product:.1f} % |"
+        )
 
 
 def cold_fits(rows: int) -> None:
@@ -293,8 +337,16 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=0.5, help="time per formula and contender")
+    parser.add_argument("--device", choices=("cpu", "cuda", "cpu-torch"), default="cpu")
     options = parser.parse_args()
+    try:
+        device = open_device(options.device)
+    except UsageError as error:
+        parser.error(str(error))
     print(f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}")
+    if device is not HOST:
+        on_device(device)
+        return
     refits(options.rows, options.seconds)
     together(options.seconds)
     cold_fits(options.rows)

@@ -1,6 +1,6 @@
 """How many pairs of formulas a second each search looks at, beside what the machine can do.
 
-    OMP_NUM_THREADS=1 python tools/measure_screening.py [--entries 10000] [--repeats 5]
+    OMP_NUM_THREADS=1 python tools/measure_screening.py [--entries 10000] [--repeats 5] [--device cuda]
 
 * hash: exact lookups of `T(y) = A*(a + b*B)`, all B of a library answered by one query for each A;
 * sums: the best `a + b*A + c*B` over all pairs, by a correlation matrix;
@@ -11,16 +11,22 @@
 One thread, processor seconds, best of several. The share is of the single-precision matrix product measured
 in the same run, counting only the multiplications and additions of the matrix products that the question
 needs: 2 x 320 rows for a pair of sums, 6 x 320 for a product, 6 x 256 for a pair in a place.
+
+With `--device cuda` the matrix products are the GPU's, and so is the one that they are held against; seconds
+are then those of the wall, from before the first array is sent until the last find has been looked at.
+`cpu-torch` does the same by torch on one thread. Exact lookups are no matrix products and are left out.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from device_peaks import best_of, peaks
 
+from physdiffuser.device import HOST, open_device
+from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.expressions.places import positions
 from physdiffuser.generation.enumeration import clean, noisy
@@ -33,16 +39,6 @@ from physdiffuser.search.problem import Problem
 
 LAW, NAMES = "v*log(p/q) - g*t/(1 + p)", ("v", "p", "q", "g", "t")
 NEARLY = "v*log(p/q) - g*t/(3/2 + p*sqrt(p)/2)"
-
-
-def best_of(repeats: int, work: Callable[[], object]) -> float:
-    """Processor seconds of the quickest repetition."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def spend(pieces: Iterable[object]) -> None:
@@ -64,13 +60,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--entries", type=int, default=10_000, help="of the library")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--device", choices=("cpu", "cuda", "cpu-torch"), default="cpu")
     chosen = parser.parse_args(arguments)
-    left = np.random.default_rng(0).normal(size=(2_048, 2_048)).astype(np.float32)
-    peak = 2 * 2_048**3 / best_of(chosen.repeats, lambda: left @ left)
-    long = np.zeros(64 * 1024 * 1024 // 8)
-    other = np.empty_like(long)
-    bandwidth = 2 * long.nbytes / best_of(chosen.repeats, lambda: np.copyto(other, long))
-    print(f"matrix product in single precision: {peak / 1e9:.0f} GFLOP/s; copy: {bandwidth / 1e9:.0f} GB/s")
+    try:
+        device = open_device(chosen.device)
+    except UsageError as error:
+        parser.error(str(error))
+    peak, bandwidth = peaks(chosen.repeats, device)
+    where = "" if device is HOST else f"by torch on {device.describe()}, "
+    print(
+        f"{where}matrix product in single precision: {peak / 1e9:.0f} GFLOP/s; "
+        f"copy: {bandwidth / 1e9:.0f} GB/s"
+    )
     frame = Frame.of_columns((), range(len(NAMES)))
     whole = Chain(())
     print("| search | pairs | seconds | pairs a second | share of the matrix product |")
@@ -80,17 +81,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         share = f"{100 * work / seconds / peak:.0f} %" if work else "-"
         print(f"| {name} | {pairs:.2g} | {seconds:.2f} | {pairs / seconds:.2g} | {share} |")
 
-    run = Run(table(0.0))
-    features = frame.values(run.problem.inputs[run.clean_rows])
-    *_, library = run.library("exact", frame, features, 12 * chosen.entries)
-    assert isinstance(library, Library)
-    target = run.problem.target[run.clean_rows]
-    tried = chosen.entries
+    if device is HOST:
+        run = Run(table(0.0))
+        features = frame.values(run.problem.inputs[run.clean_rows])
+        *_, library = run.library("exact", frame, features, 12 * chosen.entries)
+        assert isinstance(library, Library)
+        target = run.problem.target[run.clean_rows]
+        tried = chosen.entries
 
-    def lookups() -> None:
-        spend(clean.lookups(library, frame, target, (whole,), tried, run.tolerance))
+        def lookups() -> None:
+            spend(clean.lookups(library, frame, target, (whole,), tried, run.tolerance))
 
-    line(f"hash, {tried:,} A, {library.size:,} B", float(tried) * library.size, best_of(2, lookups), 0)
+        line(f"hash, {tried:,} A, {library.size:,} B", float(tried) * library.size, best_of(2, lookups), 0)
     run = Run(table(0.05))
     features = frame.values(run.problem.inputs[run.noisy_rows])
     *_, library = run.library("rows", frame, features, chosen.entries)
@@ -102,26 +104,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     count, rows = len(order), noisy.PROBES
 
     def sums() -> None:
-        spend(noisy.screen_sums(library, order, frame, undone, noisy.Leaderboard()))
+        spend(noisy.screen_sums(library, order, frame, undone, noisy.Leaderboard(), device))
 
     pairs = count * (count - 1) / 2
-    line(f"sums, {count:,} entries", pairs, best_of(chosen.repeats, sums), 2 * rows * pairs)
+    line(f"sums, {count:,} entries", pairs, best_of(chosen.repeats, sums, device), 2 * rows * pairs)
 
     def products() -> None:
-        spend(noisy.screen_products(library, order, frame, undone, factors, noisy.Leaderboard()))
+        spend(noisy.screen_products(library, order, frame, undone, factors, noisy.Leaderboard(), device))
 
     pairs = float(count) * len(factors)
-    line(f"products, {len(factors):,} A", pairs, best_of(chosen.repeats, products), 6 * rows * pairs)
+    line(f"products, {len(factors):,} A", pairs, best_of(chosen.repeats, products, device), 6 * rows * pairs)
     some = factors[~library.functions[factors]][:40]
 
     def scaled() -> None:
-        spend(noisy.screen_scaled_sums(library, order[:2_000], frame, undone, some, noisy.Leaderboard()))
+        board = noisy.Leaderboard()
+        spend(noisy.screen_scaled_sums(library, order[:2_000], frame, undone, some, board, device))
 
     pairs = float(len(some)) * min(noisy.SCALED_PAIRS, min(count, 2_000) ** 2)
-    line(f"scaled sums, {len(some)} D", pairs, best_of(chosen.repeats, scaled), 2 * rows * pairs)
+    line(f"scaled sums, {len(some)} D", pairs, best_of(chosen.repeats, scaled, device), 2 * rows * pairs)
     nearly = parse(NEARLY, NAMES)
     residual = run.problem.target - evaluate(nearly, run.problem.inputs)
-    replacements = Replacements(run.problem)
+    replacements = Replacements(run.problem, device)
 
     def places() -> None:
         replacements.of(nearly, residual, most=24)
@@ -129,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     stock, asked = replacements.stock, len(positions(nearly)) - 1
     pairs = float(asked) * (len(stock.factors) + 1) * len(stock.nats)
     name = f"places, {asked} with {len(stock.factors) + 1} A and {len(stock.nats):,} B each"
-    line(name, pairs, best_of(chosen.repeats, places), 6 * ROWS * pairs)
+    line(name, pairs, best_of(chosen.repeats, places, device), 6 * ROWS * pairs)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Options of the learned generators: refused where nothing would use them, never silently ignored."""
+"""Options of some generators: refused where nothing would use them, never silently ignored."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def check_learned_options(search: Mapping[str, Any]) -> None:
     for option in given:
         # "cpu" is where everything else runs anyway.
         if option not in taken and given[option] != "cpu":
-            learned = [name for name, entry in loaded.generators.items() if option in entry.spec.options]
-            known = f" Name one with --generators, such as {learned[0]}." if learned else ""
+            takers = [name for name, entry in loaded.generators.items() if option in entry.spec.options]
+            known = f" Name one with --generators, such as {takers[0]}." if takers else ""
             raise UsageError(
-                f"--{option} is for learned generators, and none of this run's takes it: "
+                f"--{option} is for the generators {', '.join(takers)}, and none of this run's takes it: "
                 f"{', '.join(names)}.{known} Or leave out --{option}."
             )

@@ -11,8 +11,8 @@ from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_opt
 from physdiffuser.errors import UsageError
 
 DEFAULT_TIME = 60.0
-_DEVICES = click.Choice(["auto", "cpu", "cuda"])
-_DEVICE_HELP = "Where the learned generators run: auto, cpu or cuda."
+_DEVICES = click.Choice(["auto", "cpu", "cuda", "cpu-torch"])
+_DEVICE_HELP = "Where pair searches, fits of many and networks run: cuda, cpu; auto: only networks on a GPU."
 _LOSS_HELP = "What is minimised: squared, or huber, which bears outliers; else found out."
 _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else found out."
 
@@ -38,9 +38,7 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
 )
 @click.option("--generators", type=Names(), metavar="A,B", help="Generators to use, not the default ones.")
 @click.option("--attention", metavar="NAME", help="Attention variant of the learned generators.")
-@click.option(
-    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", metavar="NAME", help=_DEVICE_HELP
-)
+@click.option("--device", type=_DEVICES, default="auto", metavar="NAME", help=_DEVICE_HELP)
 @click.option("--noise", type=FiniteNumber(least=0), metavar="SIGMA", help="Relative error of the target.")
 @click.option("--operators", type=Names(), metavar="A,B", help="Operators that may occur: add,mul,sqrt,...")
 @click.option(

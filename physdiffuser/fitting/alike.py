@@ -14,6 +14,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Apply, Expression, Parameter, Variable, evaluate
 from physdiffuser.expressions.tree import bind, parameter_count, walk
 from physdiffuser.fitting.fit import Fit
@@ -37,6 +38,7 @@ def fit_alike(
     loss: Loss = "squared",
     iterations: int = 60,
     tolerance: float = 1e-14,
+    device: Device = HOST,
 ) -> list[Fit]:
     """Fit each skeleton from one start.
 
@@ -52,6 +54,9 @@ def fit_alike(
         Shape (rows,).
     weights, loss, iterations, tolerance
         As for `fit_constants`.
+    device
+        Where values and derivatives are worked out and taken together. What is as small as the constants is
+        done by numpy.
 
     Returns
     -------
@@ -77,17 +82,18 @@ def fit_alike(
         kind = linear, parameter_count(shape), vanishes_with(shape, linear)
         groups.setdefault(kind, []).append(shape)
     values = {tree: evaluate(tree, inputs) for tree in dict.fromkeys(chain.from_iterable(columns))}
+    wanted, shares = device.put(target), None if weights is None else device.put(weights)
     fits: dict[int, Fit] = {}
     for (linear, _, homogeneous), alike in groups.items():
         tapes = [
-            _tape(shape, [columns[number] for number in shapes[shape]], values, len(target))
+            _tape(shape, [columns[number] for number in shapes[shape]], values, len(target), device)
             for shape in alike
         ]
         numbers = [number for shape in alike for number in shapes[shape]]
-        model = SeparableModel.side_by_side(Tapes(tapes), linear, homogeneous, target, weights)
+        model = SeparableModel.side_by_side(Tapes(tapes), linear, homogeneous, wanted, shares)
         starts = np.array([initial[number] for number in numbers], dtype=np.float64).T
         found = levenberg_marquardt(model, starts, iterations=iterations, tolerance=tolerance, loss=loss)
-        predictions = model.tape.value(found.parameters)
+        predictions = np.asarray(model.tape.value(found.parameters))
         for place, number in enumerate(numbers):
             parameters = found.parameters[:, place]
             fits[number] = Fit(
@@ -101,14 +107,18 @@ def fit_alike(
 
 
 def _tape(
-    shape: Expression, columns: list[list[Expression]], values: dict[Expression, FloatArray], rows: int
+    shape: Expression,
+    columns: list[list[Expression]],
+    values: dict[Expression, FloatArray],
+    rows: int,
+    device: Device,
 ) -> Tape:
     """A shape, for each of these trees at its places."""
     own = np.empty((len(columns), rows, len(columns[0])))
     for start, trees in enumerate(columns):
         for place, tree in enumerate(trees):
             own[start, :, place] = values[tree]
-    return Tape(shape, own)
+    return Tape(shape, device.put(own))
 
 
 def _shape(node: Expression, columns: list[Expression]) -> Expression:

@@ -158,13 +158,14 @@ def levenberg_marquardt(
         if fresh.any():
             everything = bool(fresh.all())
             part = state if everything else state.take(fresh)
-            scale_now, unit = unit_columns(part.slopes)
+            lengths, unit = unit_columns(part.slopes)
+            scale_now = np.asarray(lengths)
             if not np.isfinite(scale_now).all():
                 # A derivative that is not finite (sqrt at 0) holds that parameter still.
                 unit = np.where(np.isfinite(scale_now)[:, :, None], unit, 0.0)
                 scale_now = np.where(np.isfinite(scale_now), scale_now, 1.0)
-            hessian_now = np.matmul(unit, unit.transpose(0, 2, 1))
-            gradient_now = np.matmul(unit, part.residual[:, :, None])[:, :, 0]
+            hessian_now = np.asarray(np.matmul(unit, unit.transpose(0, 2, 1)))
+            gradient_now = np.asarray(np.matmul(unit, part.residual[:, :, None]))[:, :, 0]
             if everything:
                 scale, hessian, gradient = scale_now, hessian_now, gradient_now
             else:

@@ -137,10 +137,10 @@ def solve_columns(columns: FloatArray, target: FloatArray) -> SolvedColumns:
     if not whole:
         unit = np.where(finite[:, None, None], unit, 0.0)
         scale = np.where(finite[:, None], scale, 1.0)
-    residual = np.array(np.broadcast_to(target, (starts, rows)))
+    residual = np.broadcast_to(target, (starts, rows)).copy(order="K")
     basis = np.empty_like(unit)
-    upper = np.zeros((starts, count, count))
-    products = np.empty((starts, count))
+    upper = np.zeros((starts, count, count), like=unit)
+    products = np.empty((starts, count), like=unit)
     for column in range(count):
         rest = unit[:, column]
         if column:

@@ -42,7 +42,8 @@ class Tape:
         An expression with `Parameter` nodes.
     inputs
         Shape (rows, columns), or (starts, rows, columns): other columns for each parameter vector, of which
-        there must then be as many.
+        there must then be as many. An array of another device (`physdiffuser.device`) has values and
+        derivatives worked out there.
 
     Notes
     -----
@@ -82,6 +83,10 @@ class Tape:
         """How many parameter vectors there must be, where each has columns of its own."""
         return int(self._inputs.shape[0]) if self._inputs.ndim == 3 else 1
 
+    def there(self, parameters: FloatArray) -> FloatArray:
+        """Parameters as an array of the device that the columns are on."""
+        return np.asarray(parameters, like=self._inputs)
+
     def _new_slot(self, value: FloatArray | None, active: bool) -> int:
         self._initial.append(value)
         self._active.append(active)
@@ -93,7 +98,7 @@ class Tape:
             return known
         match node:
             case Variable(index=index):
-                slot = self._new_slot(np.ascontiguousarray(self._inputs[..., index]), False)
+                slot = self._new_slot(np.copy(self._inputs[..., index], order="C"), False)
             case Number(value=value) | Symbol(value=value):
                 slot = self._new_slot(np.float64(value), False)  # type: ignore[arg-type]  # broadcasts
             case Parameter(index=index):
@@ -112,6 +117,7 @@ class Tape:
 
     def _forward(self, parameters: FloatArray) -> list[FloatArray]:
         slots: list[FloatArray] = list(self._initial)  # type: ignore[arg-type]  # filled before they are read
+        parameters = self.there(parameters)
         vectors = parameters if parameters.ndim == 1 else parameters[:, :, None]
         for slot, index in self._parameter_slots:
             slots[slot] = vectors[index]
@@ -133,7 +139,7 @@ class Tape:
 
     @staticmethod
     def _full(value: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-        return value if np.shape(value) == shape else np.array(np.broadcast_to(value, shape))
+        return value if np.shape(value) == shape else np.broadcast_to(value, shape).copy(order="K")
 
     def value_and_jacobian(
         self, parameters: FloatArray, wanted: tuple[int, ...] | None = None
@@ -142,7 +148,7 @@ class Tape:
         if wanted is None:
             wanted = tuple(range(self.parameters))
         shape = self._shape(parameters)
-        jacobian = np.zeros((*shape[:-1], len(wanted), self.rows))
+        jacobian = np.zeros((*shape[:-1], len(wanted), self.rows), like=self._inputs)
         slots = self._forward(parameters)
         slopes = self._backward(slots, wanted)
         place = {index: position for position, index in enumerate(wanted)}

@@ -60,7 +60,8 @@ class Tapes:
 
     def value(self, parameters: FloatArray) -> FloatArray:
         """Values, shape (starts, rows), for parameters of shape (parameters, starts)."""
-        value = np.empty((self.starts, self.rows))
+        parameters = self.tapes[0].there(parameters)
+        value = np.empty((self.starts, self.rows), like=parameters)
         for tape, some in zip(self.tapes, self._slices, strict=True):
             value[some] = tape.value(parameters[:, some])
         return value
@@ -70,8 +71,9 @@ class Tapes:
     ) -> tuple[FloatArray, FloatArray]:
         """Values, and derivatives by the wanted parameters, shape (starts, wanted, rows)."""
         count = self.parameters if wanted is None else len(wanted)
-        value = np.empty((self.starts, self.rows))
-        jacobian = np.empty((self.starts, count, self.rows))
+        parameters = self.tapes[0].there(parameters)
+        value = np.empty((self.starts, self.rows), like=parameters)
+        jacobian = np.empty((self.starts, count, self.rows), like=parameters)
         for tape, some in zip(self.tapes, self._slices, strict=True):
             value[some], jacobian[some] = tape.value_and_jacobian(parameters[:, some], wanted)
         return value, jacobian

@@ -125,6 +125,9 @@ class Projected:
 class SeparableModel:
     """A skeleton, its rows and their target, with the linear parameters set apart.
 
+    Rows, target and weights may be arrays of another device (`physdiffuser.device`). What has rows is then
+    worked out there, while parameters and losses are numpy's.
+
     The caller silences numpy's warnings, as for `Tape`.
 
     Parameters
@@ -265,7 +268,7 @@ class SeparableModel:
             solved = solve_columns(jacobian[:, :count], side)
             side = solved.residual
             parameters = parameters.copy()
-            parameters[self._linear_index] = solved.coefficients.T * self.scale
+            parameters[self._linear_index] = np.asarray(solved.coefficients).T * self.scale
             if slopes.shape[1]:
                 before = np.abs(slopes).max(axis=-1, initial=0.0)
                 overlap = np.matmul(slopes, solved.basis.transpose(0, 2, 1))
@@ -275,5 +278,5 @@ class SeparableModel:
                 lost = np.abs(slopes).max(axis=-1, initial=0.0) <= _LOST * before
                 if lost.any():
                     slopes[lost] = 0.0
-        loss = np.einsum("sr,sr->s", side, side)
+        loss = np.asarray(np.einsum("sr,sr->s", side, side))
         return Projected(parameters, side, slopes, np.where(np.isfinite(loss), loss, np.inf))

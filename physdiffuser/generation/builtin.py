@@ -17,7 +17,13 @@ from physdiffuser.hookspecs import hookimpl
 NAMES = ("enumeration", "sparse", "evolution", "neighbours", "diffusion", "autoregressive")
 # Options that `solve` passes on to the generators that take them.
 _LEARNED: Mapping[str, Any] = {"attention": None, "device": "auto"}
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {"diffusion": _LEARNED, "autoregressive": _LEARNED}
+_DENSE: Mapping[str, Any] = {"device": "auto"}
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "enumeration": _DENSE,
+    "neighbours": _DENSE,
+    "diffusion": _LEARNED,
+    "autoregressive": _LEARNED,
+}
 
 
 def _build(name: str, **options: Any) -> Generator:

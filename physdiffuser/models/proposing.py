@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from physdiffuser.device import torch_name
 from physdiffuser.models.shipped import find_weights, inference_precision, load_weights
 from physdiffuser.search.candidate import Candidate
 
@@ -46,7 +47,7 @@ class LearnedGenerator(ABC):
     weights
         Folder of weights trained by the user, instead of the shipped ones.
     device
-        Where the networks run: "cpu", "cuda" or "auto".
+        Where the networks run: "cpu" ("cpu-torch" is the same), "cuda" or "auto".
 
     Raises
     ------
@@ -79,7 +80,7 @@ class LearnedGenerator(ABC):
             import torch
 
             device = "cuda" if torch.cuda.is_available() else "cpu"
-        return load_weights(self.folder, self.part, device)
+        return load_weights(self.folder, self.part, torch_name(device))
 
     def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
         """Yield fitted formulas, the best of each round first; see `Generator.propose`."""

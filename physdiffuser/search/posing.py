@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from physdiffuser.data.dataset import Dataset
+from physdiffuser.device import open_device
 from physdiffuser.errors import PluginError, UsageError
 from physdiffuser.expressions import OPERATORS, Number, Symbol, parse
 from physdiffuser.generation.protocol import Generator
@@ -35,7 +36,7 @@ def check_options(
     max_complexity: object,
     loss: object,
     scatter: object,
-    device: object,
+    device: str,
     **names: object,
 ) -> None:
     """Refuse options that only a call from Python can get wrong."""
@@ -58,8 +59,8 @@ def check_options(
         raise UsageError(f"loss={loss!r}: must be 'auto', 'squared' or 'huber'")
     if scatter not in ("auto", "constant", "relative"):
         raise UsageError(f"scatter={scatter!r}: must be 'auto', 'constant' or 'relative'")
-    if device not in ("auto", "cpu", "cuda"):
-        raise UsageError(f"device={device!r}: must be 'auto', 'cpu' or 'cuda'")
+    # Also refuses a GPU where there is none, before any work is done.
+    open_device(device)
     for name, value in names.items():
         # A text is a sequence too, of its letters.
         if isinstance(value, str):

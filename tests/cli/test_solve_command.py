@@ -98,10 +98,11 @@ def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
     }
 
 
-def test_options_of_learned_generators_are_refused_where_nothing_uses_them(run: Run, table: Path) -> None:
+def test_options_of_some_generators_are_refused_where_nothing_uses_them(run: Run, table: Path) -> None:
     done = run("solve", "data.csv", "--device", "cuda", "--generators", "sparse")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--device is for learned generators" in done.stderr
+    assert "--device is for the generators " in done.stderr
+    assert "none of this run's takes it: sparse. Name one with --generators, such as " in done.stderr
     done = run("solve", "data.csv", "--attention", "no-such-variant")
     assert (done.returncode, done.stdout) == (6, "")
     assert "no-such-variant" in done.stderr

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from cli_program import program_environment
 
 
@@ -37,6 +38,14 @@ def pendulum(tmp_path: Path) -> Path:
         writer.writerow(["L (m)", "g", "T"])
         writer.writerows(zip(length, gravity, period, strict=True))
     return tmp_path
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_an_error_of_usage(pendulum: Path) -> None:
+    done = program(pendulum, "solve", "pendulum.csv", "--device", "cuda", "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "device 'cuda' was asked for, but torch sees no GPU; use 'cpu' or 'auto'" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_from_a_table_to_an_exported_law(pendulum: Path) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
+from physdiffuser.device import HOST, Device, open_device
 from physdiffuser.expressions import Parameter, parse
 from physdiffuser.expressions.tree import Expression, Variable, add, call, div, mul, power
-from physdiffuser.fitting import Outcome, fit_alike, fit_constants
+from physdiffuser.fitting import Fit, Outcome, fit_alike, fit_constants
 from physdiffuser.fitting.losses import Loss
 
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 NAMES = ("x", "t", "u")
 # In front of and inside of what stands there: three shapes, several columns at each place.
 FACTORS = [parse(text, NAMES) for text in ("x", "x**2/t", "x*u", "1/t")]
@@ -84,6 +87,44 @@ def test_a_start_needs_a_value_for_each_parameter() -> None:
     inputs, target, _ = table(20)
     with pytest.raises(ValueError, match="one value"):
         fit_alike([mul(Parameter(0), Variable(0))], [[1.0, 2.0]], inputs, target)
+
+
+@pytest.mark.parametrize("name", ["cpu-torch", pytest.param("cuda", marks=GPU)])
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_on_a_device_as_by_numpy(name: str, loss: Loss, weighted: bool) -> None:
+    inputs, target, weights = table(80)
+    inputs[:, 1] *= 1e-30
+    bad = mul(Parameter(0), call("exp", mul(Parameter(1), call("log", parse("x - 10", NAMES)))))
+    still = add(Parameter(0), call("tanh", mul(Parameter(1), mul(Variable(0), parse("1000", NAMES)))))
+    skeletons, initial = [bad, still, add(Parameter(0), mul(Parameter(1), Variable(2)))], [[1.0, 1.0]] * 3
+    for form, start in ((decay, [1.0, 1.0, -0.5e30]), (exponent, [1.0, -0.5]), (reciprocal, [0.3, 1e-30])):
+        for factor in FACTORS:
+            skeletons.append(form(factor, INSIDE[0]))
+            initial.append(start)
+
+    def fits(device: Device) -> list[Fit]:
+        return fit_alike(
+            skeletons,
+            initial,
+            inputs,
+            target,
+            weights=weights if weighted else None,
+            loss=loss,
+            iterations=30,
+            tolerance=1e-10,
+            device=device,
+        )
+
+    expected, found = fits(HOST), fits(open_device(name))
+    assert [fit.skeleton for fit in found] == skeletons
+    if loss == "squared":
+        assert [fit.outcome for fit in found] == [fit.outcome for fit in expected]
+    np.testing.assert_allclose([fit.loss for fit in found], [fit.loss for fit in expected], rtol=1e-6)
+    for one, other in zip(found[2:], expected[2:], strict=True):
+        if other.outcome is Outcome.CONVERGED and loss == "squared":
+            # As far as the rows fix them: to the root of what the loss is known to.
+            np.testing.assert_allclose(one.parameters, other.parameters, rtol=1e-3)
 
 
 def test_nothing_to_fit() -> None:

@@ -85,13 +85,11 @@ def test_what_stands_in_a_place_is_found_from_the_values_that_it_should_have(
     task = Problem(INPUTS, exact + error, NAMES)
     start = mul(Number(unit), loose(nearly))
     residual = task.target - evaluate(start, task.inputs)
-    found = [
-        refit(changed, task.inputs, task.target).expression
-        for changed in Replacements(task).of(start, residual, most=24)
-    ]
+    proposed = Replacements(task).of(start, residual, most=24)
+    found = [refit(changed, task.inputs, task.target).expression for changed in proposed]
     left = [float(np.mean((exact - evaluate(one, task.inputs)) ** 2)) for one in found]
     assert min(left) < (3e-4 * max(noise, 1e-6)) * float(np.mean(exact**2))
-    assert len({canonical(one) for one in found}) == len(found)
+    assert len({canonical(one) for one in proposed}) == len(proposed)
 
 
 @pytest.mark.parametrize("columns", [1, 60])

@@ -65,7 +65,9 @@ def curve_stage(run: Run, frame: Frame) -> Work:
                 said.append((*chain.sentences(), f"fitted a {curve.name} of {of}"))
             yield 0.02
     remaining = iter(said)
-    for fits in fitted(problem, frame, around, laws, initial, iterations=60, tolerance=1e-14):
+    for fits in fitted(
+        problem, frame, around, laws, initial, iterations=60, tolerance=1e-14, device=run.device
+    ):
         for fit, sentences in zip(fits, remaining, strict=False):
             if np.isfinite(fit.loss):
                 yield Candidate(fit.expression, "enumeration", sentences)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Expression, Number, Variable
 from physdiffuser.expressions.tree import mul
 from physdiffuser.generation.enumeration.curve_stage import curve_stage
@@ -107,12 +108,19 @@ SUGGESTED_LADDER: tuple[Stage, ...] = (
 
 
 class EnumerationGenerator(MeteredGenerator):
-    """Library lookups in order of cost; see the package's modules for each part."""
+    """Library lookups in order of cost; see the package's modules for each part.
+
+    Parameters
+    ----------
+    device
+        Where pairs are ranked and constants fitted.
+    """
 
     name = "enumeration"
 
-    def __init__(self) -> None:
+    def __init__(self, device: Device = HOST) -> None:
         super().__init__()
+        self._device = device
         # The formula whose residuals were looked at last, and whether they are noise.
         self._judged: tuple[Expression | None, bool] = (None, False)
 
@@ -125,7 +133,7 @@ class EnumerationGenerator(MeteredGenerator):
         every, known = list(look.frames), list(look.levels)
         yield from _power_laws(every, problem)
         yield 0.02
-        run = Run(problem)
+        run = Run(problem, self._device)
         # Numbers of few digits are screened first, for the screenings tell as many digits apart as they have;
         # so is a single column, whose screenings are cheap.
         exact_first = run.tolerance < FINE and problem.columns > 1

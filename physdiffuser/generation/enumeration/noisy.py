@@ -8,23 +8,21 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.device import HOST, HOST_ROWS, Device
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.library import Library, value_keys
 from physdiffuser.generation.enumeration.matches import Kind, Match
 from physdiffuser.generation.enumeration.outer import Chain
-from physdiffuser.generation.enumeration.screening import (
-    Affine,
-    LeadingPairs,
-    Standardised,
-    pair_residuals,
-    variation,
-)
+from physdiffuser.generation.enumeration.ranking import PairTiles, Tile, part, ranked
+from physdiffuser.generation.enumeration.screening import Affine, LeadingPairs, Standardised, variation
 
 FloatArray = npt.NDArray[np.float64]
+FloatArray32 = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
 
-# Tiles of residuals must stay in the second-level cache: 128 x 2048 single floats are a megabyte.
-TARGETS = 128
+# Tiles of residuals must stay in the second-level cache: 128 x 2048 single floats are a megabyte. Work is
+# counted by them on every device.
+TARGETS = HOST_ROWS
 ENTRIES = 2048
 # Rows on which noisy fits are ranked. What stands around a matrix product costs as much with fewer, so that
 # work is charged as on this many.
@@ -112,6 +110,11 @@ def distinct(library: Library, order: IntArray, affine: bool) -> IntArray:
     return order[np.sort(first)]
 
 
+def _on_device(library: Library, order: IntArray, device: Device) -> FloatArray:
+    """Values of entries on the device, shape (entries, probes)."""
+    return device.held(library, library.values)[order]
+
+
 def screen_products(
     library: Library,
     order: IntArray,
@@ -119,6 +122,7 @@ def screen_products(
     undone: list[tuple[Chain, FloatArray, FloatArray]],
     factors: IntArray,
     board: Leaderboard,
+    device: Device = HOST,
 ) -> Iterator[float]:
     """Rank `T⁻¹(y) ~ A*(a + b*B)` over pairs of entries; A = 1 included.
 
@@ -129,38 +133,76 @@ def screen_products(
     factors
         Entries taken as A.
     """
-    values, costs = library.values[order], library.costs[order]
+    costs = library.costs[order]
     divisors, prices = library.values[factors], library.costs[factors]
-    prepared = Standardised.of(values)
+    prepared = Standardised.of(_on_device(library, order, device))
+    on_device = _on_device(library, factors, device)
     columns = tiles(costs, ENTRIES)
     yield from _screen_singles(library, frame, undone, board)
     for chain, target, weights in undone:
         total = variation(target, weights)
-        for start in range(0, len(factors), TARGETS):
-            block = np.arange(start, min(start + TARGETS, len(factors)))
-            with np.errstate(all="ignore"):
-                quotients = target / divisors[block]
-                scaled = weights * np.square(divisors[block])
-            good = np.isfinite(quotients).all(axis=1) & (np.ptp(quotients, axis=1) > 0)
-            good &= np.isfinite(scaled).all(axis=1)
-            rows = np.flatnonzero(good)
-            if not rows.size:
-                continue
-            prepared_targets = Affine.of(quotients[rows], scaled[rows])
-            for level, some in columns:
-                residual = prepared_targets.residuals(prepared, some)
-                least = residual.min(axis=1) / total
+        for rows, ranking in _divided(prepared, columns, target, weights, on_device, device):
+            for (level, some), tile in zip(columns, ranking, strict=True):
+                least = tile.least() / total
                 for row in np.flatnonzero(least < 0.9):
-                    left = int(block[rows[row]])
+                    left = int(rows[row])
                     cost = level + chain.cost + int(prices[left]) + 1
                     if board.admits(cost, float(least[row])):
-                        entry = some.start + int(residual[row].argmin())
                         # Where a factor spans decades, single precision may have seen a fit that is none.
-                        sure = _left_over(values[[entry]], quotients[rows[row]], scaled[rows[row]]) / total
+                        quotient, scaled = target / divisors[left], weights * np.square(divisors[left])
+                        sure, entry = min(
+                            (_left_over(library.values[[order[at]]], quotient, scaled) / total, at)
+                            for at in (some.start + column for column in tile.columns(int(row)))
+                        )
                         parts = int(factors[left]), int(order[entry])
                         make = _maker(library, frame, chain, "product", *parts, cost)
                         board.add(cost, sure, make)
-            yield 2e-11 * len(rows) * len(values) * PROBES
+            yield 2e-11 * len(rows) * len(order) * PROBES
+
+
+def _divided(
+    prepared: Standardised,
+    columns: list[tuple[int, slice]],
+    target: FloatArray,
+    weights: FloatArray,
+    divisors: FloatArray,
+    device: Device,
+) -> Iterator[tuple[IntArray, Iterator[Tile]]]:
+    """A target divided by each entry of a library, in blocks, and what is left of it in each tile.
+
+    Parameters
+    ----------
+    prepared, divisors
+        Arrays of the device.
+
+    Yields
+    ------
+    The divisors of at most `TARGETS` that lead to numbers, and for each of the columns a tile of these.
+    """
+    # A constant on the device saves bringing it there for each block.
+    target, weights = device.put(target), device.put(weights)
+    for first in range(0, len(divisors), device.rows):
+        several = divisors[first : first + device.rows]
+        with np.errstate(all="ignore"):
+            quotients = target / several
+            scaled = weights * np.square(several)
+        good = np.isfinite(quotients).all(axis=1) & (np.ptp(quotients, axis=1) > 0)
+        good &= np.isfinite(scaled).all(axis=1)
+        rows = np.flatnonzero(np.asarray(good))
+        if not rows.size:
+            continue
+        wanted = Affine.of(quotients[rows], scaled[rows])
+        residuals = (wanted.residuals(prepared, some) for _, some in columns)
+        ranking = ranked(residuals, device, variance=wanted.variance)
+        if not device.remote:
+            yield first + rows, ranking
+            continue
+        known = list(ranking)
+        for start in range(0, len(several), TARGETS):
+            begin, end = np.searchsorted(rows, [start, start + TARGETS]).tolist()
+            if begin < end:
+                block = slice(begin, end)
+                yield first + rows[block], (part(tile, block) for tile in known)
 
 
 def _left_over(entries: FloatArray, target: FloatArray, weights: FloatArray) -> float:
@@ -250,9 +292,11 @@ def screen_sums(
     frame: Frame,
     undone: list[tuple[Chain, FloatArray, FloatArray]],
     board: Leaderboard,
+    device: Device = HOST,
 ) -> Iterator[float]:
     """Rank `T⁻¹(y) ~ a + b*A + c*B` over all pairs of entries."""
-    values, costs = library.values[order], library.costs[order]
+    costs = library.costs[order]
+    values = _on_device(library, order, device)
     columns = tiles(costs, ENTRIES)
     for chain, target, weights in undone:
         root = np.sqrt(weights)
@@ -266,25 +310,24 @@ def screen_sums(
         wanted /= np.linalg.norm(wanted)
         correlation = unit32 @ wanted.astype(np.float32)
         total = variation(target, weights)
+        pairs = PairTiles(unit32, correlation, [some for _, some in columns], BEST_OF_TILE, device, once=True)
         for level, block in tiles(costs, TARGETS):
-            for other, some in columns:
+            for number, (other, some) in enumerate(columns):
                 if some.stop <= block.start:
                     continue
                 cost = level + other + chain.cost + 1
-                residual = pair_residuals(unit32, block, some, correlation)
-                least = float(residual.min())
+                tile = pairs.tile(block, number, len(order))
+                least = tile.lowest()
                 if least >= 0.9 or not board.admits(cost, least):
                     continue
-                flat = residual.ravel()
-                best = np.argpartition(flat, min(BEST_OF_TILE, flat.size - 1))[:BEST_OF_TILE]
-                for place in best:
-                    row, column = divmod(int(place), residual.shape[1])
+                for residual, row, column in tile.best(BEST_OF_TILE):
                     left, entry = block.start + row, some.start + column
-                    if entry > left and board.admits(cost, float(flat[place])):
-                        sure = _left_over(values[[left, entry]], target, weights) / total
-                        make = _maker(library, frame, chain, "sum", int(order[left]), int(order[entry]), cost)
+                    if entry > left and board.admits(cost, residual):
+                        places = int(order[left]), int(order[entry])
+                        sure = _left_over(library.values[[*places]], target, weights) / total
+                        make = _maker(library, frame, chain, "sum", *places, cost)
                         board.add(cost, sure, make)
-            yield 1.2e-11 * (block.stop - block.start) * (len(values) - block.start) * PROBES
+            yield 1.2e-11 * (block.stop - block.start) * (len(order) - block.start) * PROBES
 
 
 def screen_scaled_sums(
@@ -294,13 +337,14 @@ def screen_scaled_sums(
     undone: list[tuple[Chain, FloatArray, FloatArray]],
     factors: IntArray,
     board: Leaderboard,
+    device: Device = HOST,
 ) -> Iterator[float]:
     """Rank `y ~ D*(a + b*A + c*B)` over a few factors D and pairs of entries.
 
     All pairs, or, of a long library, those with one of the entries that alone say most about `y/D`.
     """
     costs = library.costs[order]
-    prepared = Standardised.of(library.values[order])
+    prepared = Standardised.of(_on_device(library, order, device))
     columns = tiles(costs, ENTRIES)
     leading = min(len(order), SCALED_PAIRS // max(len(order), 1))
     for chain, target, weights in undone:
@@ -318,22 +362,45 @@ def screen_scaled_sums(
             rank = np.full(len(order), len(order))
             rank[pairs.leading] = np.arange(len(pairs.leading))
             price = int(library.costs[third]) + chain.cost + 2
-            for level, some in columns:
-                residual = pairs.residuals(prepared, some)
-                # Two of the leading entries meet twice.
-                residual[rank[None, some] <= np.arange(len(pairs.leading))[:, None]] = 1.0
-                residual *= share
-                best = residual.argmin(axis=1)
-                for row in np.flatnonzero(residual[np.arange(len(best)), best] < 0.9):
-                    left, entry = int(pairs.leading[row]), some.start + int(best[row])
-                    cost, least = level + int(costs[left]) + price, float(residual[row, best[row]])
-                    if board.admits(cost, least):
-                        places = int(order[left]), int(order[entry])
+            residuals = _of_leading(pairs, prepared, columns, rank, share, device)
+            for (level, some), tile in zip(columns, ranked(residuals, device), strict=True):
+                least = tile.least()
+                for row in np.flatnonzero(least < 0.9):
+                    left = int(pairs.leading[row])
+                    cost = level + int(costs[left]) + price
+                    if board.admits(cost, float(least[row])):
                         # Where weights span decades, single precision may have seen a fit that is none.
-                        sure = _left_over(library.values[[*places]], quotient, scaled) / total
+                        sure, entry = min(
+                            (_left_over(library.values[order[[left, at]]], quotient, scaled) / total, at)
+                            for at in (some.start + column for column in tile.columns(int(row)))
+                        )
+                        places = int(order[left]), int(order[entry])
                         make = _maker(library, frame, chain, "scaled difference", *places, cost, int(third))
                         board.add(cost, sure, make)
             yield 6e-11 * leading * len(order) * PROBES
+
+
+def _of_leading(
+    pairs: LeadingPairs,
+    prepared: Standardised,
+    columns: list[tuple[int, slice]],
+    rank: IntArray,
+    share: np.float32,
+    device: Device,
+) -> Iterator[FloatArray32]:
+    """Residuals of pairs, tile by tile, each shape (leading, columns), in units of the target's variance."""
+    among = np.arange(len(pairs.leading))[:, None]
+    # A tile by itself is nothing to a GPU.
+    runs = [slice(0, len(rank))] if device.remote else [some for _, some in columns]
+    for run in runs:
+        residual = pairs.residuals(prepared, run)
+        # Two of the leading entries meet twice.
+        residual[rank[None, run] <= among] = 1.0
+        residual *= share
+        if device.remote:
+            yield from (residual[:, some] for _, some in columns)
+        else:
+            yield residual
 
 
 def _maker(

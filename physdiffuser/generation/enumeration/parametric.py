@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Expression, Parameter, complexity
 from physdiffuser.expressions.tree import mul
 from physdiffuser.fitting import Fit, fit_alike
@@ -185,6 +186,7 @@ def fitted(
     initial: Sequence[Sequence[float]],
     iterations: int = ITERATIONS,
     tolerance: float = TOLERANCE,
+    device: Device = HOST,
 ) -> Iterator[list[Fit]]:
     """Laws with parameters, each under its outer functions and a frame's factor, fitted `TOGETHER` in one go.
 
@@ -196,6 +198,8 @@ def fitted(
     ----------
     chains, laws, initial
         Equally many; `initial` has a start for each parameter.
+    iterations, tolerance, device
+        As for `fit_alike`.
     """
     factor = frame.factor()
     for begin in range(0, len(laws), TOGETHER):
@@ -208,7 +212,8 @@ def fitted(
             places = [place for place, other in enumerate(chains[some]) if other == chain]
             if chain.steps:
                 inner = [laws[begin + place] for place in places]
-                better = _started(problem, frame, chain, inner, [starts[place] for place in places])
+                worse = [starts[place] for place in places]
+                better = _started(problem, frame, chain, inner, worse, device)
                 for place, start in zip(places, better, strict=True):
                     starts[place] = start
         yield fit_alike(
@@ -220,11 +225,17 @@ def fitted(
             loss=problem.loss,
             iterations=iterations,
             tolerance=tolerance,
+            device=device,
         )
 
 
 def _started(
-    problem: Problem, frame: Frame, chain: Chain, laws: Sequence[Expression], initial: list[list[float]]
+    problem: Problem,
+    frame: Frame,
+    chain: Chain,
+    laws: Sequence[Expression],
+    initial: list[list[float]],
+    device: Device,
 ) -> list[list[float]]:
     """Parameters of laws, fitted to the target with a factor divided out and the outer functions undone."""
     product = frame.product(problem.inputs)
@@ -235,7 +246,14 @@ def _started(
         return initial
     weights = weights * undone[1] if problem.weights is None else weights * undone[1] * problem.weights
     fits = fit_alike(
-        laws, initial, problem.inputs, undone[0], weights=weights, iterations=ITERATIONS, tolerance=TOLERANCE
+        laws,
+        initial,
+        problem.inputs,
+        undone[0],
+        weights=weights,
+        iterations=ITERATIONS,
+        tolerance=TOLERANCE,
+        device=device,
     )
     return [
         fit.parameters.tolist() if np.isfinite(fit.loss) else start

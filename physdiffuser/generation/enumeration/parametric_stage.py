@@ -13,6 +13,7 @@ from physdiffuser.generation.enumeration.frame import Frame, monomial
 from physdiffuser.generation.enumeration.noisy import PROBES
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.parametric_families import FAMILIES
+from physdiffuser.generation.enumeration.ranking import ranked
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.screening import Affine, Standardised, variation
 from physdiffuser.generation.work import Work
@@ -54,16 +55,14 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
         undone.extend(zip(quotients, scaled, strict=True))
         if not names:
             continue
-        wanted = Affine.of(quotients, scaled)
+        wanted = Affine.of(run.device.put(quotients), run.device.put(scaled))
         for start in range(0, len(made.values), PIECE):
-            prepared = Standardised.of(made.values[start : start + PIECE])
+            prepared = Standardised.of(run.device.put(made.values[start : start + PIECE]))
             residual = wanted.residuals(prepared, slice(None)) / np.float32(total)
-            best = np.argpartition(residual, min(BEST_OF_PIECE, residual.shape[1] - 1), axis=1)
-            for row in range(len(residual)):
-                found.extend(
-                    (float(residual[row, column]), start + int(column), first + row)
-                    for column in best[row, :BEST_OF_PIECE]
-                )
+            [tile] = ranked([residual], run.device, BEST_OF_PIECE)
+            found.extend(
+                (left, start + column, first + row) for left, row, column in tile.best_of_rows(BEST_OF_PIECE)
+            )
             yield 2e-11 * residual.size * PROBES + 1e-4 * len(residual)
     target_sizes = [chain.cost + (0 if tree is None else complexity(tree)) for chain, tree in targets]
     laws: list[Expression] = []
@@ -86,7 +85,7 @@ def parametric_stage(run: Run, stage: Stage, frame: Frame) -> Work:
             initial.append([*linear, *starts])
             said.append((*chain.sentences(), f"fitted a function of the kind '{family}' of {of}"))
     remaining = iter(said)
-    for fits in parametric.fitted(problem, frame, around, laws, initial):
+    for fits in parametric.fitted(problem, frame, around, laws, initial, device=run.device):
         for fit, sentences in zip(fits, remaining, strict=False):
             if np.isfinite(fit.loss):
                 yield Candidate(fit.expression, "enumeration", sentences)

@@ -23,8 +23,9 @@ from physdiffuser.generation.enumeration.frame import Frame, monomial
 from physdiffuser.generation.enumeration.noisy import ENTRIES, PROBES, TARGETS
 from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.parametric_families import FAMILIES
+from physdiffuser.generation.enumeration.ranking import PairTiles
 from physdiffuser.generation.enumeration.run import Run, Stage
-from physdiffuser.generation.enumeration.screening import pair_residuals, unexplained
+from physdiffuser.generation.enumeration.screening import unexplained
 from physdiffuser.generation.work import Work
 from physdiffuser.search.candidate import Candidate
 
@@ -137,13 +138,24 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
         found = []
         # Power products apart: among finds with more constants inside, theirs would rank low.
         plain = sum(part.entry is None for part in parts)
+        columns = [slice(at, min(at + ENTRIES, len(values))) for at in range(plain, len(values), ENTRIES)]
+        tiles = PairTiles(
+            run.device.put(unit32),
+            run.device.put(correlation),
+            columns,
+            BEST_OF_TILE,
+            run.device,
+            once=False,
+        )
         for start in (0, *range(plain, first_count, TARGETS)):
             block = slice(start, min(start + TARGETS, first_count) if start else plain)
-            for at in range(plain, len(values), ENTRIES):
-                some = slice(at, min(at + ENTRIES, len(values)))
-                residual = pair_residuals(unit32, block, some, correlation)
-                for row, column in _best(residual, everywhere=not start):
-                    found.append((float(residual[row, column]), start + row, at + column))
+            for number, some in enumerate(columns):
+                tile = tiles.tile(block, number, first_count)
+                most = min(BEST_OF_TILE, some.stop - some.start - 1) or 1
+                best = tile.best_rows(BEST_OF_TILE) if start else tile.best_of_rows(most)
+                found += [
+                    (residual, block.start + row, some.start + column) for residual, row, column in best
+                ]
             yield 1.2e-11 * (block.stop - block.start) * len(values) * PROBES
         yield from follow(_promising(found, parts, made))
 
@@ -237,17 +249,6 @@ def _promising(
         yield left, right
 
 
-def _best(residual: npt.NDArray[np.float32], everywhere: bool) -> list[tuple[int, int]]:
-    """Places of the best of each row, or of the best rows only, one in each."""
-    if everywhere:
-        most = min(BEST_OF_TILE, residual.shape[1] - 1)
-        columns = np.argpartition(residual, most, axis=1)[:, : most or 1]
-        return [(row, int(column)) for row, some in enumerate(columns) for column in some]
-    least = residual.min(axis=1)
-    rows = np.argpartition(least, min(BEST_OF_TILE, least.size - 1))[:BEST_OF_TILE]
-    return [(int(row), int(residual[row].argmin())) for row in rows]
-
-
 def _follow(
     run: Run,
     frame: Frame,
@@ -274,7 +275,7 @@ def _follow(
                 continue
             laws.append(law)
             initial.append([*([1.0] * linear), *starts])
-    for fits in parametric.fitted(problem, frame, [chain] * len(laws), laws, initial):
+    for fits in parametric.fitted(problem, frame, [chain] * len(laws), laws, initial, device=run.device):
         for fit in fits:
             if np.isfinite(fit.loss) and complexity(fit.expression) <= problem.max_complexity:
                 what = to_text(fit.expression, problem.names, digits=4)

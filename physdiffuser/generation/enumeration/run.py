@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Expression
 from physdiffuser.generation.enumeration import clean, noisy
 from physdiffuser.generation.enumeration.families import fill, power_products
@@ -65,10 +66,19 @@ class Stage(NamedTuple):
 
 
 class Run:
-    """What the stages of one run share."""
+    """What the stages of one run share.
 
-    def __init__(self, problem: Problem) -> None:
+    Parameters
+    ----------
+    problem
+        Rows and rules.
+    device
+        Where pairs are ranked and constants fitted.
+    """
+
+    def __init__(self, problem: Problem, device: Device = HOST) -> None:
         self.problem = problem
+        self.device = device
         order = problem.generator(1).permutation(problem.rows)
         self.clean_rows = _telling_first(
             np.resize(order, max(5, min(CLEAN_PROBES, problem.rows))), problem.target
@@ -178,14 +188,14 @@ class Run:
         ranked = np.argsort(library.costs, kind="stable")
         order = noisy.distinct(library, ranked, affine=True)[: stage.entries]
         if stage.kind == "sums":
-            pieces = noisy.screen_sums(library, order, frame, undone, board)
+            pieces = noisy.screen_sums(library, order, frame, undone, board, self.device)
         else:
             factors = noisy.distinct(library, ranked, affine=False)
             screen = noisy.screen_products
             if stage.kind == "scaled sums":
                 factors = factors[~library.functions[factors]]
                 screen = noisy.screen_scaled_sums
-            pieces = screen(library, order, frame, undone, factors[: stage.divisors], board)
+            pieces = screen(library, order, frame, undone, factors[: stage.divisors], board, self.device)
         yield from pieces
         # Matches are fitted and written down, whatever the size of the library.
         yield 0.02

@@ -7,6 +7,8 @@ question with target t/A and weights w*A**2.
 
 Everything is single precision: residuals below about 1e-6 of the variance cannot be told apart
 here, and the best are fitted again in double precision by the caller.
+
+Libraries, and what is worked out with them, may be arrays of another device (`physdiffuser.device`).
 """
 
 from __future__ import annotations
@@ -129,8 +131,10 @@ class LeadingPairs:
         centred = target - relative @ target
         unit = centred / np.sqrt(relative @ np.square(centred))
         sums = np.stack([relative, relative * unit]).astype(np.float32)
-        mean, cross = library.values @ sums[0], library.values @ sums[1]
-        square = library.squares @ sums[0]
+        mean, cross, square = (
+            np.asarray(product, np.float32)
+            for product in (library.values @ sums[0], library.values @ sums[1], library.squares @ sums[0])
+        )
         variance = square - mean * mean
         # What cancels in single precision is not told from rounding: it explains nothing.
         root = np.sqrt(np.where(variance > PAIR_CANCELS * square, variance, np.inf)).astype(np.float32)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from physdiffuser.device import open_device
 from physdiffuser.generation.neighbours.generator import NeighbourGenerator
 
 
-def build() -> NeighbourGenerator:
+def build(device: str = "auto") -> NeighbourGenerator:
     """A generator for one run."""
-    return NeighbourGenerator()
+    return NeighbourGenerator(open_device(device))

@@ -8,6 +8,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Apply, Expression, evaluate
 from physdiffuser.expressions.places import positions, replace_at
 from physdiffuser.fitting import refit
@@ -39,11 +40,18 @@ FITS_PER_STEP = 40
 
 
 class NeighbourGenerator:
-    """Varies the entries of the archive, the shortest description first, each once."""
+    """Varies the entries of the archive, the shortest description first, each once.
+
+    Parameters
+    ----------
+    device
+        Where it is ranked what could stand in a place.
+    """
 
     name = "neighbours"
 
-    def __init__(self) -> None:
+    def __init__(self, device: Device = HOST) -> None:
+        self._device = device
         self._seen: set[Expression] = set()
         self._tried: set[Expression] = set()
         self._fits = 0
@@ -96,7 +104,7 @@ class NeighbourGenerator:
             if residual is None:
                 continue
             if self._replacements is None:
-                self._replacements = Replacements(problem)
+                self._replacements = Replacements(problem, self._device)
             self._fits += FITS_OF_PLACE * len(positions(whole))
             for new in self._new(self._replacements.of(whole, residual, REPLACEMENTS)):
                 fitted = self._fitted(problem, new)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import ONE, Apply, Expression, Number, complexity, evaluate
 from physdiffuser.expressions.canonical import canonical
 from physdiffuser.expressions.places import Path, positions, replace_at
@@ -64,10 +66,43 @@ class _Find:
     saved: float
 
 
-class Replacements:
-    """Finds what to put in the places of formulas of one problem."""
+class _Divided(NamedTuple):
+    """The demands of all places divided by a factor.
 
-    def __init__(self, problem: Problem) -> None:
+    Attributes
+    ----------
+    factor
+        Its number, None for the demands as they are.
+    price
+        Nats for writing it.
+    targets, shares
+        Shape (demands, rows).
+    power
+        Shape (demands,): weighted sum of squares.
+    places
+        The demands that are numbers.
+    """
+
+    factor: int | None
+    price: float
+    targets: FloatArray
+    shares: FloatArray
+    power: FloatArray
+    places: npt.NDArray[np.intp]
+
+
+class Replacements:
+    """Finds what to put in the places of formulas of one problem.
+
+    Parameters
+    ----------
+    problem
+        Rows and rules.
+    device
+        Where entries are ranked.
+    """
+
+    def __init__(self, problem: Problem, device: Device = HOST) -> None:
         rows = problem.generator(7).permutation(problem.rows)[:ROWS]
         self.rows = rows
         self.inputs = problem.inputs[rows]
@@ -75,6 +110,8 @@ class Replacements:
         share = np.ones(rows.size) if problem.weights is None else problem.weights[rows]
         self.share = share / share.sum()
         self.stock = Stock(self.inputs, problem)
+        self._device = device
+        self._values, self._squares = device.put(self.stock.values), device.put(self.stock.squares)
 
     def of(self, expression: Expression, residual: FloatArray, most: int) -> list[Expression]:
         """The formula with other parts, those first that shorten the description most.
@@ -124,19 +161,9 @@ class Replacements:
         present = [NATS_PER_UNIT * complexity(node) + constant * fitted_constants(node) for node in nodes]
         wanted = np.array([one.values for one in demands])
         weights = np.array([one.weights * one.total for one in demands])
-        for number in (None, *range(len(self.stock.factors))):
-            price = 0.0
-            targets, shares = wanted, weights
-            if number is not None:
-                factor = self.stock.column(self.stock.factors[number])
-                targets, shares = wanted / factor, weights * factor * factor
-                price = float(self.stock.nats[self.stock.factors[number]]) + NATS_PER_UNIT
-            with_numbers = np.isfinite(targets).all(axis=1) & np.isfinite(shares).all(axis=1)
-            power = (shares * targets * targets).sum(axis=1)
-            places = np.flatnonzero(with_numbers & (power > 0.0) & (power < np.inf))
-            if not places.size:
-                continue
-            best = self._best(targets[places], shares[places])
+        numbers = (None, *range(len(self.stock.factors)))
+        divided = [self._divided(wanted, weights, number) for number in numbers]
+        for (number, price, targets, shares, power, places), best in self._ranked(divided):
             for row, place in enumerate(places.tolist()):
                 for kind in (_PLAIN, _SCALED, _AFFINE):
                     entry = int(best[row, kind])
@@ -149,6 +176,32 @@ class Replacements:
                     length += price + constant * kind
                     if np.isfinite(length):
                         yield _Find(place, number, kind, entry, now + present[place] - length)
+
+    def _divided(self, wanted: FloatArray, weights: FloatArray, number: int | None) -> _Divided:
+        price, targets, shares = 0.0, wanted, weights
+        if number is not None:
+            factor = self.stock.column(self.stock.factors[number])
+            targets, shares = wanted / factor, weights * factor * factor
+            price = float(self.stock.nats[self.stock.factors[number]]) + NATS_PER_UNIT
+        with_numbers = np.isfinite(targets).all(axis=1) & np.isfinite(shares).all(axis=1)
+        power = (shares * targets * targets).sum(axis=1)
+        places = np.flatnonzero(with_numbers & (power > 0.0) & (power < np.inf))
+        return _Divided(number, price, targets, shares, power, places)
+
+    def _ranked(self, divided: list[_Divided]) -> Iterator[tuple[_Divided, IntArray]]:
+        """Where there are places, the best entries of these (`_best`)."""
+        some = [one for one in divided if one.places.size]
+        if not self._device.remote:
+            for one in some:
+                yield one, self._best(one.targets[one.places], one.shares[one.places])
+        elif some:
+            # To a GPU one factor is nothing.
+            targets, shares = (
+                np.concatenate([every[one.places] for one, every in zip(some, kind, strict=True)])
+                for kind in ([one.targets for one in some], [one.shares for one in some])
+            )
+            ends = np.cumsum([one.places.size for one in some])[:-1]
+            yield from zip(some, np.split(self._best(targets, shares), ends), strict=True)
 
     def _nats(self, left: float, power: float) -> float:
         """What a weighted sum of squares costs, which is rounding below a share of the demand's."""
@@ -164,20 +217,22 @@ class Replacements:
         unit = targets / scale
         first = (weights * unit).sum(axis=1, keepdims=True).astype(np.float32)
         asked, relative = (weights * unit).astype(np.float32), weights.astype(np.float32)
+        asked, relative = self._device.put(asked), self._device.put(relative)
+        scale, first = self._device.put(scale), self._device.put(first)
         half = 0.5 * self.count
         for nats, piece in self.stock.pieces:
-            values, squares = self.stock.values[piece], self.stock.squares[piece]
+            values, squares = self._values[piece], self._squares[piece]
             cross = asked @ values.T
             square = np.maximum(relative @ squares.T, np.float32(1e-30))
             mean = relative @ values.T
             sizes = (self.stock.sizes[piece] / scale).astype(np.float32)
             for kind, residual in enumerate(_residuals(cross, square, mean, sizes, first)):
                 place = residual.argmin(axis=1)
-                least = np.maximum(residual[np.arange(len(residual)), place], _SINGLE)
+                least = np.maximum(np.asarray(residual[np.arange(len(residual)), place]), _SINGLE)
                 length = half * np.log(least) + nats
                 better = length < best[:, kind]
                 best[better, kind] = length[better]
-                which[better, kind] = place[better] + piece.start
+                which[better, kind] = np.asarray(place)[better] + piece.start
         return which
 
     def _term(self, find: _Find, wanted: Demand) -> Expression | None:

@@ -1,0 +1,221 @@
+"""Pair searches and fits by torch find what numpy finds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import groupby, islice
+
+import numpy as np
+import pytest
+import torch
+
+from physdiffuser.device import Device, open_device
+from physdiffuser.expressions import evaluate, parse, to_text
+from physdiffuser.expressions.canonical import canonical
+from physdiffuser.expressions.tree import free_constants
+from physdiffuser.generation.enumeration import noisy
+from physdiffuser.generation.enumeration.frame import Frame
+from physdiffuser.generation.enumeration.library import Library
+from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
+from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
+from physdiffuser.generation.enumeration.ranking import Shortlist, Tile, Whole, part, ranked
+from physdiffuser.generation.enumeration.run import Run, Stage
+from physdiffuser.generation.neighbours.replacements import Replacements
+from physdiffuser.generation.work import Work
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.problem import Problem
+
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+NAMES = ("v", "p", "q", "g", "t")
+LAWS = ["v*log(p/q) - g*t/(1 + p)", "(v + p*sqrt(q))/(g*t)", "v/p + 3*exp(-0.4*t)*g"]
+Find = tuple[int, float, str, str]
+
+
+@pytest.fixture(params=["cpu-torch", pytest.param("cuda", marks=GPU)])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Device:
+    # Several pieces even of these small libraries.
+    monkeypatch.setattr("physdiffuser.device.GPU_ROWS", 256)
+    return open_device(request.param)
+
+
+HOST = open_device("cpu")
+
+
+def table(law: str, noise: float = 0.02, rows: int = 400, weighted: bool = False) -> Problem:
+    random = np.random.default_rng(1)
+    inputs = random.uniform(1.0, 5.0, (rows, len(NAMES)))
+    target = evaluate(parse(law, NAMES), inputs)
+    weights = random.uniform(0.2, 1.8, rows) if weighted else None
+    return Problem(inputs, target + noise * target.std() * random.normal(size=rows), NAMES, weights)
+
+
+class Screening:
+    """A library of some rows of a table, and the target under each outer function."""
+
+    def __init__(self, problem: Problem, entries: int = 400) -> None:
+        run = Run(problem)
+        self.frame = Frame.of_columns((), range(len(NAMES)))
+        *_, library = run.library("rows", self.frame, problem.inputs[run.noisy_rows], entries)
+        assert isinstance(library, Library)
+        self.library = library
+        self.undone = run.undone(self.frame)[:2]
+        ranked = np.argsort(library.costs, kind="stable")
+        self.order = noisy.distinct(library, ranked, affine=True)[:entries]
+        self.factors = noisy.distinct(library, ranked, affine=False)[:300]
+
+    def finds(self, screen: str, device: Device) -> tuple[list[Find], list[float]]:
+        """What is on the leaderboard in the end, and the work that was counted."""
+        board = noisy.Leaderboard()
+        with np.errstate(all="ignore"):
+            if screen == "sums":
+                work = noisy.screen_sums(self.library, self.order, self.frame, self.undone, board, device)
+            elif screen == "products":
+                work = noisy.screen_products(
+                    self.library, self.order, self.frame, self.undone, self.factors, board, device
+                )
+            else:
+                work = noisy.screen_scaled_sums(
+                    self.library, self.order, self.frame, self.undone, self.factors[:12], board, device
+                )
+            counted = list(work)
+        found = []
+        for cost, kept in board._best.items():
+            for negative, _, make in kept:
+                match = make()
+                parts = match.left, match.right, match.third
+                found.append((cost, -negative, repr(match.chain), repr(parts)))
+        return sorted(found), counted
+
+
+SCREENS = ["sums", "products", "scaled sums"]
+
+
+def best(finds: list[Find], count: int) -> list[Find]:
+    """So many of each cost."""
+    return [find for _, of_cost in groupby(finds, lambda find: find[0]) for find in islice(of_cost, count)]
+
+
+def assert_alike(one: Screening, screen: str, device: Device) -> None:
+    expected, counted = one.finds(screen, HOST)
+    found, as_counted = one.finds(screen, device)
+    assert as_counted == counted
+    assert len(expected) > 5
+    # In a tile of pairs of the same entries each is there twice, and three are what six hold.
+    count = 3 if screen == "sums" else 6
+    found, expected = best(found, count), best(expected, count)
+    assert {(cost, *rest) for cost, _, *rest in found} == {(cost, *rest) for cost, _, *rest in expected}
+    np.testing.assert_allclose([find[1] for find in found], [find[1] for find in expected], rtol=1e-5)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("law", LAWS)
+def test_the_same_pairs_are_found(device: Device, law: str, screen: str) -> None:
+    assert_alike(Screening(table(law)), screen, device)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_with_weights_and_few_rows(device: Device, screen: str) -> None:
+    assert_alike(Screening(table(LAWS[0], 0.1, 40, weighted=True), 500), screen, device)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_of_equal_entries_the_first_is_found(device: Device, screen: str) -> None:
+    one = Screening(table(LAWS[0]), 300)
+    one.order = np.repeat(one.order, 2)
+    expected, _ = one.finds(screen, HOST)
+    found, _ = one.finds(screen, device)
+    # How often the best is kept is a matter of the order, which it is is not.
+    found, expected = best(found, 1), best(expected, 1)
+    assert [(cost, *rest) for cost, _, *rest in found] == [(cost, *rest) for cost, _, *rest in expected]
+
+
+@pytest.mark.parametrize("screen", ["products", "scaled sums"])
+def test_where_an_entry_is_no_number_nothing_is_found_in_its_tile(device: Device, screen: str) -> None:
+    one = Screening(table(LAWS[0]))
+    one.library._values[one.order[len(one.order) // 2], 3] = np.nan
+    one.undone = one.undone[:1]
+    expected, _ = one.finds(screen, HOST)
+    found, _ = one.finds(screen, device)
+    found, expected = best(found, 1), best(expected, 1)
+    assert [(cost, *rest) for cost, _, *rest in found] == [(cost, *rest) for cost, _, *rest in expected]
+
+
+def test_factors_that_lead_to_no_numbers_are_left_out(device: Device) -> None:
+    one = Screening(table(LAWS[0]))
+    one.library._values[one.factors[7], 0] = 0.0
+    one.library._values[one.factors[150:290], 1] = np.inf
+    assert_alike(one, "products", device)
+
+
+def tiles(residual: np.ndarray, device: Device, few: int) -> tuple[Tile, Tile]:
+    [whole] = ranked([residual], HOST)
+    [shortlist] = ranked([device.put(residual)], device, few)
+    assert isinstance(whole, Whole) and isinstance(shortlist, Shortlist)
+    return whole, shortlist
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 50])
+def test_both_kinds_of_tile_answer_alike(device: Device, width: int) -> None:
+    residual = np.random.default_rng(width).random((60, width)).astype(np.float32)
+    whole, shortlist = tiles(residual, device, 6)
+    some = slice(10, 30)
+    for one, other in ((whole, shortlist), (part(whole, some), part(shortlist, some))):
+        np.testing.assert_array_equal(one.least(), other.least())
+        assert one.lowest() == other.lowest()
+        for row in range(len(one.least())):
+            assert one.columns(row)[0] in other.columns(row)
+        for count in (1, 3, 6):
+            assert sorted(one.best(count)) == sorted(other.best(count))
+            assert sorted(one.best_of_rows(count)) == sorted(other.best_of_rows(count))
+            assert sorted(one.best_rows(count)) == sorted(other.best_rows(count))
+
+
+def test_ties_are_told_and_rows_without_numbers_pass(device: Device) -> None:
+    rows = [[0.3, 0.2, 0.2, 0.2 + 1e-6], [0.5, np.nan, 0.1, 0.2], [0.4, 0.3, 0.2, 0.1]]
+    residual = np.array(rows, np.float32)
+    whole, shortlist = tiles(residual, device, 3)
+    assert whole.columns(0) == [1] and shortlist.columns(0) == [1, 2, 3]
+    assert np.isnan([whole.least()[1], shortlist.least()[1]]).all()
+    assert shortlist.columns(2) == [3]
+
+
+def proposals(work: Work) -> tuple[Counter[str], float]:
+    """The outlines of what is proposed, and nominal seconds."""
+    with np.errstate(all="ignore"):
+        items = list(work)
+    expressions = [item.expression for item in items if isinstance(item, Candidate)]
+    outlines = Counter(repr(canonical(free_constants(expression)[0])) for expression in expressions)
+    return outlines, sum(item for item in items if not isinstance(item, Candidate))
+
+
+@pytest.mark.parametrize(
+    ("stage", "make"),
+    [
+        (Stage("parametric", 10, divisors=6), parametric_stage),
+        (Stage("parametric sums", 1, divisors=1, shifts=2), parametric_sums),
+    ],
+)
+def test_functions_with_constants_inside(
+    device: Device, stage: Stage, make: Callable[[Run, Stage, Frame], Work]
+) -> None:
+    problem = table("exp(-0.7*p) + 0.2*p", 0.05, 60)
+    frame = Frame.of_columns((), (1,))
+    expected, seconds = proposals(make(Run(problem), stage, frame))
+    found, as_seconds = proposals(make(Run(problem, device), stage, frame))
+    # `p**0.65` fits as `(1/p)**-0.65` does, and constants that the rows do not determine may end anywhere.
+    assert (found & expected).total() > 0.95 * max(found.total(), expected.total())
+    assert as_seconds == pytest.approx(seconds, rel=0.05)
+
+
+def test_what_could_stand_in_a_place(device: Device) -> None:
+    problem = table(LAWS[0], 0.01)
+    nearly = parse("v*log(p/q) - g*t/(1.5 + p*sqrt(p)/2)", NAMES)
+    residual = problem.target - evaluate(nearly, problem.inputs)
+    expected = Replacements(problem).of(nearly, residual, most=24)
+    found = Replacements(problem, device).of(nearly, residual, most=24)
+    assert len(found) == len(expected) == 24
+    one, other = ([to_text(each, NAMES, digits=4) for each in some] for some in (found, expected))
+    assert one[:4] == other[:4]
+    # Further down stand affine fits of what varies little, which single precision does not tell apart.
+    assert len(set(one) & set(other)) >= 18
