@@ -59,9 +59,8 @@ LATE_SECONDS = 8.0
 # and while nothing leaves just noise over so often if the shortest description has changed.
 FOLLOWING_TURN = 12
 FOLLOWING_EVERY = 30
-
-
-# A formula of many constants that leaves nothing over may follow the law and not be it: steps that others have.
+# A formula of many constants that leaves nothing over may follow the law and not be it: others have so many
+# steps more.
 STEPS_OF_MANY = 40
 
 
