@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -166,9 +167,10 @@ def leaves_noise(problem: Problem, expression: Expression) -> bool:
 def residual_is_noise(inputs: FloatArray, residual: FloatArray, weights: FloatArray | None = None) -> bool:
     """Whether nothing in the columns predicts what a formula leaves over.
 
-    Three tests, each at about one false alarm in a thousand: the residuals of nearest neighbours are
-    uncorrelated, their signs are (which a few large residuals cannot hide), and a quadratic polynomial in
-    the columns explains no more than chance would.
+    Four tests, each at about one false alarm in a thousand: the residuals of nearest neighbours are
+    uncorrelated, their signs are (which a few large residuals cannot hide), also among neighbours in each
+    column and each two of them (rows are far apart in all of four), and a quadratic polynomial in the
+    columns explains no more than chance would.
 
     Parameters
     ----------
@@ -201,6 +203,7 @@ def residual_is_noise(inputs: FloatArray, residual: FloatArray, weights: FloatAr
         _neighbours_independent(residual[:1000], near)
         and _signs_independent(residual[:1000], near)
         and _no_quadratic(unit, residual)
+        and _planes_independent(unit, residual)
     )
 
 
@@ -229,13 +232,27 @@ def _neighbours_independent(residual: FloatArray, near: npt.NDArray[np.intp]) ->
     return bool(float(products.mean()) < 3.1 * np.sqrt(2) * error)
 
 
-def _signs_independent(residual: FloatArray, near: npt.NDArray[np.intp]) -> bool:
+def _signs_independent(residual: FloatArray, near: npt.NDArray[np.intp], deviations: float = 3.1) -> bool:
     """Whether rows lie above the fit without regard to where their neighbours lie."""
     if near.shape[1] == 0:
         return True
     sign = np.sign(residual - np.median(residual))
     agreement = float((sign[:, None] * sign[near]).mean())
-    return bool(agreement < 3.1 * np.sqrt(2.0 / near.size))
+    return bool(agreement < deviations * np.sqrt(2.0 / near.size))
+
+
+# Rows and columns of the test in planes, and the deviations that one of its many tests may show.
+PLANE_ROWS, PLANE_COLUMNS, PLANE_DEVIATIONS = 400, 6, 4.3
+
+
+def _planes_independent(unit: FloatArray, residual: FloatArray) -> bool:
+    """Whether signs are independent among neighbours in each column and each two of three columns or more."""
+    columns = range(min(unit.shape[1], PLANE_COLUMNS))
+    if unit.shape[1] < 3:
+        return True
+    some, left = unit[:PLANE_ROWS], residual[:PLANE_ROWS]
+    planes = [[column] for column in columns] + [list(pair) for pair in combinations(columns, 2)]
+    return all(_signs_independent(left, _neighbours(some[:, plane]), PLANE_DEVIATIONS) for plane in planes)
 
 
 def _no_quadratic(unit: FloatArray, residual: FloatArray) -> bool:

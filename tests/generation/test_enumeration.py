@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from physdiffuser.expressions import OPERATORS, Variable, evaluate, parse, to_text
+from physdiffuser.expressions import OPERATORS, Parameter, Variable, evaluate, parse, to_text
+from physdiffuser.expressions.tree import add, call, div, mul
+from physdiffuser.fitting import fit_alike
 from physdiffuser.generation.enumeration import noisy
 from physdiffuser.generation.enumeration.factors import frames, telling_columns
 from physdiffuser.generation.enumeration.families import fill, power_products
@@ -18,7 +20,8 @@ from physdiffuser.generation.enumeration.generator import EnumerationGenerator
 from physdiffuser.generation.enumeration.hashing import AffineIndex
 from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.matches import Match, candidates
-from physdiffuser.generation.enumeration.outer import Chain, chains
+from physdiffuser.generation.enumeration.outer import INVERSE, Chain, chains
+from physdiffuser.generation.enumeration.parametric import fitted
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.screening import (
@@ -73,6 +76,35 @@ def search(problem: Problem, steps: int) -> ParetoArchive:
 )
 def test_clean_laws_are_found_exactly(formula: str, ranges: dict[str, tuple[float, float]]) -> None:
     assert search(table(formula, ranges), 60).best_loss < 1e-18
+
+
+@pytest.mark.parametrize(
+    ("formula", "ranges"),
+    [
+        ("(c**(1 - g) - 1)/(1 - g)", {"c": (0.3, 8), "g": (1.2, 4)}),
+        ("P*(1 + r)**n", {"P": (10, 99), "r": (0.01, 0.2), "n": (1, 20)}),
+        ("0.215 + 0.0257*log(a + 0.013*b)", {"a": (0.001, 0.1), "b": (0.01, 1)}),
+        ("3.1 - 0.7/sqrt(a**2 + 2.6*b**2)", {"a": (0.5, 3), "b": (0.5, 3)}),
+    ],
+)
+def test_powers_of_columns_and_functions_of_two_are_found_exactly(
+    formula: str, ranges: dict[str, tuple[float, float]]
+) -> None:
+    assert search(table(formula, ranges, 80), 150).best_loss < 1e-18
+
+
+def test_constants_under_a_reciprocal_are_fitted_from_far() -> None:
+    """`1/(a + b*p*exp(c/(t + q)))` from four times c, where steps on the target itself lead nowhere."""
+    problem = table("1/(0.4 + 5.6e-9*p*exp(4302.6/(t + 243.5)))", {"t": (-20, 35), "p": (600, 1030)}, 120)
+    t, p = Variable(0), Variable(1)
+    law = add(Parameter(0), mul(Parameter(1), mul(p, call("exp", div(Parameter(2), add(t, Parameter(3)))))))
+    chain = Chain((INVERSE,))
+    frame = Frame.of_columns((), [0, 1])
+    start = [1.0, 1.0, 17_000.0, 520.0]
+    [[fit]] = fitted(problem, frame, [chain], [law], [start], iterations=60, tolerance=1e-14)
+    assert fit.loss < 1e-18
+    [direct] = fit_alike([chain.redo(law)], [start], problem.inputs, problem.target)
+    assert direct.loss > 1e-3
 
 
 def test_a_noisy_product_is_ranked_first() -> None:

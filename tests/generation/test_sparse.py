@@ -15,20 +15,20 @@ from physdiffuser.generation.sparse import build
 from physdiffuser.generation.sparse.dictionary import make, whole_powers
 from physdiffuser.generation.sparse.implicit import quadratics
 from physdiffuser.generation.sparse.logarithmic import logarithmic
-from physdiffuser.generation.sparse.regression import exact_span, forward, residual_of, scaled
+from physdiffuser.generation.sparse.regression import enough_rows, exact_span, forward, residual_of, scaled
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Budget, Problem
 
 
 def search(
-    formula: str, ranges: dict[str, tuple[float, float]], steps: int, noise: float = 0.0
+    formula: str, ranges: dict[str, tuple[float, float]], steps: int, noise: float = 0.0, rows: int = 800
 ) -> tuple[ParetoArchive, float]:
     """The archive after so many steps of sparse regression alone, and the loss of the truth."""
     random = np.random.default_rng(0)
-    inputs = np.stack([random.uniform(*ranges[name], 800) for name in ranges], axis=1)
+    inputs = np.stack([random.uniform(*ranges[name], rows) for name in ranges], axis=1)
     clean = evaluate(parse(formula, list(ranges)), inputs)
-    target = clean + noise * np.sqrt(np.mean(clean**2)) * random.normal(size=800)
+    target = clean + noise * np.sqrt(np.mean(clean**2)) * random.normal(size=rows)
     problem = Problem(inputs, target, tuple(ranges))
     archive = ParetoArchive(problem)
     with np.errstate(all="ignore"):
@@ -57,6 +57,27 @@ def search(
 def test_clean_laws_are_found_exactly(formula: str, ranges: dict[str, tuple[float, float]]) -> None:
     archive, _ = search(formula, ranges, 60)
     assert archive.best_loss < 1e-18
+
+
+@pytest.mark.parametrize(
+    ("formula", "ranges"),
+    [
+        ("g*(343 + u)/(343 - v)", {"g": (200, 900), "u": (-40, 40), "v": (-50, 50)}),
+        ("a*b*c/(a*b + b*c + c*a)", dict.fromkeys("abc", (1, 5))),
+        ("e*r*s/(t*r + r*s + s*t)", {"e": (2, 9), "r": (1, 5), "s": (1, 5), "t": (1, 5)}),
+    ],
+)
+def test_ratios_of_products_of_different_columns_are_found_from_few_rows(
+    formula: str, ranges: dict[str, tuple[float, float]]
+) -> None:
+    archive, _ = search(formula, ranges, 60, rows=44)
+    assert archive.best_loss < 1e-18
+
+
+def test_a_sum_that_leaves_nothing_over_needs_fewer_rows() -> None:
+    assert enough_rows(30, 40, exact=True)
+    assert not enough_rows(30, 40, exact=False)
+    assert not enough_rows(31, 40, exact=True)
 
 
 def test_a_root_in_reciprocal_groups_is_found_and_written_shortly() -> None:

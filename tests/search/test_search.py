@@ -44,6 +44,26 @@ def candidate(text: str) -> Candidate:
 
 
 class TestArchive:
+    def test_a_law_is_told_by_few_constants_that_leave_nothing(self) -> None:
+        archive = ParetoArchive(problem())
+        archive.offer(candidate("a**2*b + 0.001*a"))
+        assert not archive.told
+        archive.offer(candidate("a**2*b"))
+        assert archive.told
+
+    def test_many_constants_that_leave_nothing_do_not_tell_a_law(self) -> None:
+        x = np.linspace(1, 1.2, 40)[:, None]
+        smooth = Problem(x, np.log(x[:, 0]) * np.sqrt(x[:, 0]), ("a",))
+        archive = ParetoArchive(smooth)
+        terms = ""
+        for coefficient in reversed(
+            np.polynomial.Polynomial.fit(x[:, 0] - 1.1, smooth.target, 8).convert().coef
+        ):
+            terms = f"{float(coefficient)!r} + (a - 1.1)*({terms})" if terms else f"{float(coefficient)!r}"
+        archive.offer(Candidate(parse(terms, ("a",)), "test"))
+        assert archive.best_loss < 1e-18
+        assert not archive.told
+
     @settings(max_examples=40, deadline=None)
     @given(st.permutations(["a", "a*b", "a**2*b", "a + b", "2*a*b", "a*b + a", "exp(a)", "a**2"]))
     def test_the_front_does_not_depend_on_the_order_and_improves(self, texts: list[str]) -> None:
@@ -164,6 +184,18 @@ class TestSelection:
         assert residual_is_noise(inputs, white)
         assert not residual_is_noise(inputs, white + 1.5 * inputs[:, 1] ** 2)
         assert not residual_is_noise(inputs[:, :1], 0.3 * white + np.sin(30 * inputs[:, 0]))
+
+    def test_a_pattern_in_two_of_five_columns_is_seen(self) -> None:
+        random = np.random.default_rng(3)
+        inputs = random.uniform(1, 3, (150, 5))
+        pattern = np.sin(6 * inputs[:, 1] / inputs[:, 3])
+        assert not residual_is_noise(inputs, 0.4 * random.normal(size=150) + pattern)
+        assert not residual_is_noise(inputs[:, [1, 3]], 0.4 * random.normal(size=150) + pattern)
+
+    def test_chance_in_many_planes_is_not_taken_for_a_pattern(self) -> None:
+        random = np.random.default_rng(4)
+        inputs = random.uniform(1, 3, (150, 6))
+        assert sum(not residual_is_noise(inputs, random.normal(size=150)) for _ in range(200)) <= 3
 
     def test_noise_is_rarely_taken_for_a_pattern(self) -> None:
         random = np.random.default_rng(2)

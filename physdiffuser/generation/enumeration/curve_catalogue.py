@@ -131,6 +131,10 @@ def _powers_around(u: Expression, k: _Trees, c: _Trees) -> Expression:
     return mul(power(add(u, k[0]), c[0]), power(sub(k[1], u), c[1]))
 
 
+def _power_and_powers_around(u: Expression, k: _Trees, c: _Trees) -> Expression:
+    return mul(power(u, c[0]), _powers_around(u, k, c[1:]))
+
+
 def _power_and_below(u: Expression, k: _Trees, c: _Trees) -> Expression:
     return mul(power(u, c[0]), power(add(u, k[0]), c[1]))
 
@@ -237,6 +241,14 @@ CURVES = (
         _below_and_above,
         lambda u, p, q: [np.log(u + p), np.log(q - u)],
         _powers_around,
+    ),
+    _curve(
+        "powers of it and between two ends",
+        True,
+        "pow add sub mul",
+        _below_and_above,
+        lambda u, p, q: [_log(u), np.log(u + p), np.log(q - u)],
+        _power_and_powers_around,
     ),
     _curve(
         "power over a power of a saturating power",

@@ -25,6 +25,8 @@ FloatArray = npt.NDArray[np.float64]
 STARTS = 3
 # Points of a grid that lie this near each other, in ranks, lead to the same place.
 _NEAR = 0.12
+# Logarithm of the largest factor before a product.
+_LARGEST = 200.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Curve:
         tree = mul(front, body) if self.logarithmic else add(front, body)
         first = float(coefficients[0])
         if self.logarithmic:
-            first = sign * float(np.exp(np.clip(first, -600.0, 600.0)))
+            first = sign * float(np.exp(first))
         return tree, [*map(float, inside), first, *map(float, coefficients[1:])]
 
 
@@ -111,9 +113,15 @@ def best_points(
     diagonal = np.abs(np.einsum("tkk->tk", r))
     left = np.where(diagonal.min(axis=1) > 1e-10 * diagonal.max(axis=1), left, np.inf)
     total = float(np.square(wanted - wanted.mean()).sum()) or 1.0
-    for place in _peaks(left, grid)[:STARTS]:
+    found = 0
+    for place in _peaks(left, grid):
         coefficients = np.linalg.solve(r[place], explained[place]) / size[place]
+        if curve.logarithmic and abs(coefficients[0]) > _LARGEST:
+            continue
         yield float(left[place]) / total, grid[place], coefficients
+        found += 1
+        if found == STARTS:
+            return
 
 
 def _peaks(left: FloatArray, grid: FloatArray) -> list[int]:
@@ -121,7 +129,7 @@ def _peaks(left: FloatArray, grid: FloatArray) -> list[int]:
     scale = np.ptp(np.argsort(np.argsort(grid, axis=0), axis=0), axis=0) + 1.0
     ranks = np.argsort(np.argsort(grid, axis=0), axis=0) / scale
     chosen: list[int] = []
-    for place in np.argsort(left, kind="stable")[: 20 * STARTS]:
+    for place in np.argsort(left, kind="stable")[: 60 * STARTS]:
         if not np.isfinite(left[place]):
             break
         if all(np.abs(ranks[place] - ranks[other]).max() > _NEAR for other in chosen):
