@@ -26,7 +26,7 @@ STARTS = 3
 # Points of a grid that lie this near each other, in ranks, lead to the same place.
 _NEAR = 0.12
 # Logarithm of the largest factor before a product.
-_LARGEST = 200.0
+_LARGEST = 600.0
 
 
 @dataclass(frozen=True)
