@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import ONE, Expression
+from physdiffuser.expressions import ONE, Expression, Number
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.generation.enumeration.curves import Curve
 
@@ -103,6 +105,17 @@ def _vogel(u: FloatArray) -> FloatArray:
     return np.stack([scaled.ravel(), np.repeat(poles, rates.size)], axis=1)
 
 
+def _quadratics(u: FloatArray) -> FloatArray:
+    """Coefficients of quadratics that are 1 at 0 and have no root among the rows, real roots or none."""
+    centres = u.min() + np.ptp(u) * np.linspace(-1.0, 2.0, 13)
+    peaked = _grid(centres, np.ptp(u) * np.geomspace(0.03, 5.0, 12))
+    size = np.square(peaked).sum(axis=1)
+    rootless = np.stack([-2 * peaked[:, 0] / size, 1 / size], axis=1)
+    poles = _two_below(u)
+    rooted = np.stack([1 / poles[:, 0] + 1 / poles[:, 1], 1 / poles.prod(axis=1)], axis=1)
+    return np.concatenate([rootless, rooted])
+
+
 def _log(value: FloatArray) -> FloatArray:
     logarithm: FloatArray = np.log(np.maximum(value, _LEAST * np.abs(value).max()))
     return logarithm
@@ -179,6 +192,11 @@ def _vogel_on_level(u: Expression, k: _Trees, c: _Trees) -> Expression:
 
 def _feature_over_power(u: Expression, k: _Trees, c: _Trees) -> Expression:
     return mul(c[0], div(u, add(k[0], power(u, k[1]))))
+
+
+def _line_over_quadratic(u: Expression, k: _Trees, c: _Trees) -> Expression:
+    below = add(add(ONE, mul(k[0], u)), mul(k[1], power(u, Number(2))))
+    return div(add(c[0], mul(c[1], u)), below)
 
 
 def _curve(name: str, logarithmic: bool, needs: str, grid: object, terms: object, build: object) -> Curve:
@@ -321,5 +339,16 @@ CURVES = (
         _saturating,
         lambda u, k, n: [u / (k + u**n)],
         _feature_over_power,
+    ),
+    replace(
+        _curve(
+            "line over a quadratic",
+            False,
+            "div pow add mul",
+            _quadratics,
+            lambda u, k, m: [1 / (1 + k * u + m * u * u), u / (1 + k * u + m * u * u)],
+            _line_over_quadratic,
+        ),
+        level=False,
     ),
 )

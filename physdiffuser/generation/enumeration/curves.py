@@ -47,8 +47,10 @@ class Curve:
         From u, (1, rows), and each constant, (tries, 1), to the terms besides the constant one, each of a
         shape that broadcasts to (tries, rows).
     build
-        The formula, from that of u, the constants inside and the coefficients of the terms; for products
-        without the factor in front.
+        The formula, from that of u, the constants inside and the coefficients of the terms; without the
+        factor in front of products, and without the constant that is added to others.
+    level
+        Whether a constant is added.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Curve:
     grid: Callable[[FloatArray], FloatArray]
     terms: Callable[..., list[FloatArray]]
     build: Callable[[Expression, list[Expression], list[Expression]], Expression]
+    level: bool = True
 
     def skeleton(
         self, u: Expression, inside: FloatArray, coefficients: FloatArray, sign: float = 1.0
@@ -68,12 +71,15 @@ class Curve:
         inside
             Constants of a point of the grid.
         coefficients
-            Of the constant and of the terms there.
+            Of the constant, where there is one, and of the terms there.
         sign
             Of a target whose logarithm was taken.
         """
         many = len(inside)
         holders = [Parameter(place) for place in range(many + len(coefficients))]
+        if not self.level:
+            tree = self.build(u, list(holders[:many]), list(holders[many:]))
+            return tree, [*map(float, inside), *map(float, coefficients)]
         body = self.build(u, list(holders[:many]), list(holders[many + 1 :]))
         front = holders[many]
         tree = mul(front, body) if self.logarithmic else add(front, body)
@@ -99,7 +105,8 @@ def best_points(
             return
         terms = curve.terms(u[None], *grid.T[:, :, None])
         shape = (len(grid), u.size)
-        values = np.stack([np.ones(shape), *(np.broadcast_to(term, shape) for term in terms)], axis=2)
+        ones = [np.ones(shape)] if curve.level else []
+        values = np.stack([*ones, *(np.broadcast_to(term, shape) for term in terms)], axis=2)
         size = np.abs(values).max(axis=1)
         good = np.isfinite(size).all(axis=1) & (size < 1e140).all(axis=1) & (size > 0).all(axis=1)
     grid, values, size = grid[good], values[good], size[good]

@@ -128,15 +128,25 @@ def fill(library: Library, limit: int) -> None:
 
 
 def _powers_of_features(library: Library, features: npt.NDArray[np.int64]) -> None:
-    """Interest and adiabats: `x**y`, `(1 + x)**y`, `x**(1 - y)`, and their distances from 1."""
+    """Interest and adiabats: `x**y`, `(1 + x)**y`, `x**(1 - y)`, one over each, and its distance from 1."""
     if not 2 <= len(features) <= MOST_OF_POWERS:
         return
+
+    def beside(form: str) -> list[npt.NDArray[np.int64]]:
+        """Each feature, and what a form makes of it."""
+        found = []
+        for feature in features:
+            before = library.size
+            library.apply(form, features[[feature]])
+            found.append(np.array([feature, *range(before, library.size)]))
+        return found
+
+    bases, exponents = beside("one_plus"), beside("one_minus")
     first = library.size
-    library.apply("one_plus", features)
-    grown = np.arange(first, library.size)
-    first = library.size
-    library.apply("one_minus", features)
-    less = np.arange(first, library.size)
-    first = library.size
-    library.add_powers(np.concatenate([features, grown]), np.concatenate([features, less]))
-    library.apply("one_minus", np.arange(first, library.size))
+    for base, one in enumerate(bases):
+        for exponent, other in enumerate(exponents):
+            if base != exponent:
+                library.add_powers(one, other)
+    powers = np.arange(first, library.size)
+    library.apply("inv", powers)
+    library.apply("one_minus", powers)
