@@ -81,17 +81,23 @@ def _cancelled(node: Apply, inputs: FloatArray) -> Expression | None:
 
 
 def _factor(node: Expression) -> tuple[float, Apply | None]:
-    """`c*f(u)` as c and `f(u)`."""
+    """A number and the function of one argument that it multiplies; a power as an exponential."""
     if not isinstance(node, Apply):
         return 1.0, None
-    if len(node.arguments) == 1:
-        return 1.0, node
+    if node.operator != "mul":
+        return 1.0, _function(node)
     left, right = node.arguments
-    if node.operator == "mul" and isinstance(right, Number):
+    if isinstance(right, Number):
         left, right = right, left
-    if node.operator == "mul" and isinstance(left, Number) and isinstance(right, Apply):
-        return float(left.value), right if len(right.arguments) == 1 else None
-    return 1.0, None
+    return (float(left.value), _function(right)) if isinstance(left, Number) else (1.0, None)
+
+
+def _function(node: Expression) -> Apply | None:
+    if not isinstance(node, Apply):
+        return None
+    if node.operator == "pow" and isinstance(node.arguments[1], Number):
+        return call("exp", mul(node.arguments[1], call("log", node.arguments[0])))
+    return node if len(node.arguments) == 1 else None
 
 
 def _times(factor: float, node: Expression) -> Expression:
@@ -102,12 +108,13 @@ def _series(operator: str, tree: Expression, values: FloatArray) -> tuple[float,
     """`f(u)` as `limit + scale*tail`, where u is far out or near zero on all rows."""
     least, most = float(np.abs(values).min()), float(np.abs(values).max())
     side = math.copysign(1.0, float(values[0]))
-    if not math.isfinite(most) or (values * side < 0).any():
+    if not math.isfinite(most):
         return None
+    aside = bool((values * side >= 0).all())
     match operator:
-        case "atan" if least > FAR:
+        case "atan" if aside and least > FAR:
             return side * math.pi / 2, -1.0, div(ONE, tree)
-        case "tanh" if least > FAR_EXPONENT:
+        case "tanh" if aside and least > FAR_EXPONENT:
             return side, -2.0 * side, call("exp", mul(Number(int(-2 * side)), tree))
         case "exp" if most < NEAR:
             return 1.0, 1.0, tree
