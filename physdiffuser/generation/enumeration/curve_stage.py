@@ -9,13 +9,10 @@ from physdiffuser.generation.enumeration.curve_catalogue import CURVES
 from physdiffuser.generation.enumeration.curves import best_points
 from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.outer import INVERSE, Chain
-from physdiffuser.generation.enumeration.parametric import fitted
+from physdiffuser.generation.enumeration.parametric import ROWS_OF_CONSTANT, fitted
 from physdiffuser.generation.enumeration.run import Run
 from physdiffuser.generation.work import Work
 from physdiffuser.search.candidate import Candidate
-
-# Rows to each constant: with fewer, such curves describe chance.
-ROWS_OF_CONSTANT = 4
 
 
 def curve_stage(run: Run, frame: Frame) -> Work:
@@ -23,19 +20,13 @@ def curve_stage(run: Run, frame: Frame) -> Work:
     problem, rows = run.problem, run.noisy_rows
     feature = frame.features[0]
     u = evaluate(feature, problem.inputs[rows])
-    product = frame.product(problem.inputs[rows])
-    divided = problem.target[rows] / product
-    if not (np.isfinite(u).all() and np.ptp(u) > 0 and np.isfinite(divided).all()):
+    weights = None if problem.weights is None else problem.weights[rows]
+    left = frame.divided_out(problem.inputs[rows], problem.target[rows], weights)
+    if left is None or not (np.isfinite(u).all() and np.ptp(u) > 0):
         return
-    base = np.square(product / np.abs(product).max())
-    if problem.weights is not None:
-        base = base * problem.weights[rows]
+    divided, base = left
     sign = -1.0 if (divided < 0).all() else 1.0
-    chains = [
-        chain
-        for chain in (Chain(()), Chain((INVERSE,)))
-        if all(s.needs <= problem.operators for s in chain.steps)
-    ]
+    chains = [Chain(()), *([Chain((INVERSE,))] if INVERSE.needs <= problem.operators else [])]
     laws: list[Expression] = []
     around: list[Chain] = []
     initial: list[list[float]] = []

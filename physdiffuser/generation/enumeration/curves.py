@@ -133,8 +133,7 @@ def best_points(
 
 def _peaks(left: FloatArray, grid: FloatArray) -> list[int]:
     """The best points, those near a better one passed over."""
-    scale = np.ptp(np.argsort(np.argsort(grid, axis=0), axis=0), axis=0) + 1.0
-    ranks = np.argsort(np.argsort(grid, axis=0), axis=0) / scale
+    ranks = np.argsort(np.argsort(grid, axis=0), axis=0) / len(grid)
     chosen: list[int] = []
     for place in np.argsort(left, kind="stable")[: 60 * STARTS]:
         if not np.isfinite(left[place]):

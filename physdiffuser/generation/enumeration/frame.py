@@ -58,6 +58,20 @@ class Frame:
         tree = self.factor()
         return np.ones(len(inputs)) if tree is None else evaluate(tree, inputs)
 
+    def divided_out(
+        self, inputs: FloatArray, target: FloatArray, weights: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """The target without the factor, and the weights with which its residuals count as the target's.
+
+        None where the factor is zero or no number on some row.
+        """
+        product = self.product(inputs)
+        divided = target / product
+        if not np.isfinite(divided).all():
+            return None
+        base = np.square(product / np.abs(product).max())
+        return divided, base if weights is None else base * weights
+
     @property
     def columns(self) -> frozenset[int]:
         """The columns that occur in it."""

@@ -26,13 +26,10 @@ from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.enumeration.suggested import Suggestions
 from physdiffuser.generation.enumeration.trend import plausible
 from physdiffuser.generation.work import MeteredGenerator, Work
-from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.archive import NOTHING_LEFT, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.selection import leaves_noise
-
-# A residual this small against the target's spread is rounding, not noise (rms ratio 1e-9).
-EXACT_LOSS = 1e-18
 
 # Stages that look for exact matches; they come last where numbers are rounded more coarsely than this.
 EXACT = ("clean", "prefactors", "triples")
@@ -182,7 +179,7 @@ class EnumerationGenerator(MeteredGenerator):
         if not front:
             return False
         best = min(front, key=archive.length)
-        if best.loss < EXACT_LOSS:
+        if best.loss < NOTHING_LEFT:
             return False
         expression = best.candidate.expression
         if expression != self._judged[0]:

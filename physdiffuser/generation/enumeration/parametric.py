@@ -137,6 +137,8 @@ def entries(products: FloatArray, plain: int, operators: frozenset[str]) -> Para
 ITERATIONS, TOLERANCE = 15, 1e-8
 # Skeletons fitted in one go: enough to share the overhead, few enough to stop in time.
 TOGETHER = 60
+# Rows to each constant of sums and curves with several inside: with fewer, they describe chance.
+ROWS_OF_CONSTANT = 4
 # Finds followed up with Levenberg-Marquardt: of all, of each family, and of each complexity.
 BEST, BEST_OF_FAMILY, BEST_OF_COMPLEXITY = 40, 5, 6
 
@@ -238,19 +240,17 @@ def _started(
     device: Device,
 ) -> list[list[float]]:
     """Parameters of laws, fitted to the target with a factor divided out and the outer functions undone."""
-    product = frame.product(problem.inputs)
     with np.errstate(all="ignore"):
-        undone = chain.undo(problem.target / product)
-        weights = np.square(product / np.abs(product).max())
-    if undone is None or not np.isfinite(weights).all():
+        left = frame.divided_out(problem.inputs, problem.target, problem.weights)
+        undone = None if left is None else chain.undo(left[0])
+    if left is None or undone is None:
         return initial
-    weights = weights * undone[1] if problem.weights is None else weights * undone[1] * problem.weights
     fits = fit_alike(
         laws,
         initial,
         problem.inputs,
         undone[0],
-        weights=weights,
+        weights=undone[1] * left[1],
         iterations=ITERATIONS,
         tolerance=TOLERANCE,
         device=device,

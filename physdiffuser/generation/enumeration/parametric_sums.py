@@ -40,8 +40,6 @@ ALONE_OF_FAMILY, MOST_ALONE = 3, 200
 # Pairs of functions of single features are fitted whatever ranks before them: so many of each number of
 # constants.
 PLAIN_FOLLOWED = 24
-# Rows to each constant: with fewer, such sums describe chance.
-ROWS_OF_CONSTANT = 4
 # Two factors and a constant inside are the fewest.
 LEAST_CONSTANTS = 3
 # A sum is rarely under anything but a reciprocal.
@@ -81,7 +79,7 @@ class _Part:
 def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
     """Rank and fit the sums; `stage.entries` power products inside functions, `stage.divisors` outside."""
     problem, rows = run.problem, run.noisy_rows
-    if problem.rows < ROWS_OF_CONSTANT * LEAST_CONSTANTS:
+    if problem.rows < parametric.ROWS_OF_CONSTANT * LEAST_CONSTANTS:
         return
     inputs = problem.inputs[rows]
 
@@ -271,7 +269,7 @@ def _follow(
                 term = mul(Parameter(place + constant), inner)
                 law = term if law is None else add(law, term)
                 starts += more
-            if law is None or ROWS_OF_CONSTANT * (linear + len(starts)) > problem.rows:
+            if law is None or parametric.ROWS_OF_CONSTANT * (linear + len(starts)) > problem.rows:
                 continue
             laws.append(law)
             initial.append([*([1.0] * linear), *starts])

@@ -218,14 +218,9 @@ class Run:
     def undone(self, frame: Frame) -> list[tuple[Chain, FloatArray, FloatArray]]:
         """The target under each tolerant chain on the noisy probe rows, with row weights."""
         rows = self.noisy_rows
-        product = frame.product(self.problem.inputs[rows])
-        target = self.problem.target[rows] / product
-        if not np.isfinite(target).all():
-            return []
-        weights = np.square(product / np.abs(product).max())
-        if self.problem.weights is not None:
-            weights = weights * self.problem.weights[rows]
-        return noisy.undone_targets(target, weights, self.tolerant_chains())
+        weights = None if self.problem.weights is None else self.problem.weights[rows]
+        left = frame.divided_out(self.problem.inputs[rows], self.problem.target[rows], weights)
+        return [] if left is None else noisy.undone_targets(*left, self.tolerant_chains())
 
     def fresh(self, proposed: list[Candidate]) -> Iterator[Candidate]:
         """The candidates that have not been proposed before."""

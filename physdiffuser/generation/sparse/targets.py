@@ -24,13 +24,10 @@ def undone(
     problem: Problem, frame: Frame, names: frozenset[str] = CHAINS
 ) -> Iterator[tuple[Chain, FloatArray, FloatArray]]:
     """The target, factors divided out, under each outer inverse, with row weights."""
-    product = frame.product(problem.inputs)
-    divided = problem.target / product
-    if not np.isfinite(divided).all():
+    left = frame.divided_out(problem.inputs, problem.target, problem.weights)
+    if left is None:
         return
-    base = np.square(product / np.abs(product).max())
-    if problem.weights is not None:
-        base = base * problem.weights
+    divided, base = left
     for chain in (*SINGLE, *DOUBLE_CHAINS):
         if not all(step.name in names and step.needs <= problem.operators for step in chain.steps):
             continue
