@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock_module
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,10 +25,12 @@ from physdiffuser.expressions import (
 )
 from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.tree import walk
+from physdiffuser.generation.protocol import Judge
 from physdiffuser.report.solution import Equation, Solution, sample_fit_points
 from physdiffuser.report.summary import summaries
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rivals, work_out
+from physdiffuser.search.contenders import FormNats
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.posing import (
@@ -42,7 +45,6 @@ from physdiffuser.search.precision import decimal_precision
 from physdiffuser.search.problem import Loss, Problem
 from physdiffuser.search.sampling import Split, split_rows
 from physdiffuser.search.scatter import Scatter, Weighed, put_back, weigh
-from physdiffuser.search.selection import Yardstick
 from physdiffuser.search.shown_rows import rows_to_show
 
 if TYPE_CHECKING:
@@ -277,9 +279,18 @@ def solve_dataset(
             split = split_rows(dataset, seed)
         # A stopped run has a second to say what it has.
         conclude_by = clock_module.monotonic() + 0.3 if loop.cancelled() else deadline
+        judge = _judge(loop, result)
         return _conclude(
-            dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings, weighed
+            dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings, weighed, judge
         )
+
+
+def _judge(loop: SearchLoop, result: SearchResult) -> FormNats | None:
+    """The first generator that took part and knows how usual forms are for this table."""
+    for name, generator in loop.generators.items():
+        if isinstance(generator, Judge) and result.steps.get(name, 0) and name not in loop.failed:
+            return partial(generator.form_nats, loop.problem)
+    return None
 
 
 def _used_up(seconds: float, time: float, rows: int) -> str:
@@ -351,13 +362,16 @@ def _conclude(
     deadline: float,
     warnings: tuple[str, ...],
     weighed: Weighed,
+    judge: FormNats | None,
 ) -> Solution:
     searched = clock_module.monotonic()
     fit_problem = on_rows(problem, dataset, split.fit)
     # Formulas of many constants take long to verify as well.
     worked_out_by = searched + WORKING_OUT_SHARE * (deadline - searched)
     laws, position = (
-        work_out(result.archive, fit_problem, floor, worked_out_by) if result.archive.front() else ([], 0)
+        work_out(result.archive, fit_problem, floor, worked_out_by, judge=judge)
+        if result.archive.front()
+        else ([], 0)
     )
     made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
     scale = float(np.abs(dataset.target).max())
@@ -374,9 +388,7 @@ def _conclude(
     verified = _verify(laws[position].fitted, best, dataset, split, deadline, pattern)
     equations = [one for one, _ in made]
     equations[position] = verified
-    close = [
-        row + 1 for row in rivals(laws, position, Yardstick(fit_problem.rows, fit_problem.columns, floor))
-    ]
+    close = [row + 1 for row in rivals(laws, position, floor)]
     doubtful = doubts(verified, dataset, exact=exact, pattern=pattern, rivals=close)
     held_out = np.zeros(dataset.rows, bool)
     held_out[split.held_out] = True

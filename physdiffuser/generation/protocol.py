@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from physdiffuser.expressions import Expression
     from physdiffuser.search.archive import ParetoArchive
     from physdiffuser.search.candidate import Candidate
     from physdiffuser.search.problem import Budget, Problem
@@ -28,6 +32,28 @@ class Generator(Protocol):
         """Yield candidates as they are found; return when the budget is spent.
 
         Returning before the budget is spent means that nothing more will come.
+        """
+        ...
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """A generator that also knows how usual a formula's form is for a table."""
+
+    def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> npt.NDArray[np.float64]:
+        """Nats to write down the form of each formula, shape (formulas,).
+
+        Parameters
+        ----------
+        problem
+            The table; the formulas are over its columns.
+        formulas
+            With numbers as fitted. What factors and other constants are costs nothing.
+
+        Returns
+        -------
+        Minus the logarithm of a probability, which sums to at most 1 over all forms; inf for a form that
+        cannot be written.
         """
         ...
 

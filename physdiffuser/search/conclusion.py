@@ -23,6 +23,7 @@ from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.report.digits import shown_digits
 from physdiffuser.report.solution import ConstantEstimate, Equation
 from physdiffuser.search.archive import SAME_LOSS, Entry, ParetoArchive, relative_loss
+from physdiffuser.search.contenders import FormNats, Ruler, contenders
 from physdiffuser.search.derivation import derivation, readable
 from physdiffuser.search.limits import limit_form
 from physdiffuser.search.problem import Problem
@@ -32,10 +33,6 @@ from physdiffuser.search.selection import Yardstick, exact_nats, fitted_constant
 
 FloatArray = npt.NDArray[np.float64]
 
-# Formulas of the front that are worked out; the rest of a longer front is beaten in any case.
-MOST_CONCLUDED = 14
-# Formulas off the front that are worked out beside it, where there is noise.
-MOST_RUNNERS_UP = 6
 # A formula that lost terms of this complexity in snapping is snapped again, so many times in all.
 FEWEST_DROPPED = 2
 MOST_SNAPS = 3
@@ -50,6 +47,8 @@ EXACT_SLACK = 8.0
 # Largest relative error on any row for the status "exact".
 EXACT_ERROR = 1e-9
 ROWS_PER_PIECE = 100_000
+# Seconds that have to be left for a judge to be asked.
+JUDGING_SECONDS = 1.0
 # Seconds that the most promising formula gets for its constants, however late it is.
 LEAST_SNAPPING = 0.3
 # Descriptions that are longer by less than so many nats are nearly as good: odds of 20 to 1.
@@ -68,15 +67,19 @@ class Law:
         With all constants as fitted.
     final
         Snapped and simplified.
-    loss
-        Of `final` on the fit rows, relative to the constant model's.
+    loss, fitted_loss
+        Of `final` and `fitted` on the fit rows, relative to the constant model's.
+    length
+        Nats to describe these rows by it.
     """
 
     entry: Entry
     fitted: Expression
     final: Expression
     loss: float
+    fitted_loss: float
     changes: tuple[str, ...]
+    length: float = float("inf")
 
 
 def work_out(
@@ -85,6 +88,7 @@ def work_out(
     floor: float,
     deadline: float,
     clock: Callable[[], float] = time.monotonic,
+    judge: FormNats | None = None,
 ) -> tuple[list[Law], int]:
     """The front with final constants, simple ones first, and the position of the chosen one.
 
@@ -96,62 +100,55 @@ def work_out(
         Relative loss that rounding alone causes.
     deadline
         When it is over, the formulas that are left keep their fitted constants.
+    judge
+        Knows how usual forms are for this table; asked where there is noise and time.
     """
-    front = archive.front()
-    if archive.best_loss > floor:
-        front += _runners_up(archive, front)
     positive = problem.positive
     yardstick = Yardstick(problem.rows, problem.columns, floor)
-    lengths = [yardstick.total(entry.nats, entry.constants, entry.loss) for entry in front]
-    # The most promising first, so that a deadline costs the least.
-    order = np.argsort(lengths, kind="stable")[: MOST_CONCLUDED + MOST_RUNNERS_UP]
+    exact, late = archive.best_loss <= floor, clock() + JUDGING_SECONDS > deadline
+    ruler = Ruler(yardstick, None if exact or late else judge)
     best: dict[Expression, Law] = {}
     slowest = 0.0
-    for number, position in enumerate(order):
+    for number, entry in enumerate(contenders(archive, ruler)):
         begun = clock()
         # The next formula may take as long as the slowest did.
         quick = number > 0 and begun + slowest >= deadline
         stop = partial(_over, clock, max(deadline, begun + LEAST_SNAPPING))
-        law = _work_out_one(front[position], problem, yardstick, positive, quick, stop)
+        law = _work_out_one(entry, problem, yardstick, positive, quick, stop)
         slowest = max(slowest, clock() - begun)
         key = canonical(_rounded(law.final), positive=positive)
         if key not in best or _tells_better(law, best[key], yardstick):
             best[key] = law
     laws: list[Law] = []
-
-    def length(law: Law) -> float:
-        return yardstick.length(law.final, law.loss)
-
+    ruler.read([form for law in best.values() for form in (law.final, law.fitted)])
+    measured = (replace(law, length=_length(law, ruler)) for law in best.values())
     # Of equally complex ones the shortest description: `a**1.5` rather than `a**1.49985`, which fits better.
-    for law in sorted(best.values(), key=lambda law: (complexity(law.final), length(law))):
+    for law in sorted(measured, key=lambda law: (complexity(law.final), law.length)):
         if laws and complexity(law.final) == complexity(laws[-1].final):
             continue
         if not laws or max(law.loss, floor) < min(max(other.loss, floor) for other in laws):
             laws.append(law)
-        elif fitted_constants(law.final) < fitted_constants(laws[-1].final) and length(law) < length(
-            laws[-1]
-        ) + (AS_SHORT if exact_nats(law.final) < PLAIN_NUMBERS else 0.0):
+        elif fitted_constants(law.final) < fitted_constants(laws[-1].final) and law.length < laws[
+            -1
+        ].length + (AS_SHORT if exact_nats(law.final) < PLAIN_NUMBERS else 0.0):
             # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
             laws[-1] = law
-        elif length(law) < min(length(other) for other in laws) - ALIKE and not any(
+        elif law.length < min(other.length for other in laws) - ALIKE and not any(
             abs(law.loss - other.loss) <= SAME_LOSS * other.loss for other in laws
         ):
             # `m/sqrt(1 - v**2)` after `m/cos(v)`, which is simpler and fits a little better, but is no
             # usual law.
             laws.append(law)
-    return laws, shortest(length(law) for law in laws)
+    return laws, shortest(law.length for law in laws)
 
 
-def _runners_up(archive: ParetoArchive, front: list[Entry]) -> list[Entry]:
-    """Some that the front's formulas beat by little: exact constants may turn that round."""
-    known = {_rounded(entry.candidate.expression) for entry in front}
-    found: list[Entry] = []
-    for entry in archive.near():
-        form = _rounded(entry.candidate.expression)
-        if form not in known and len(found) < MOST_RUNNERS_UP:
-            known.add(form)
-            found.append(entry)
-    return found
+def _length(law: Law, ruler: Ruler) -> float:
+    """Of the law as it is shown or, where that is but another way to write it, as it was found."""
+    length = ruler.length(law.final, law.loss)
+    rewritten = fitted_constants(law.final) == fitted_constants(law.fitted)
+    if rewritten and abs(law.loss - law.fitted_loss) <= SAME_LOSS * law.loss:
+        return min(length, ruler.length(law.fitted, law.fitted_loss))
+    return length
 
 
 def _rounded(expression: Expression) -> Expression:
@@ -208,7 +205,8 @@ def _work_out_one(
             fitted = refitted
     if quick:
         plain = readable(fitted)
-        return Law(entry, fitted, plain if problem.allows(plain) else fitted, loss_of(fitted), ())
+        shown = plain if problem.allows(plain) else fitted
+        return Law(entry, fitted, shown, loss_of(fitted), loss_of(fitted), ())
     final = fitted
     changes: tuple[str, ...] = ()
     if fitted_constants(fitted):
@@ -246,7 +244,8 @@ def _work_out_one(
                 final = simplified
                 break
     plain = readable(final)
-    return Law(entry, fitted, plain if problem.allows(plain) else final, loss_of(final), changes)
+    shown = plain if problem.allows(plain) else final
+    return Law(entry, fitted, shown, loss_of(final), loss_of(fitted), changes)
 
 
 def _snapped(start: Expression, problem: Problem, stop: Callable[[], bool] | None) -> Snap:
@@ -277,16 +276,14 @@ def _as_good(new: float, old: float, floor: float) -> bool:
     return new <= max(old * (1 + 1e-6), floor)
 
 
-def rivals(laws: list[Law], chosen: int, yardstick: Yardstick) -> list[int]:
+def rivals(laws: list[Law], chosen: int, floor: float) -> list[int]:
     """Positions of the laws that describe the table nearly as briefly as the chosen one."""
-    lengths = [yardstick.length(law.final, law.loss) for law in laws]
-    floor = yardstick.floor
     return [
         position
-        for position, length in enumerate(lengths)
+        for position, law in enumerate(laws)
         if position != chosen
-        and length < lengths[chosen] + NEARLY_AS_GOOD
-        and max(laws[position].loss, floor) < COMPARABLE * max(laws[chosen].loss, floor)
+        and law.length < laws[chosen].length + NEARLY_AS_GOOD
+        and max(law.loss, floor) < COMPARABLE * max(laws[chosen].loss, floor)
     ]
 
 

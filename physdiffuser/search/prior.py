@@ -45,6 +45,7 @@ class Form:
 
 
 _ONE = Fraction(1)
+_HALVES = 2
 # Nats to say whether a term of the outermost sum has a factor, exact or fitted.
 _FACTOR = math.log(3.0)
 # And which sign each further one has.
@@ -120,6 +121,9 @@ def _product(expression: Expression) -> Form:
                     numbers.append("exact" if exact else "fitted")
             case Parameter():
                 numbers.append("fitted")
+            case _ if exponent.denominator > _HALVES:
+                # The laws that were counted have no thirds; they are as usual as exponents that were fitted.
+                factors.append((Form("power", ((take_apart(node), _ONE), (_CONSTANT, _ONE))), _ONE))
             case _:
                 # A fitted exponent has either sign.
                 part = take_apart(node)

@@ -33,6 +33,8 @@ FloatArray = npt.NDArray[np.float64]
 NATS_PER_UNIT = 3.0
 # What the other code takes to begin with; a large number leaves it out.
 USUAL_NATS = 0.0
+# What the code of a judge takes to begin with: a network is surer of its forms than it is right.
+JUDGED_NATS = 10.0
 # So much of that stays where a form is usual: of two ways to write it the simpler is preferred.
 SIMPLER_NATS = 0.05
 # Relative mean squared residuals below this are rounding.
@@ -60,8 +62,14 @@ def exact_nats(expression: Expression) -> float:
             if not (node.operator == "pow" and position == 1):
                 total += _number_nats(argument)
             else:
-                total += max(0.0, _number_nats(argument) - EXPONENT_NATS)
+                total += _exponent_nats(argument)
     return total
+
+
+def _exponent_nats(node: Expression) -> float:
+    nats = _number_nats(node)
+    halves = isinstance(node, Number) and Fraction(node.value).denominator <= 2
+    return max(0.0, nats - EXPONENT_NATS) if halves else nats
 
 
 def _number_nats(node: Expression) -> float:
@@ -71,21 +79,30 @@ def _number_nats(node: Expression) -> float:
     return float(np.log(abs(value.numerator)) + np.log(value.denominator))
 
 
-def form_nats(expression: Expression, columns: int) -> float:
-    """Nats to write down a formula's form, numbers left out, in the shorter of two codes.
+def form_nats(expression: Expression, columns: int, judged: float = float("inf")) -> float:
+    """Nats to write down a formula's form, numbers left out, in the shortest of some codes.
 
-    One takes `NATS_PER_UNIT` for each unit of complexity, the other what the form costs among the laws that
+    One takes `NATS_PER_UNIT` for each unit of complexity, one what the form costs among the laws that
     `physdiffuser.search.prior` has counted: a form that no one has met costs no more than without it.
+
+    Parameters
+    ----------
+    expression
+        The formula.
+    columns
+        From how many columns its variables are chosen.
+    judged
+        Nats in a code for this table, if there is one (`physdiffuser.generation.protocol.Judge`).
     """
     size = complexity(expression)
     usual = USUAL_NATS + usual_forms().nats(expression, columns)
     # Of two ways to write one form, the simpler.
-    return min(NATS_PER_UNIT * size, usual) + SIMPLER_NATS * size
+    return min(NATS_PER_UNIT * size, usual, JUDGED_NATS + judged) + SIMPLER_NATS * size
 
 
-def formula_nats(expression: Expression, columns: int) -> float:
-    """Nats to write down a formula but for its fitted constants."""
-    return form_nats(expression, columns) + exact_nats(expression)
+def formula_nats(expression: Expression, columns: int, judged: float = float("inf")) -> float:
+    """Nats to write down a formula but for its fitted constants; see `form_nats`."""
+    return form_nats(expression, columns, judged) + exact_nats(expression)
 
 
 @dataclass(frozen=True)
@@ -104,9 +121,9 @@ class Yardstick:
     columns: int
     floor: float = ROUNDING_LOSS
 
-    def length(self, expression: Expression, loss: float) -> float:
+    def length(self, expression: Expression, loss: float, judged: float = float("inf")) -> float:
         """Nats to describe the table by a formula of known loss, up to a constant of the table."""
-        return self.total(formula_nats(expression, self.columns), fitted_constants(expression), loss)
+        return self.total(formula_nats(expression, self.columns, judged), fitted_constants(expression), loss)
 
     def plain_length(self, expression: Expression, loss: float) -> float:
         """The same with `NATS_PER_UNIT` for each unit of complexity, however usual the form is."""

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from physdiffuser.expressions import ONE, Expression, Number, Parameter, Variable
 from physdiffuser.expressions.tree import call, mul, power
+from physdiffuser.models.arrangement import Factor, Term, difference, negated, product, total
 from physdiffuser.models.vocabulary import MAX_VARIABLES
-from physdiffuser.training.forms import Factor, Term, difference, negated, product, total
 
 
 def _fractions(*values: float) -> tuple[Fraction, ...]:

@@ -19,12 +19,12 @@ from torch.utils.data import DataLoader, Dataset
 from physdiffuser.config import DataConfig
 from physdiffuser.expressions import Expression, Parameter, to_prefix
 from physdiffuser.expressions.tree import substitute, walk
+from physdiffuser.models.arrangement import total
 from physdiffuser.models.derivation import derivation
 from physdiffuser.models.encoding import choose_scaling, to_half
 from physdiffuser.models.skeleton import bare
 from physdiffuser.models.vocabulary import EOS, MAX_VARIABLES, Vocabulary
 from physdiffuser.training.decontamination import Excluded
-from physdiffuser.training.forms import total
 from physdiffuser.training.laboratory import LaboratorySampler
 from physdiffuser.training.laws import Law, LawSampler
 from physdiffuser.training.numbers import draw_table

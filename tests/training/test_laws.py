@@ -10,10 +10,10 @@ import pytest
 from physdiffuser.config import DataConfig
 from physdiffuser.expressions import Variable, evaluate, parse, to_prefix
 from physdiffuser.expressions.tree import size, variables
+from physdiffuser.models.arrangement import product, total
 from physdiffuser.models.skeleton import bare
 from physdiffuser.models.vocabulary import Vocabulary, complete
 from physdiffuser.training.decontamination import SHORT, Excluded, key, without_factors
-from physdiffuser.training.forms import product, total
 from physdiffuser.training.laws import LawSampler
 from physdiffuser.training.numbers import draw_table, full_expression
 from physdiffuser.training.stream import LawStream, benchmark_laws, target_skeleton

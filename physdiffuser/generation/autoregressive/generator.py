@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from physdiffuser.models.proposing import LearnedGenerator
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from physdiffuser.expressions import Expression
     from physdiffuser.models.grammar import Grammar
     from physdiffuser.models.network import LawModel
+    from physdiffuser.search.problem import Problem
+
+_JUDGING = 12
+"""Marks the random numbers of `form_nats`."""
 
 
 class AutoregressiveGenerator(LearnedGenerator):
@@ -75,3 +81,10 @@ class AutoregressiveGenerator(LearnedGenerator):
                 rng=rng,
             )
             yield [(int(row), item.tokens) for row, item in zip(rows, found, strict=True)]
+
+    def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> npt.NDArray[np.float64]:
+        """See `physdiffuser.generation.protocol.Judge`."""
+        from physdiffuser.models.likelihood import FormLikelihood
+
+        rng = problem.generator(_JUDGING)
+        return FormLikelihood(self.model(), problem, readings=self.readings, rng=rng).nats(formulas)

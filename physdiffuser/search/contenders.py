@@ -1,0 +1,84 @@
+"""Which formulas of an archive are worked out at the end, and by what they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression
+from physdiffuser.search.archive import SAME_LOSS, Entry, ParetoArchive
+from physdiffuser.search.selection import Yardstick
+
+FloatArray = npt.NDArray[np.float64]
+FormNats = Callable[[Sequence[Expression]], FloatArray]
+"""What a judge says of formulas for the table at hand (`physdiffuser.generation.protocol.Judge`)."""
+
+# Formulas of the front that are worked out; the rest of a longer front is beaten in any case.
+MOST_CONCLUDED = 14
+# Formulas off the front that are worked out beside it, where there is noise.
+MOST_RUNNERS_UP = 6
+
+
+class Ruler:
+    """Lengths of descriptions of one table, forms in the shortest code that there is.
+
+    Parameters
+    ----------
+    yardstick
+        Of the table.
+    judge
+        Knows a code for this table; None where there is none.
+    """
+
+    def __init__(self, yardstick: Yardstick, judge: FormNats | None = None) -> None:
+        self.yardstick, self._judge = yardstick, judge
+        self._judged: dict[Expression, float] = {}
+
+    def read(self, formulas: Sequence[Expression]) -> None:
+        """Ask the judge about many formulas at once, which costs less than one by one."""
+        if self._judge is None:
+            return
+        fresh = list(dict.fromkeys(formula for formula in formulas if formula not in self._judged))
+        if fresh:
+            self._judged.update(zip(fresh, map(float, self._judge(fresh)), strict=True))
+
+    def length(self, formula: Expression, loss: float) -> float:
+        """Nats to describe the table by a formula of known loss, up to a constant of the table."""
+        return self.yardstick.length(formula, loss, self._judged.get(formula, float("inf")))
+
+
+def contenders(archive: ParetoArchive, ruler: Ruler) -> list[Entry]:
+    """The front, and with noise some that it beats by little: exact constants may turn that round.
+
+    Of several ways to write one function there is the shortest.
+
+    Returns
+    -------
+    The most promising first, so that a deadline costs the least.
+    """
+    front = archive.front()
+    noisy = archive.best_loss > ruler.yardstick.floor
+    entries = [*front, *(archive.near() if noisy else ())]
+    ruler.read([entry.candidate.expression for entry in entries])
+    lengths = [ruler.length(entry.candidate.expression, entry.loss) for entry in entries]
+    first: list[int] = []
+    shortest: dict[int, int] = {}
+    for position, entry in enumerate(entries):
+        known = next((other for other in first if _same_function(entry, entries[other])), None)
+        if known is None:
+            first.append(position)
+            shortest[position] = position
+        elif lengths[position] < lengths[shortest[known]]:
+            shortest[known] = position
+    on_front = [shortest[position] for position in first if position < len(front)]
+    beside = [shortest[position] for position in first if position >= len(front)]
+    chosen = [*on_front, *sorted(beside, key=lengths.__getitem__)[:MOST_RUNNERS_UP]]
+    chosen.sort(key=lengths.__getitem__)
+    return [entries[position] for position in chosen[: MOST_CONCLUDED + MOST_RUNNERS_UP]]
+
+
+def _same_function(entry: Entry, other: Entry) -> bool:
+    same_loss = abs(entry.loss - other.loss) <= SAME_LOSS * other.loss
+    return entry.constants == other.constants and same_loss

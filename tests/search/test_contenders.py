@@ -1,0 +1,140 @@
+"""What is worked out at the end, and by what it is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from physdiffuser.expressions import Apply, Expression, Number, Variable, evaluate, parse, to_text
+from physdiffuser.expressions.tree import substitute
+from physdiffuser.fitting import refit
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.conclusion import work_out
+from physdiffuser.search.contenders import FormNats, Ruler, contenders
+from physdiffuser.search.problem import Problem
+from physdiffuser.search.selection import JUDGED_NATS, Yardstick, exact_nats, form_nats
+
+NAMES = ("x", "y")
+FLOOR = 1e-22
+
+
+def problem(noise: float = 0.05) -> Problem:
+    random = np.random.default_rng(3)
+    inputs = random.uniform(0.5, 3.0, (60, 2))
+    target = evaluate(parse("x**2.3*y", NAMES), inputs)
+    return Problem(inputs, target * (1 + noise * random.normal(size=60)), NAMES)
+
+
+def archive_of(table: Problem, *texts: str) -> ParetoArchive:
+    archive = ParetoArchive(table)
+    for text in texts:
+        archive.offer(Candidate(fitted(table, text), "test"))
+    return archive
+
+
+def to_be_fitted(text: str, names: tuple[str, ...] = NAMES) -> Expression:
+    """The formula with its decimal numbers as fitted constants."""
+
+    def replace(node: Expression) -> Expression | None:
+        decimal = isinstance(node, Number) and Fraction(node.value).denominator > 1
+        return Number(float(node.value)) if decimal else None  # type: ignore[union-attr]
+
+    return substitute(parse(text, names), replace)
+
+
+def fitted(table: Problem, text: str) -> Expression:
+    return refit(to_be_fitted(text), table.inputs, table.target).expression
+
+
+def says(nats: dict[str, float]) -> FormNats:
+    """A judge that finds forms likely by what is written in them."""
+
+    def judge(formulas: Sequence[Expression]) -> np.ndarray:
+        return np.array(
+            [
+                min(
+                    [value for part, value in nats.items() if part in to_text(formula, NAMES)], default=np.inf
+                )
+                for formula in formulas
+            ]
+        )
+
+    return judge
+
+
+def test_a_form_is_charged_by_the_shortest_code() -> None:
+    table = problem()
+    yardstick = Yardstick(table.rows, table.columns)
+    formula = fitted(table, "1.1*cosh(x)*y")
+    plain = yardstick.length(formula, 0.1)
+    for nats, gained in ((1.0, True), (1e3, False)):
+        ruler = Ruler(yardstick, says({"cosh": nats}))
+        assert ruler.length(formula, 0.1) == plain  # not asked yet
+        ruler.read([formula])
+        assert (ruler.length(formula, 0.1) < plain) == gained
+    assert JUDGED_NATS > 0.0
+
+
+def test_a_judge_is_asked_about_a_formula_once() -> None:
+    asked: list[int] = []
+
+    def judge(formulas: Sequence[Expression]) -> np.ndarray:
+        asked.append(len(formulas))
+        return np.zeros(len(formulas))
+
+    ruler = Ruler(Yardstick(60, 2), judge)
+    ruler.read([parse("x", NAMES), parse("x", NAMES), parse("y", NAMES)])
+    ruler.read([parse("y", NAMES), parse("x*y", NAMES)])
+    ruler.read([parse("x", NAMES)])
+    assert asked == [2, 1]
+
+
+def test_of_two_ways_to_write_a_function_the_shorter_is_worked_out() -> None:
+    table = problem()
+    archive = archive_of(table, "1.1*x**2.2*y", "1.1*y*x**2.2", "y*(1.1*x**2.2)", "0.5*x*y + 2.1")
+    ruler = Ruler(Yardstick(table.rows, table.columns, FLOOR))
+    chosen = contenders(archive, ruler)
+    losses = [round(entry.loss, 9) for entry in chosen]
+    assert len(losses) == len(set(losses))
+    lengths = [ruler.length(entry.candidate.expression, entry.loss) for entry in chosen]
+    assert lengths == sorted(lengths)
+
+
+def test_without_noise_there_are_no_runners_up() -> None:
+    table = problem(0.0)
+    archive = archive_of(table, "1.1*x**2.2*y", "1.1*x**2.2*y + 0.01*x", "0.5*x*y + 2.1")
+    chosen = contenders(archive, Ruler(Yardstick(table.rows, table.columns, 1e-9)))
+    assert {entry.candidate.expression for entry in chosen} <= {
+        entry.candidate.expression for entry in archive.front()
+    }
+
+
+@pytest.mark.parametrize("likely", ["atan", "tanh"])
+def test_a_judge_tells_two_forms_that_fit_alike(likely: str) -> None:
+    random = np.random.default_rng(0)
+    inputs = random.uniform(0.1, 0.5, (40, 1))
+    target = np.tanh(inputs[:, 0]) + 0.003 * random.normal(size=40)
+    table = Problem(inputs, target, ("x",))
+    archive = ParetoArchive(table)
+    for text in ("1.02*atan(0.98*x)", "1.02*tanh(0.98*x)"):
+        formula = to_be_fitted(text, ("x",))
+        archive.offer(Candidate(refit(formula, inputs, target).expression, "test"))
+    judge = says({f"{likely}(": -20.0})
+    laws, chosen = work_out(archive, table, FLOOR, float("inf"), judge=judge)
+    assert likely in to_text(laws[chosen].final, ("x",))
+
+
+def test_thirds_are_as_usual_as_exponents_that_were_fitted() -> None:
+    third, free = (form_nats(text, 2) for text in (power(Fraction(2, 3)), power(0.66)))
+    assert third == pytest.approx(free)
+    # But what they are has to be said.
+    assert exact_nats(power(Fraction(2, 3))) == pytest.approx(np.log(6))
+    assert exact_nats(power(Fraction(3, 2))) < exact_nats(power(Fraction(2, 3)))
+
+
+def power(exponent: float | Fraction) -> Expression:
+    return Apply("mul", (Variable(1), Apply("pow", (Variable(0), Number(exponent)))))
