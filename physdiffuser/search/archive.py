@@ -12,7 +12,7 @@ from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.fitting import losses, refit
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import Yardstick, fitted_constants, formula_nats
+from physdiffuser.search.selection import Yardstick, fitted_constants
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -102,7 +102,7 @@ class ParetoArchive:
         ]
         if hopeless and self.problem.whole is None and any(kept.loss <= loss for kept in simpler):
             return False
-        nats = formula_nats(candidate.expression, self.problem.columns)
+        nats = self.yardstick.formula_nats(candidate.expression)
         seen = loss
         if self.problem.whole is not None and loss > NOTHING_LEFT:
             clearly = loss * np.exp(-2 * CONTENDS / self.problem.rows)

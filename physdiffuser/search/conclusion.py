@@ -107,7 +107,7 @@ def work_out(
     yardstick = Yardstick(problem.rows, problem.columns, floor)
     exact, late = archive.best_loss <= floor, clock() + JUDGING_SECONDS > deadline
     ruler = Ruler(yardstick, None if exact or late else judge)
-    best: dict[Expression, Law] = {}
+    ways: dict[Expression, list[Law]] = {}
     slowest = 0.0
     for number, entry in enumerate(contenders(archive, ruler)):
         begun = clock()
@@ -116,12 +116,10 @@ def work_out(
         stop = partial(_over, clock, max(deadline, begun + LEAST_SNAPPING))
         law = _work_out_one(entry, problem, yardstick, positive, quick, stop)
         slowest = max(slowest, clock() - begun)
-        key = canonical(_rounded(law.final), positive=positive)
-        if key not in best or _tells_better(law, best[key], yardstick):
-            best[key] = law
+        ways.setdefault(canonical(_rounded(law.final), positive=positive), []).append(law)
     laws: list[Law] = []
-    ruler.read([form for law in best.values() for form in (law.final, law.fitted)])
-    measured = (replace(law, length=_length(law, ruler)) for law in best.values())
+    ruler.read([form for same in ways.values() for law in same for form in (law.final, law.fitted)])
+    measured = [_best_told(same, ruler) for same in ways.values()]
     # Of equally complex ones the shortest description: `a**1.5` rather than `a**1.49985`, which fits better.
     for law in sorted(measured, key=lambda law: (complexity(law.final), law.length)):
         if laws and complexity(law.final) == complexity(laws[-1].final):
@@ -142,13 +140,27 @@ def work_out(
     return laws, shortest(law.length for law in laws)
 
 
+def _best_told(ways: list[Law], ruler: Ruler) -> Law:
+    """Of several ways to one law the one that tells it best; it is as long as the shortest of them."""
+    best = ways[0]
+    for law in ways[1:]:
+        if _tells_better(law, best, ruler.yardstick):
+            best = law
+    return replace(best, length=min(_length(law, ruler) for law in ways))
+
+
 def _length(law: Law, ruler: Ruler) -> float:
-    """Of the law as it is shown or, where that is but another way to write it, as it was found."""
-    length = ruler.length(law.final, law.loss)
-    rewritten = fitted_constants(law.final) == fitted_constants(law.fitted)
-    if rewritten and abs(law.loss - law.fitted_loss) <= SAME_LOSS * law.loss:
-        return min(length, ruler.length(law.fitted, law.fitted_loss))
-    return length
+    """Of the law as it is shown or, if shorter, as it was found, with what the shown one leaves over.
+
+    A law does not become less likely because its constants are made exact, or because it is arranged as
+    one would write it: of `(1 + r**2/b**2)/(r**2 + b**2)**1.5` a power of 5/2, which is rare, is made.
+    """
+    shown = ruler.length(law.final, law.loss)
+    constants, fewer = fitted_constants(law.fitted), fitted_constants(law.final)
+    if fewer > constants:
+        return shown
+    worse = ruler.yardstick.left(constants, law.loss) - ruler.yardstick.left(constants, law.fitted_loss)
+    return min(shown, ruler.length(law.fitted, law.fitted_loss) + max(worse, 0.0))
 
 
 def _rounded(expression: Expression) -> Expression:
@@ -212,7 +224,9 @@ def _work_out_one(
     if fitted_constants(fitted):
         # The arranged form has fewer constants (2*(a + 3*x) has one too many), so more can be exact.
         arranged = arrange(fitted, positive=positive) if worth_arranging(fitted, at_the_end=True) else fitted
-        usable = problem.allows(arranged) and tame(arranged, fitted)
+        # log(c*x/y) must not be taken apart into logarithms with a constant each.
+        tied = fitted_constants(arranged) <= fitted_constants(fitted)
+        usable = tied and problem.allows(arranged) and tame(arranged, fitted)
         start = arranged if usable and _as_good(loss_of(arranged), loss_of(fitted), floor) else fitted
         for _ in range(MOST_SNAPS):
             snapped = _snapped(start, problem, stop)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
+from physdiffuser.expressions.tree import free_constants
 from physdiffuser.search.archive import SAME_LOSS, Entry, ParetoArchive
 from physdiffuser.search.selection import Yardstick
 
@@ -40,13 +41,17 @@ class Ruler:
         """Ask the judge about many formulas at once, which costs less than one by one."""
         if self._judge is None:
             return
-        fresh = list(dict.fromkeys(formula for formula in formulas if formula not in self._judged))
+        # Forms with other constants are the same to it.
+        fresh = {free_constants(formula)[0]: formula for formula in formulas}
+        for known in fresh.keys() & self._judged.keys():
+            del fresh[known]
         if fresh:
-            self._judged.update(zip(fresh, map(float, self._judge(fresh)), strict=True))
+            self._judged.update(zip(fresh, map(float, self._judge([*fresh.values()])), strict=True))
 
     def length(self, formula: Expression, loss: float) -> float:
         """Nats to describe the table by a formula of known loss, up to a constant of the table."""
-        return self.yardstick.length(formula, loss, self._judged.get(formula, float("inf")))
+        judged = self._judged.get(free_constants(formula)[0]) if self._judged else None
+        return self.yardstick.length(formula, loss, judged)
 
 
 def contenders(archive: ParetoArchive, ruler: Ruler) -> list[Entry]:

@@ -19,6 +19,7 @@ from importlib.resources import files
 
 from physdiffuser.expressions import Apply, Expression, Number, Parameter, Variable
 from physdiffuser.models.skeleton import bare, terms
+from physdiffuser.models.vocabulary import NUMBERS
 
 # A place, widest description last; an event there.
 Event = tuple[tuple[str, ...], str]
@@ -46,6 +47,7 @@ class Form:
 
 _ONE = Fraction(1)
 _HALVES = 2
+_SMALL = frozenset(Fraction(number) for number in NUMBERS)
 # Nats to say whether a term of the outermost sum has a factor, exact or fitted.
 _FACTOR = math.log(3.0)
 # And which sign each further one has.
@@ -60,8 +62,9 @@ def take_apart(expression: Expression) -> Form:
     match expression:
         case Variable():
             return _VARIABLE
-        case Number(exact=True):
-            return _NUMBER
+        case Number(exact=True, value=value):
+            # Laws hold small numbers; 33/10 is as usual as 3.3, and what it is costs more to say.
+            return _NUMBER if abs(Fraction(value)) in _SMALL else _CONSTANT
         case Apply(operator="add" | "sub" | "neg"):
             return _sum(expression)
         case Apply(operator="mul" | "div" | "sqrt"):
@@ -118,7 +121,8 @@ def _product(expression: Expression) -> Form:
                 collect(inner, exponent)
             case Number(exact=exact):
                 if not exact or node.value not in (1, -1):
-                    numbers.append("exact" if exact else "fitted")
+                    small = exact and abs(Fraction(node.value)) in _SMALL
+                    numbers.append("exact" if small else "fitted")
             case Parameter():
                 numbers.append("fitted")
             case _ if exponent.denominator > _HALVES:

@@ -33,8 +33,9 @@ FloatArray = npt.NDArray[np.float64]
 NATS_PER_UNIT = 3.0
 # What the other code takes to begin with; a large number leaves it out.
 USUAL_NATS = 0.0
-# What the code of a judge takes to begin with: a network is surer of its forms than it is right.
-JUDGED_NATS = 10.0
+# How much a judge that has seen the table has to say, beside what is known of forms without it, and by how
+# many nats at most it may find a form less usual. Chosen on development laws (docs/search.md).
+JUDGED_SHARE, MOST_DOUBT = 0.3, 30.0
 # So much of that stays where a form is usual: of two ways to write it the simpler is preferred.
 SIMPLER_NATS = 0.05
 # Relative mean squared residuals below this are rounding.
@@ -50,19 +51,26 @@ def fitted_constants(expression: Expression) -> int:
 EXPONENT_NATS = float(np.log(4))
 
 
-def exact_nats(expression: Expression) -> float:
-    """Nats to write down the exact numbers of a formula: log(p*q) for p/q, less for exponents."""
+def exact_nats(expression: Expression, most: float = float("inf")) -> float:
+    """Nats to write down the exact numbers of a formula: log(p*q) for p/q, less for exponents.
+
+    Parameters
+    ----------
+    expression
+        The formula.
+    most
+        What a number takes at most, as a fitted one would; but not an exponent, which few rows hardly tell
+        from others.
+    """
     total = 0.0
     for node in walk(expression):
         if not isinstance(node, Apply):
             if node is expression:
-                total += _number_nats(node)
+                total += min(most, _number_nats(node))
             continue
         for position, argument in enumerate(node.arguments):
-            if not (node.operator == "pow" and position == 1):
-                total += _number_nats(argument)
-            else:
-                total += _exponent_nats(argument)
+            exponent = node.operator == "pow" and position == 1
+            total += _exponent_nats(argument) if exponent else min(most, _number_nats(argument))
     return total
 
 
@@ -79,11 +87,12 @@ def _number_nats(node: Expression) -> float:
     return float(np.log(abs(value.numerator)) + np.log(value.denominator))
 
 
-def form_nats(expression: Expression, columns: int, judged: float = float("inf")) -> float:
-    """Nats to write down a formula's form, numbers left out, in the shortest of some codes.
+def form_nats(expression: Expression, columns: int, judged: float | None = None) -> float:
+    """Nats to write down a formula's form, numbers left out, in the shorter of two codes.
 
-    One takes `NATS_PER_UNIT` for each unit of complexity, one what the form costs among the laws that
+    One takes `NATS_PER_UNIT` for each unit of complexity, the other what the form costs among the laws that
     `physdiffuser.search.prior` has counted: a form that no one has met costs no more than without it.
+    With a judge's code for the table at hand, the two probabilities are pooled, in the logarithm.
 
     Parameters
     ----------
@@ -93,16 +102,17 @@ def form_nats(expression: Expression, columns: int, judged: float = float("inf")
         From how many columns its variables are chosen.
     judged
         Nats in a code for this table, if there is one (`physdiffuser.generation.protocol.Judge`).
+
+    References
+    ----------
+    Logarithmic opinion pools: Genest and Zidek, *Statistical Science* 1 (1986).
     """
     size = complexity(expression)
-    usual = USUAL_NATS + usual_forms().nats(expression, columns)
+    nats = min(NATS_PER_UNIT * size, USUAL_NATS + usual_forms().nats(expression, columns))
+    if judged is not None:
+        nats += JUDGED_SHARE * min(judged - nats, MOST_DOUBT)
     # Of two ways to write one form, the simpler.
-    return min(NATS_PER_UNIT * size, usual, JUDGED_NATS + judged) + SIMPLER_NATS * size
-
-
-def formula_nats(expression: Expression, columns: int, judged: float = float("inf")) -> float:
-    """Nats to write down a formula but for its fitted constants; see `form_nats`."""
-    return form_nats(expression, columns, judged) + exact_nats(expression)
+    return nats + SIMPLER_NATS * size
 
 
 @dataclass(frozen=True)
@@ -121,13 +131,22 @@ class Yardstick:
     columns: int
     floor: float = ROUNDING_LOSS
 
-    def length(self, expression: Expression, loss: float, judged: float = float("inf")) -> float:
+    @property
+    def constant_nats(self) -> float:
+        """Nats to write down a fitted constant."""
+        return 0.5 * float(np.log(max(self.rows, 2)))
+
+    def formula_nats(self, expression: Expression, judged: float | None = None) -> float:
+        """Nats to write down a formula but for its fitted constants; see `form_nats`."""
+        return form_nats(expression, self.columns, judged) + exact_nats(expression, self.constant_nats)
+
+    def length(self, expression: Expression, loss: float, judged: float | None = None) -> float:
         """Nats to describe the table by a formula of known loss, up to a constant of the table."""
-        return self.total(formula_nats(expression, self.columns, judged), fitted_constants(expression), loss)
+        return self.total(self.formula_nats(expression, judged), fitted_constants(expression), loss)
 
     def plain_length(self, expression: Expression, loss: float) -> float:
         """The same with `NATS_PER_UNIT` for each unit of complexity, however usual the form is."""
-        nats = NATS_PER_UNIT * complexity(expression) + exact_nats(expression)
+        nats = NATS_PER_UNIT * complexity(expression) + exact_nats(expression, self.constant_nats)
         return self.total(nats, fitted_constants(expression), loss)
 
     def total(self, nats: float, constants: int, loss: float) -> float:
@@ -136,18 +155,21 @@ class Yardstick:
         Parameters
         ----------
         nats
-            As of `formula_nats`.
+            As of `Yardstick.formula_nats`.
         constants
             How many were fitted.
         loss
             Mean squared residual relative to the constant model's.
         """
+        return self.left(constants, loss) + nats + constants * self.constant_nats
+
+    def left(self, constants: int, loss: float) -> float:
+        """Nats to write down what a formula leaves over."""
         if not np.isfinite(loss):
             return float("inf")
         # With as many constants as rows nothing is explained; a formula never gains from having more.
         free = max(self.rows - constants, 0)
-        left = 0.5 * free * np.log(max(loss, self.floor))
-        return float(left + nats + 0.5 * constants * np.log(max(self.rows, 2)))
+        return 0.5 * free * float(np.log(max(loss, self.floor)))
 
 
 def rounding_loss(target: FloatArray, tolerance: float) -> float:
