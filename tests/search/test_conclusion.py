@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from physdiffuser.expressions import Expression, Number, evaluate, parse, to_text
+from physdiffuser.expressions import Apply, Expression, Number, evaluate, parse, to_text
 from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting import refit
 from physdiffuser.search.archive import NEAR, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.conclusion import work_out
 from physdiffuser.search.problem import Problem
+from physdiffuser.search.selection import Yardstick
 
 NAMES = ("g", "r", "a")
 # Simpler than the law as it was found, and closer to these rows by what noise happens to be.
@@ -72,3 +73,51 @@ def test_the_memory_does_not_grow_with_the_search() -> None:
         text = to_text(law, NAMES).replace("2/r", f"{2 + 1e-4 * (step + 1)!r}/r")
         archive.offer(Candidate(to_be_fitted(text), "test"))
     assert 0 < len(archive.near()) <= 40 and len(archive._near) <= 80
+
+
+@pytest.mark.parametrize("seed", [2, 3, 5])
+def test_an_arrangement_that_is_rare_costs_a_law_nothing(seed: int) -> None:
+    # It was found as what is usual, and is shown with a power of 5/2, which is not.
+    random = np.random.default_rng(seed)
+    inputs = random.uniform(0.5, 2.0, (80, 3))
+    target = evaluate(parse("3*a/(4*pi)*r**2/(g**2 + r**2)**2.5", NAMES), inputs)
+    problem = Problem(inputs, target + 0.02 * target.std() * random.normal(size=80), NAMES)
+    archive = ParetoArchive(problem)
+    for text in ("1.1*a*(1/(1 + g**2/r**2))/(r**2 + g**2)**1.5", "0.27*a*exp(-0.78*g/r)/(r**2 + g**2)**1.5"):
+        start = with_fitted_factors(parse(text, NAMES))
+        archive.offer(Candidate(refit(start, inputs, problem.target).expression, "test"))
+    found = chosen(archive, problem)
+    assert "exp" not in to_text(found, NAMES)
+    np.testing.assert_allclose(evaluate(found, inputs), target, rtol=0.02)
+
+
+def with_fitted_factors(formula: Expression) -> Expression:
+    """Decimal numbers that are no exponents as fitted constants."""
+
+    def replace(node: Expression) -> Expression | None:
+        if isinstance(node, Apply) and node.operator == "pow":
+            return Apply("pow", (substitute(node.arguments[0], replace), node.arguments[1]))
+        exact = not isinstance(node, Number) or float(node.value).is_integer()
+        return None if exact else Number(float(node.value))  # type: ignore[union-attr]
+
+    return substitute(formula, replace)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_logarithm_with_a_constant_in_it_is_not_taken_apart(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    inputs = random.uniform(0.5, 3.0, (160, 3))
+    target = evaluate(parse("g/a*(log(g*a/r**3) - 0.5772)/(4*pi)", NAMES), inputs)
+    problem = Problem(inputs, target + 0.01 * target.std() * random.normal(size=160), NAMES)
+    archive = ParetoArchive(problem)
+    start = with_fitted_factors(parse("g/a*(-0.08*log(0.44*r/(g*a/r**2)))", NAMES))
+    archive.offer(Candidate(refit(start, inputs, problem.target).expression, "test"))
+    assert to_text(chosen(archive, problem), NAMES).count("log") == 1
+
+
+def test_a_law_is_as_long_as_its_shortest_telling() -> None:
+    problem = orbits(0.1, 1)
+    archive = archive_of(problem, RIVAL, LAW)
+    yardstick = Yardstick(problem.rows, problem.columns)
+    for law in work_out(archive, problem, 1e-22, float("inf"))[0]:
+        assert law.length <= yardstick.length(law.final, law.loss) + 1e-9

@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from physdiffuser.expressions import Expression, complexity, parse
+from physdiffuser.expressions import Expression, Number, Variable, complexity, parse
+from physdiffuser.expressions.tree import call, power, sub
 from physdiffuser.search.prior import FormPrior, events, take_apart, usual_forms
 from physdiffuser.search.selection import NATS_PER_UNIT, form_nats
 
@@ -81,3 +82,12 @@ def test_parts_of_a_product_and_of_a_sum() -> None:
 )
 def test_any_formula_costs_something_and_no_more_than_its_complexity(text: str) -> None:
     assert 0.0 < form_nats(form(text), 5) <= (NATS_PER_UNIT + 0.1) * complexity(form(text))
+
+
+def test_a_decimal_is_as_usual_as_a_fitted_constant() -> None:
+    def bell(centre: Expression) -> float:
+        square = power(sub(Variable(0), centre), Number(2))
+        return usual_forms().nats(call("exp", call("neg", square)), 1)
+
+    # What the number is, is not part of the form.
+    assert bell(Number(Fraction(33, 10))) == bell(Number(3.3)) != bell(Number(1))
