@@ -5,7 +5,6 @@ from __future__ import annotations
 import time as clock_module
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -30,7 +29,7 @@ from physdiffuser.report.solution import Equation, Solution, sample_fit_points
 from physdiffuser.report.summary import summaries
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rivals, work_out
-from physdiffuser.search.contenders import FormNats
+from physdiffuser.search.contenders import Asked
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.posing import (
@@ -285,11 +284,11 @@ def solve_dataset(
         )
 
 
-def _judge(loop: SearchLoop, result: SearchResult) -> FormNats | None:
+def _judge(loop: SearchLoop, result: SearchResult) -> Asked | None:
     """The first generator that took part and knows how usual forms are for this table."""
     for name, generator in loop.generators.items():
         if isinstance(generator, Judge) and result.steps.get(name, 0) and name not in loop.failed:
-            return partial(generator.form_nats, loop.problem)
+            return Asked(name, generator, loop.problem)
     return None
 
 
@@ -362,7 +361,7 @@ def _conclude(
     deadline: float,
     warnings: tuple[str, ...],
     weighed: Weighed,
-    judge: FormNats | None,
+    judge: Asked | None,
 ) -> Solution:
     searched = clock_module.monotonic()
     fit_problem = on_rows(problem, dataset, split.fit)
@@ -373,6 +372,8 @@ def _conclude(
         if result.archive.front()
         else ([], 0)
     )
+    if judge is not None and judge.fault is not None:
+        warnings = (*warnings, judge.fault)
     made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
     scale = float(np.abs(dataset.target).max())
     rounding = float(np.sqrt(floor) * (dataset.target / scale).std()) * scale

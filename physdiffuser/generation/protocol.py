@@ -53,7 +53,7 @@ class Judge(Protocol):
         Returns
         -------
         Minus the logarithm of a probability, which sums to at most 1 over all forms; inf for a form that
-        cannot be written.
+        cannot be written, nan for one that nothing is said of.
         """
         ...
 

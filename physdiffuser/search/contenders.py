@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +13,53 @@ from physdiffuser.expressions.tree import free_constants
 from physdiffuser.search.archive import SAME_LOSS, Entry, ParetoArchive
 from physdiffuser.search.selection import Yardstick
 
+if TYPE_CHECKING:
+    from physdiffuser.generation.protocol import Judge
+    from physdiffuser.search.problem import Problem
+
 FloatArray = npt.NDArray[np.float64]
 FormNats = Callable[[Sequence[Expression]], FloatArray]
-"""What a judge says of formulas for the table at hand (`physdiffuser.generation.protocol.Judge`)."""
+"""What a judge says of formulas for the table at hand (`physdiffuser.generation.protocol.Judge`); nan is
+nothing."""
 
 # Formulas of the front that are worked out; the rest of a longer front is beaten in any case.
 MOST_CONCLUDED = 14
 # Formulas off the front that are worked out beside it, where there is noise.
 MOST_RUNNERS_UP = 6
+
+
+class Asked:
+    """A generator that is asked about forms; what goes wrong costs its word, not the run.
+
+    Parameters
+    ----------
+    name, judge
+        Of the generator.
+    problem
+        The table.
+
+    Attributes
+    ----------
+    fault
+        What went wrong, for the user.
+    """
+
+    def __init__(self, name: str, judge: Judge, problem: Problem) -> None:
+        self.name, self._judge, self._problem = name, judge, problem
+        self.fault: str | None = None
+
+    def __call__(self, formulas: Sequence[Expression]) -> FloatArray:
+        """See `FormNats`."""
+        if self.fault is None:
+            try:
+                return self._judge.form_nats(self._problem, formulas)
+            except Exception as error:
+                what = " ".join(str(error).split())[:200]
+                self.fault = (
+                    f"generator {self.name!r} failed when asked how usual formulas are, and was not heard "
+                    f"({type(error).__name__}: {what})"
+                )
+        return np.full(len(formulas), np.nan)
 
 
 class Ruler:
@@ -50,8 +90,8 @@ class Ruler:
 
     def length(self, formula: Expression, loss: float) -> float:
         """Nats to describe the table by a formula of known loss, up to a constant of the table."""
-        judged = self._judged.get(free_constants(formula)[0]) if self._judged else None
-        return self.yardstick.length(formula, loss, judged)
+        judged = self._judged.get(free_constants(formula)[0], np.nan) if self._judged else np.nan
+        return self.yardstick.length(formula, loss, None if np.isnan(judged) else judged)
 
 
 def contenders(archive: ParetoArchive, ruler: Ruler) -> list[Entry]:

@@ -14,7 +14,7 @@ from physdiffuser.fitting import refit
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.conclusion import work_out
-from physdiffuser.search.contenders import FormNats, Ruler, contenders
+from physdiffuser.search.contenders import Asked, FormNats, Ruler, contenders
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.selection import Yardstick, exact_nats, form_nats
 
@@ -137,3 +137,29 @@ def test_thirds_are_as_usual_as_exponents_that_were_fitted() -> None:
 
 def power(exponent: float | Fraction) -> Expression:
     return Apply("mul", (Variable(1), Apply("pow", (Variable(0), Number(exponent)))))
+
+
+class Broken:
+    """A judge whose network is out of memory the second time."""
+
+    name = "broken"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> np.ndarray:
+        self.calls += 1
+        if self.calls > 1:
+            raise MemoryError("cannot allocate\n 8 GiB")
+        return np.zeros(len(formulas))
+
+
+def test_a_judge_that_fails_costs_its_word_and_is_named() -> None:
+    table = problem()
+    asked = Asked("broken", Broken(), table)
+    archive = archive_of(table, "1.1*x**2.2*y", "0.5*x*y + 2.1", "1.3*x*y")
+    laws, chosen = work_out(archive, table, FLOOR, float("inf"), judge=asked)
+    assert np.isfinite([law.length for law in laws]).all()
+    assert laws[chosen].loss == min(law.loss for law in laws)
+    assert asked.fault is not None and "'broken'" in asked.fault
+    assert asked.fault.endswith("(MemoryError: cannot allocate 8 GiB)")
