@@ -24,12 +24,11 @@ from physdiffuser.expressions import (
 )
 from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.tree import walk
-from physdiffuser.generation.protocol import Judge
 from physdiffuser.report.solution import Equation, Solution, sample_fit_points
 from physdiffuser.report.summary import summaries
 from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rivals, work_out
-from physdiffuser.search.contenders import Asked
+from physdiffuser.search.contenders import Asked, first_judge
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.posing import (
@@ -278,18 +277,10 @@ def solve_dataset(
             split = split_rows(dataset, seed)
         # A stopped run has a second to say what it has.
         conclude_by = clock_module.monotonic() + 0.3 if loop.cancelled() else deadline
-        judge = _judge(loop, result)
+        judge = first_judge(loop.generators, result.steps, loop.failed, loop.problem)
         return _conclude(
             dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings, weighed, judge
         )
-
-
-def _judge(loop: SearchLoop, result: SearchResult) -> Asked | None:
-    """The first generator that took part and knows how usual forms are for this table."""
-    for name, generator in loop.generators.items():
-        if isinstance(generator, Judge) and result.steps.get(name, 0) and name not in loop.failed:
-            return Asked(name, generator, loop.problem)
-    return None
 
 
 def _used_up(seconds: float, time: float, rows: int) -> str:

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from physdiffuser.expressions import ONE, PI, Apply, Expression, Number, Parameter, Variable, evaluate
-from physdiffuser.expressions.tree import call, div, mul, walk
+from physdiffuser.expressions import ONE, PI, Apply, Expression, Number, Parameter, evaluate
+from physdiffuser.expressions.tree import call, div, mul, variables, walk
 from physdiffuser.models.arrangement import Factor, Term, product, total
 from physdiffuser.models.skeleton import bare
 from physdiffuser.models.vocabulary import NUMBERS
@@ -37,7 +37,7 @@ def restated(expression: Expression) -> Expression:
 
 
 def _constant(expression: Expression) -> bool:
-    return not any(isinstance(node, Variable) for node in walk(expression))
+    return not variables(expression)
 
 
 def _value(expression: Expression) -> float:

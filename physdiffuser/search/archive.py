@@ -173,6 +173,11 @@ class ParetoArchive:
         return min((entry.loss for entry in self._best.values()), default=float("inf"))
 
 
+def same_loss(one: float, other: float) -> bool:
+    """Whether what is left over is as much; then two formulas are most likely one function."""
+    return abs(one - other) <= SAME_LOSS * other
+
+
 def _beats(other: Entry, entry: Entry) -> bool:
     """Whether the other is as good in all that counts.
 
@@ -183,6 +188,6 @@ def _beats(other: Entry, entry: Entry) -> bool:
         and other.complexity <= entry.complexity
         and (
             (other.loss <= entry.loss and other.nats <= entry.nats + SAME_FORM)
-            or abs(other.loss - entry.loss) <= SAME_LOSS * entry.loss
+            or same_loss(other.loss, entry.loss)
         )
     )

@@ -22,7 +22,7 @@ from physdiffuser.fitting.snapping import Snap, snap
 from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.report.digits import shown_digits
 from physdiffuser.report.solution import ConstantEstimate, Equation
-from physdiffuser.search.archive import SAME_LOSS, Entry, ParetoArchive, relative_loss
+from physdiffuser.search.archive import Entry, ParetoArchive, relative_loss, same_loss
 from physdiffuser.search.contenders import FormNats, Ruler, contenders
 from physdiffuser.search.derivation import derivation, readable
 from physdiffuser.search.limits import limit_form
@@ -132,7 +132,7 @@ def work_out(
             # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
             laws[-1] = law
         elif law.length < min(other.length for other in laws) - ALIKE and not any(
-            abs(law.loss - other.loss) <= SAME_LOSS * other.loss for other in laws
+            same_loss(law.loss, other.loss) for other in laws
         ):
             # `m/sqrt(1 - v**2)` after `m/cos(v)`, which is simpler and fits a little better, but is no
             # usual law.
@@ -215,10 +215,11 @@ def _work_out_one(
         refitted = refit(expression, inputs, target, weights=weights, loss=problem.loss).expression
         if loss_of(refitted) <= loss_of(expression):
             fitted = refitted
+    fitted_loss = loss_of(fitted)
     if quick:
         plain = readable(fitted)
         shown = plain if problem.allows(plain) else fitted
-        return Law(entry, fitted, shown, loss_of(fitted), loss_of(fitted), ())
+        return Law(entry, fitted, shown, fitted_loss, fitted_loss, ())
     final = fitted
     changes: tuple[str, ...] = ()
     if fitted_constants(fitted):
@@ -227,11 +228,11 @@ def _work_out_one(
         # log(c*x/y) must not be taken apart into logarithms with a constant each.
         tied = fitted_constants(arranged) <= fitted_constants(fitted)
         usable = tied and problem.allows(arranged) and tame(arranged, fitted)
-        start = arranged if usable and _as_good(loss_of(arranged), loss_of(fitted), floor) else fitted
+        start = arranged if usable and _as_good(loss_of(arranged), fitted_loss, floor) else fitted
         for _ in range(MOST_SNAPS):
             snapped = _snapped(start, problem, stop)
             # Noise that grows with the target may pull a formula that explains nothing below the mean.
-            useful = snapped.loss <= max(loss_of(fitted), 1.0 + 4.0 / problem.rows)
+            useful = snapped.loss <= max(fitted_loss, 1.0 + 4.0 / problem.rows)
             if not useful or not problem.allows(snapped.expression):
                 break
             final, changes = snapped.expression, (*changes, *snapped.changes)
@@ -259,7 +260,7 @@ def _work_out_one(
                 break
     plain = readable(final)
     shown = plain if problem.allows(plain) else final
-    return Law(entry, fitted, shown, loss_of(final), loss_of(fitted), changes)
+    return Law(entry, fitted, shown, loss_of(final), fitted_loss, changes)
 
 
 def _snapped(start: Expression, problem: Problem, stop: Callable[[], bool] | None) -> Snap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import free_constants
-from physdiffuser.search.archive import SAME_LOSS, Entry, ParetoArchive
+from physdiffuser.generation.protocol import Judge
+from physdiffuser.search.archive import Entry, ParetoArchive, same_loss
 from physdiffuser.search.selection import Yardstick
 
 if TYPE_CHECKING:
-    from physdiffuser.generation.protocol import Judge
+    from physdiffuser.generation.protocol import Generator
     from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -60,6 +61,26 @@ class Asked:
                     f"({type(error).__name__}: {what})"
                 )
         return np.full(len(formulas), np.nan)
+
+
+def first_judge(
+    generators: Mapping[str, Generator], steps: Mapping[str, int], failed: Collection[str], problem: Problem
+) -> Asked | None:
+    """The first generator that took part and knows how usual forms are for this table.
+
+    Parameters
+    ----------
+    generators, steps
+        By name, with the steps that each was granted.
+    failed
+        Names of those that were switched off.
+    problem
+        The table, as they were told it.
+    """
+    for name, generator in generators.items():
+        if isinstance(generator, Judge) and steps.get(name, 0) and name not in failed:
+            return Asked(name, generator, problem)
+    return None
 
 
 class Ruler:
@@ -125,5 +146,4 @@ def contenders(archive: ParetoArchive, ruler: Ruler) -> list[Entry]:
 
 
 def _same_function(entry: Entry, other: Entry) -> bool:
-    same_loss = abs(entry.loss - other.loss) <= SAME_LOSS * other.loss
-    return entry.constants == other.constants and same_loss
+    return entry.constants == other.constants and same_loss(entry.loss, other.loss)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from decimals import to_be_fitted
 
 from physdiffuser.expressions import Apply, Expression, Number, evaluate, parse, to_text
 from physdiffuser.expressions.tree import substitute
@@ -27,20 +28,18 @@ def orbits(noise: float, seed: int = 0) -> Problem:
     return Problem(inputs, target * (1 + noise * random.normal(size=240)), NAMES)
 
 
-def to_be_fitted(text: str) -> Expression:
-    """The formula with its decimal numbers as fitted constants."""
-
-    def replace(node: Expression) -> Expression | None:
-        decimal = isinstance(node, Number) and not float(node.value).is_integer()
-        return Number(float(node.value)) if decimal else None  # type: ignore[union-attr]
-
-    return substitute(parse(text, NAMES), replace)
+def measured(law: Expression, *, highest: float, rows: int, noise: float, seed: int) -> Problem:
+    """A table of a law in columns from 0.5 to the highest, with noise in shares of its deviation."""
+    random = np.random.default_rng(seed)
+    inputs = random.uniform(0.5, highest, (rows, len(NAMES)))
+    target = evaluate(law, inputs)
+    return Problem(inputs, target + noise * target.std() * random.normal(size=rows), NAMES)
 
 
 def archive_of(problem: Problem, *texts: str) -> ParetoArchive:
     archive = ParetoArchive(problem)
     for text in texts:
-        fit = refit(to_be_fitted(text), problem.inputs, problem.target)
+        fit = refit(to_be_fitted(text, NAMES), problem.inputs, problem.target)
         archive.offer(Candidate(fit.expression, "test"))
     return archive
 
@@ -71,24 +70,23 @@ def test_the_memory_does_not_grow_with_the_search() -> None:
     law = parse("sqrt(g*(2/r - 1/a))", NAMES)
     for step in range(500):
         text = to_text(law, NAMES).replace("2/r", f"{2 + 1e-4 * (step + 1)!r}/r")
-        archive.offer(Candidate(to_be_fitted(text), "test"))
+        archive.offer(Candidate(to_be_fitted(text, NAMES), "test"))
     assert 0 < len(archive.near()) <= 40 and len(archive._near) <= 80
 
 
 @pytest.mark.parametrize("seed", [2, 3, 5])
 def test_an_arrangement_that_is_rare_costs_a_law_nothing(seed: int) -> None:
     # It was found as what is usual, and is shown with a power of 5/2, which is not.
-    random = np.random.default_rng(seed)
-    inputs = random.uniform(0.5, 2.0, (80, 3))
-    target = evaluate(parse("3*a/(4*pi)*r**2/(g**2 + r**2)**2.5", NAMES), inputs)
-    problem = Problem(inputs, target + 0.02 * target.std() * random.normal(size=80), NAMES)
+    law = parse("3*a/(4*pi)*r**2/(g**2 + r**2)**2.5", NAMES)
+    problem = measured(law, highest=2.0, rows=80, noise=0.02, seed=seed)
     archive = ParetoArchive(problem)
     for text in ("1.1*a*(1/(1 + g**2/r**2))/(r**2 + g**2)**1.5", "0.27*a*exp(-0.78*g/r)/(r**2 + g**2)**1.5"):
         start = with_fitted_factors(parse(text, NAMES))
-        archive.offer(Candidate(refit(start, inputs, problem.target).expression, "test"))
+        archive.offer(Candidate(refit(start, problem.inputs, problem.target).expression, "test"))
     found = chosen(archive, problem)
     assert "exp" not in to_text(found, NAMES)
-    np.testing.assert_allclose(evaluate(found, inputs), target, rtol=0.02)
+    expected = evaluate(law, problem.inputs)
+    np.testing.assert_allclose(evaluate(found, problem.inputs), expected, rtol=0.02)
 
 
 def with_fitted_factors(formula: Expression) -> Expression:
@@ -105,13 +103,11 @@ def with_fitted_factors(formula: Expression) -> Expression:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_logarithm_with_a_constant_in_it_is_not_taken_apart(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    inputs = random.uniform(0.5, 3.0, (160, 3))
-    target = evaluate(parse("g/a*(log(g*a/r**3) - 0.5772)/(4*pi)", NAMES), inputs)
-    problem = Problem(inputs, target + 0.01 * target.std() * random.normal(size=160), NAMES)
+    law = parse("g/a*(log(g*a/r**3) - 0.5772)/(4*pi)", NAMES)
+    problem = measured(law, highest=3.0, rows=160, noise=0.01, seed=seed)
     archive = ParetoArchive(problem)
     start = with_fitted_factors(parse("g/a*(-0.08*log(0.44*r/(g*a/r**2)))", NAMES))
-    archive.offer(Candidate(refit(start, inputs, problem.target).expression, "test"))
+    archive.offer(Candidate(refit(start, problem.inputs, problem.target).expression, "test"))
     assert to_text(chosen(archive, problem), NAMES).count("log") == 1
 
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from decimals import to_be_fitted
 
 from physdiffuser.expressions import Apply, Expression, Number, Variable, evaluate, parse, to_text
-from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting import refit
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
@@ -36,18 +36,8 @@ def archive_of(table: Problem, *texts: str) -> ParetoArchive:
     return archive
 
 
-def to_be_fitted(text: str, names: tuple[str, ...] = NAMES) -> Expression:
-    """The formula with its decimal numbers as fitted constants."""
-
-    def replace(node: Expression) -> Expression | None:
-        decimal = isinstance(node, Number) and Fraction(node.value).denominator > 1
-        return Number(float(node.value)) if decimal else None  # type: ignore[union-attr]
-
-    return substitute(parse(text, names), replace)
-
-
 def fitted(table: Problem, text: str) -> Expression:
-    return refit(to_be_fitted(text), table.inputs, table.target).expression
+    return refit(to_be_fitted(text, NAMES), table.inputs, table.target).expression
 
 
 def says(nats: dict[str, float]) -> FormNats:

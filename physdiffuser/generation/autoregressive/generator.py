@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from physdiffuser.expressions import Expression
     from physdiffuser.models.grammar import Grammar
+    from physdiffuser.models.likelihood import FormLikelihood
     from physdiffuser.models.network import LawModel
     from physdiffuser.search.problem import Problem
 
@@ -39,6 +40,7 @@ class AutoregressiveGenerator(LearnedGenerator):
     def __init__(self, *, temperature: float | None = None, beams: int | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.temperature, self.beams = temperature, beams
+        self._read: tuple[Problem, FormLikelihood] | None = None
 
     def write(
         self, model: LawModel, memory: Tensor, mask: Tensor, grammar: Grammar, rng: np.random.Generator
@@ -86,5 +88,7 @@ class AutoregressiveGenerator(LearnedGenerator):
         """See `physdiffuser.generation.protocol.Judge`."""
         from physdiffuser.models.likelihood import FormLikelihood
 
-        rng = problem.generator(_JUDGING)
-        return FormLikelihood(self.model(), problem, readings=self.readings, rng=rng).nats(formulas)
+        if self._read is None or self._read[0] is not problem:
+            rng = problem.generator(_JUDGING)
+            self._read = problem, FormLikelihood(self.model(), problem, readings=self.readings, rng=rng)
+        return self._read[1].nats(formulas)
