@@ -144,6 +144,19 @@ def test_columns_count_as_dependent_at_the_rounding_of_doubles(apart: float, ran
     assert linear_least_squares(np.array([x, x + apart * y]), y).rank == rank
 
 
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_columns_and_targets_of_any_size_keep_their_digits(size: float) -> None:
+    rng = np.random.default_rng(9)
+    columns = rng.normal(size=(2, 30))
+    weights = rng.uniform(1, 2, 30)
+    target = 3 * columns[0] - 2 * columns[1]
+    for scaled, factor in ((columns * size, 1 / size), (columns, 1.0)):
+        fit = linear_least_squares(scaled, target, weights * size)
+        np.testing.assert_allclose(fit.coefficients, np.array([3.0, -2.0]) * factor, rtol=1e-13)
+        fit = linear_least_squares(scaled, target * size, weights / size)
+        np.testing.assert_allclose(fit.coefficients, np.array([3.0, -2.0]) * factor * size, rtol=1e-13)
+
+
 def test_refinement_recovers_digits_that_one_solution_loses() -> None:
     """The columns x**0 to x**9 on [1, 2]: the condition is about 1e10."""
     x = np.linspace(1.0, 2.0, 80)

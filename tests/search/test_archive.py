@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import pytest
 
-from physdiffuser.expressions import evaluate, parse, to_text
+from physdiffuser.expressions import Apply, Number, Variable, evaluate, parse, to_text
+from physdiffuser.fitting import refit
 from physdiffuser.search import archive as archive_module
 from physdiffuser.search.archive import (
     CONTENDS,
@@ -124,6 +127,17 @@ class TestDominance:
         assert archive.offer(candidate("a**2*b"))
         assert not archive.offer(candidate("a*b**2"))
         assert "a*b**2" not in texts(archive.front())
+
+    def test_a_rare_number_that_fits_a_little_better_does_not_take_the_place_of_a_common_one(self) -> None:
+        base = problem(noise=0.5)
+        exponents = [Fraction(600 + step, 300) for step in range(-20, 21) if step]
+        rare = [Apply("mul", (Apply("pow", (Variable(0), Number(e))), Variable(1))) for e in exponents]
+        losses = [relative_loss(base, evaluate(formula, base.inputs)) for formula in rare]
+        archive = ParetoArchive(base)
+        archive.offer(candidate("a**2*b"))
+        assert min(losses) < archive.best_loss
+        assert archive.offer(Candidate(rare[int(np.argmin(losses))], "test")) is False
+        assert texts(archive.front()) == ["a**2*b"]
 
 
 class TestOffer:
@@ -298,7 +312,7 @@ class TestAllRows:
         assert found.loss == relative_loss(whole, evaluate(expression, whole.inputs))
 
     def test_constants_of_a_formula_that_is_far_too_long_are_not_fitted_again(self) -> None:
-        few, whole = self.few(noise=0.01)
+        few, _ = self.few(noise=0.01)
         archive = ParetoArchive(few)
         archive.offer(candidate("a**2*b"))
         best = archive.length(archive.front()[0])
@@ -336,6 +350,29 @@ class TestAllRows:
         assert archive.latest < math.inf
         archive.offer(candidate("b + 0*a"))
         assert (archive.latest < math.inf) is (factor < 1)
+
+    def test_a_formula_that_loses_on_the_rows_of_the_search_is_not_judged_on_all(self) -> None:
+        few, _ = self.few()
+        archive = ParetoArchive(few)
+        assert archive.offer(candidate("a**2*b"))
+        assert archive.offer(candidate("a*b + a**2*b/9")) is False
+        assert archive.latest == math.inf
+
+    @pytest.mark.parametrize("loss", ["squared", "huber"])
+    def test_refits_on_all_rows_use_weights_and_the_loss(self, loss: Literal["squared", "huber"]) -> None:
+        few, whole = self.few()
+        target = whole.target.copy()
+        target[::7] *= 3
+        weights = np.where(np.arange(20_000) % 5 == 0, 5.0, 1e-3)
+        weights = None if loss == "huber" else weights / weights.mean()
+        changed = replace(whole, target=target, weights=weights, loss=loss)
+        archive = ParetoArchive(replace(few, whole=changed, loss=loss))
+        archive.offer(candidate("0.9e0*a**2*b"))
+        (found,) = archive.front()
+        expected = refit(
+            parse("0.9e0*a**2*b", NAMES), changed.inputs, target, weights=weights, loss=loss
+        ).expression
+        assert found.candidate.expression == expected
 
     def test_formulas_that_are_not_finite_on_all_rows_are_refused(self) -> None:
         few, whole = self.few()
