@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from physdiffuser.data import load_dataset
 from physdiffuser.data.dataset import Dataset
+from physdiffuser.data.limits import reading_seconds
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions import (
     PI,
@@ -144,6 +145,7 @@ def solve(
         header=header,
         thousands=thousands,
         units_row=units_row,
+        seconds=reading_seconds(options.get("time", 60.0)),
     )
     return solve_dataset(dataset, units=units, units_row=units_row, started=started, **options)
 

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from physdiffuser.data.display import visible
+from physdiffuser.data.limits import MOST_BYTES
 from physdiffuser.data.sources import file_error
 from physdiffuser.errors import DataError, UsageError
 
 FIRST_BLOCK = 1 << 18
 BLOCK = 1 << 20
-LATER_BLOCK = 1 << 23
+LATER_BLOCK = 1 << 22
 MANY_BYTES = 1 << 24
 """Past this many bytes blocks are `LATER_BLOCK` long."""
 
@@ -97,8 +98,8 @@ def line_blocks(stream: io.BufferedIOBase, encoding: str, source: str) -> Iterat
     Raises
     ------
     DataError
-        On a byte that the encoding does not allow (with its offset), a NUL character, or a line
-        beyond 2 MB.
+        On a byte that the encoding does not allow (with its offset), a NUL character, a line beyond 2 MB,
+        or more bytes than a table has.
     """
     newlines = _Newlines()
     decoder = _Decoder(encoding, source)
@@ -115,6 +116,8 @@ def line_blocks(stream: io.BufferedIOBase, encoding: str, source: str) -> Iterat
             raise file_error(source, error) from error
         ended = not raw
         data = newlines.translate(decoder.decode(raw, final=ended, line=line + carry.count(b"\n")), ended)
+        if decoder.consumed > MOST_BYTES:
+            raise DataError(f"{source}: more than {MOST_BYTES:,} bytes of text. Give fewer rows.")
         if b"\0" in data:
             raise _nul(carry + data, line, source)
         data = carry + data if carry else data
