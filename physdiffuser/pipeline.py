@@ -120,7 +120,8 @@ def solve(
     encoding, delimiter, header, thousands
         How the file is written, where that cannot be seen from it.
     **options
-        As for `solve_dataset`: time, steps, seed, generators, operators, ...
+        As for `solve_dataset`: time, steps, seed, generators, operators, ... `initial` may also be a function
+        that gets the dataset and returns the formulas.
 
     Returns
     -------
@@ -147,6 +148,8 @@ def solve(
         units_row=units_row,
         seconds=reading_seconds(options.get("time", 60.0)),
     )
+    if callable(options.get("initial")):
+        options["initial"] = options["initial"](dataset)
     return solve_dataset(dataset, units=units, units_row=units_row, started=started, **options)
 
 
