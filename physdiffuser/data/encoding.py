@@ -29,6 +29,13 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 
+ENCODINGS_TO_TRY = "utf-8, utf-16, latin-1, cp1252, cp1250, cp1251, shift_jis or gb18030"
+
+# What stands in tables, and text that some codecs take for an escape.
+_TABLE_TEXT = (
+    "name,a b;x\t_y|\n+1.5e+05,-2E-07;0123456789 'a' \"b\" #(m/s) +AGE- xn--a \\u0041 \\x41 \\n =41\n"
+)
+
 
 @dataclass(frozen=True)
 class Block:
@@ -54,20 +61,38 @@ class Block:
 
 
 def check_encoding(encoding: str) -> str:
-    """Return the canonical name of a text encoding.
+    """Return the canonical name of an encoding in which tables are written.
 
     Raises
     ------
     UsageError
-        When Python knows no such encoding, or it does not produce text.
+        When Python knows no such encoding, it does not produce text, or it gives the characters of a number
+        another meaning (punycode, UTF-7, escapes of programming languages).
     """
     try:
         io.TextIOWrapper(io.BytesIO(b""), encoding=encoding)
-        return codecs.lookup(encoding).name
-    except (LookupError, ValueError) as error:
+        name = codecs.lookup(encoding).name
+        suitable = _keeps_numbers(name)
+    except (LookupError, ValueError, TypeError):
+        suitable = False
+    if not suitable:
         raise UsageError(
-            f"--encoding: '{visible(encoding)}' is no text encoding. Try utf-8, utf-16, latin-1 or cp1252."
-        ) from error
+            f"--encoding: '{visible(encoding)}' is no encoding of text tables. Try {ENCODINGS_TO_TRY}."
+        )
+    return name
+
+
+def _keeps_numbers(encoding: str) -> bool:
+    """Whether the characters of a table have codes of one length, which mean the same in any order."""
+    codes = []
+    for character in _TABLE_TEXT:
+        once, twice = (text.encode(encoding) for text in (character, 2 * character))
+        codes.append(twice[len(once) :])  # without a byte order mark
+    mark = _TABLE_TEXT[0].encode(encoding).removesuffix(codes[0])
+    decoder = codecs.getincrementaldecoder(encoding)("strict")
+    # Of the Japanese encodings some have a yen sign in the place of the backslash.
+    same_length = len({len(code) for code, of in zip(codes, _TABLE_TEXT, strict=True) if of != "\\"}) == 1
+    return same_length and decoder.decode(mark + b"".join(codes), True) == _TABLE_TEXT
 
 
 def find_encoding(head: bytes, asked: str | None) -> str:

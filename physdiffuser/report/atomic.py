@@ -99,7 +99,7 @@ def remove(path: Path) -> None:
     except OSError as error:
         raise FileError(
             f"cannot remove '{visible(str(path), 300)}', which belongs to an earlier run: "
-            f"{error.strerror or error}. Close the program that has it open, or choose another place with --out."
+            f"{error.strerror or error}. Close the program that has it open, or choose another --out."
         ) from error
 
 
