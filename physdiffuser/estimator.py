@@ -72,8 +72,9 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     best_
         The chosen formula: `text`, `latex`, `complexity`, `rmse`, `r2`, `verdict`, ...
     equations_
-        Data frame of the Pareto front, simple formulas first; `chosen` marks `best_`. Its index, `row`, counts
-        from 1, as the report of the command line does; `sympy`, `latex`, `to_numpy` and `to_torch` take it.
+        Data frame of the Pareto front, simple formulas first; `chosen` marks `best_`. Its index, `row`,
+        counts from 1, as the report of the command line does; `sympy`, `latex`, `to_numpy` and `to_torch`
+        take it.
     n_features_in_, feature_names_in_
         As scikit-learn defines them.
 
@@ -233,7 +234,10 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return to_numpy(equation.expression, self.solution_.names)
 
     def to_torch(self, row: int | None = None) -> TorchLaw:
-        """The chosen formula, or a row of `equations_` counted from 1, as a torch module with trainable constants."""
+        """The chosen formula, or a row of `equations_` counted from 1, as a torch module.
+
+        Its fitted constants are trainable parameters.
+        """
         from physdiffuser.report.functions import to_torch
 
         equation = self._equation(row)

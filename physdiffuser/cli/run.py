@@ -140,9 +140,9 @@ class Run:
             if not saved:
                 raise
             raise UsageError(
-                f"--resume: a formula in '{messages.one_line(str(self.out))}' cannot be used with the options of "
-                f"this run ({error}). Give the --constants and the plugins of the earlier run, or leave out "
-                "--resume to start anew."
+                f"--resume: a formula in '{messages.one_line(str(self.out))}' cannot be used with the options "
+                f"of this run ({error}). Give the --constants and the plugins of the earlier run, or leave "
+                "out --resume to start anew."
             ) from error
 
     @contextlib.contextmanager

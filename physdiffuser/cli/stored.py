@@ -61,7 +61,8 @@ def chosen_equation(solution: Solution, row: int | None, run: Path) -> Equation:
         return solution.best
     if row > len(solution.pareto):
         raise UsageError(
-            f"'{shown}' has no row {row}: the rows of its Pareto table are numbered from 1 to {len(solution.pareto)}."
+            f"'{shown}' has no row {row}: the rows of its Pareto table are numbered from 1 to "
+            f"{len(solution.pareto)}."
         )
     return solution.pareto[row - 1]
 

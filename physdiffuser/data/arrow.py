@@ -14,7 +14,6 @@ from physdiffuser.data.limits import LARGEST_RATIO, ReadLimits, check_cells
 from physdiffuser.data.table import Choose, Table, check_names, finish_columns
 from physdiffuser.errors import DataError, UsageError
 
-
 FREE_CELLS = 1 << 22
 """Tables with at most this many cells are read however small their file is."""
 

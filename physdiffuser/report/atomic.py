@@ -31,14 +31,15 @@ def write_bytes_atomic(path: str | os.PathLike[str], data: bytes, *, outdated: S
     data
         The whole content.
     outdated
-        Files made from the previous content. They are removed when the new content is on the disk and before
-        it takes the name, so that they never stand beside a file that they were not made from.
+        Files made from the previous content. They are removed when the new content is on the disk and
+        before it takes the name, so that they never stand beside a file that they were not made from.
 
     Raises
     ------
     FileError
-        If the file cannot be written or one of the outdated files cannot be removed (disk full, no permission,
-        open in another program, ...). The previous content is then still there and the temporary file is gone.
+        If the file cannot be written or one of the outdated files cannot be removed (disk full, no
+        permission, open in another program, ...). The previous content is then still there and the
+        temporary file is gone.
     """
     target = Path(path)
     temporary: str | None = None

@@ -249,17 +249,17 @@ def test_stored_texts_are_not_printed(place: str) -> None:
     """A changed result file cannot put text of its own into what is exported."""
     content = document(solution())
     rows = [content["best"]] if place == "best" else content["pareto"]
-    for row in rows:
-        row["latex"] = r"\input{/etc/passwd}"
+    for stored in rows:
+        stored["latex"] = r"\input{/etc/passwd}"
     content["version"] = "1\n'; import os"
     read = solution_from_document(content)
-    for equation in (read.best, *read.pareto):
-        assert equation is not None
+    for row in (read.best, *read.pareto):
+        assert row is not None
         for name in FORMATS:
-            text = export(formula_of(read, equation), name)
+            text = export(formula_of(read, row), name)
             assert "passwd" not in text
             assert "import os" not in text.splitlines()
-        assert export(formula_of(read, equation), "latex") == to_latex(equation.expression, read.names) + "\n"
+        assert export(formula_of(read, row), "latex") == to_latex(row.expression, read.names) + "\n"
 
 
 def test_an_alias_that_is_no_name_is_refused() -> None:
