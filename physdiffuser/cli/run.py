@@ -140,8 +140,8 @@ class Run:
             if not saved:
                 raise
             raise UsageError(
-                f"--resume: a formula in '{messages.one_line(str(self.out))}' cannot be used with the options "
-                f"of this run ({error}). Give the --constants and the plugins of the earlier run, or leave "
+                f"--resume: a formula in '{messages.one_line(str(self.out))}' cannot be used with the "
+                f"options of this run ({error}). Give the --constants and the plugins of the earlier run, or leave "
                 "out --resume to start anew."
             ) from error
 
