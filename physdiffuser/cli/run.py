@@ -141,8 +141,8 @@ class Run:
                 raise
             raise UsageError(
                 f"--resume: a formula in '{messages.one_line(str(self.out))}' cannot be used with the "
-                f"options of this run ({error}). Give the --constants and the plugins of the earlier run, or leave "
-                "out --resume to start anew."
+                f"options of this run ({error}). Give the --constants and the plugins of the earlier run, "
+                "or leave out --resume to start anew."
             ) from error
 
     @contextlib.contextmanager

@@ -25,8 +25,8 @@ MOST_PIPED = 1 << 32
 LARGEST_RATIO = 200
 """Most bytes from one compressed byte. Tables of measurements reach 3 to 20; a constant reaches 1,000."""
 
-LEAST_SECONDS = 3.0
-"""Reading may always take this long: a short time limit is meant for the search."""
+LEAST_SECONDS = 10.0
+"""Reading may always take this long: a short time limit is meant for the search, and machines may be busy."""
 
 _LONGEST_WAIT = 1e6  # seconds; operating systems take no larger number
 _BYTES_PER_CELL = 16  # in the reader and, for a moment, in the dataset that is made of it
