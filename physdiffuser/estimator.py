@@ -72,7 +72,9 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     best_
         The chosen formula: `text`, `latex`, `complexity`, `rmse`, `r2`, `verdict`, ...
     equations_
-        Data frame of the Pareto front, simple formulas first; `chosen` marks `best_`.
+        Data frame of the Pareto front, simple formulas first; `chosen` marks `best_`. Its index, `row`,
+        counts from 1, as the report of the command line does; `sympy`, `latex`, `to_numpy` and `to_torch`
+        take it.
     n_features_in_, feature_names_in_
         As scikit-learn defines them.
 
@@ -189,46 +191,53 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     @property
     def equations_(self) -> pd.DataFrame:
-        """The Pareto front, one row a formula, simple ones first."""
+        """The Pareto front, one row a formula, simple ones first, numbered from 1."""
         check_is_fitted(self, "solution_")
         import pandas as pd
 
+        front = self.solution_.pareto
         return pd.DataFrame(
-            {
-                "expression": equation.text,
-                "complexity": equation.complexity,
-                "rmse": equation.rmse,
-                "r2": equation.r2,
-                "max_relative_error": equation.max_relative_error,
-                "held_out_rmse": equation.held_out_rmse,
-                "latex": equation.latex,
-                "verdict": equation.verdict,
-                "generator": equation.generator,
-                "chosen": equation == self.best_,
-            }
-            for equation in self.solution_.pareto
+            [
+                {
+                    "expression": equation.text,
+                    "complexity": equation.complexity,
+                    "rmse": equation.rmse,
+                    "r2": equation.r2,
+                    "max_relative_error": equation.max_relative_error,
+                    "held_out_rmse": equation.held_out_rmse,
+                    "latex": equation.latex,
+                    "verdict": equation.verdict,
+                    "generator": equation.generator,
+                    "chosen": equation == self.best_,
+                }
+                for equation in front
+            ],
+            index=pd.RangeIndex(1, len(front) + 1, name="row"),
         )
 
     def sympy(self, row: int | None = None) -> Any:
-        """The chosen formula, or a row of `equations_`, as a sympy expression."""
+        """The chosen formula, or a row of `equations_` counted from 1, as a sympy expression."""
         from physdiffuser.report.functions import to_sympy
 
         equation = self._equation(row)
         return to_sympy(equation.expression, self.solution_.names)
 
     def latex(self, row: int | None = None) -> str:
-        """The chosen formula, or a row of `equations_`, as LaTeX."""
+        """The chosen formula, or a row of `equations_` counted from 1, as LaTeX."""
         return self._equation(row).latex
 
     def to_numpy(self, row: int | None = None) -> NumpyFunction:
-        """The chosen formula, or a row of `equations_`, as a function of numpy arrays."""
+        """The chosen formula, or a row of `equations_` counted from 1, as a function of numpy arrays."""
         from physdiffuser.report.functions import to_numpy
 
         equation = self._equation(row)
         return to_numpy(equation.expression, self.solution_.names)
 
     def to_torch(self, row: int | None = None) -> TorchLaw:
-        """The chosen formula, or a row of `equations_`, as a torch module with trainable constants."""
+        """The chosen formula, or a row of `equations_` counted from 1, as a torch module.
+
+        Its fitted constants are trainable parameters.
+        """
         from physdiffuser.report.functions import to_torch
 
         equation = self._equation(row)
@@ -239,9 +248,9 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         if row is None:
             return best
         pareto: tuple[Equation, ...] = self.solution_.pareto
-        if not 0 <= row < len(pareto):
-            raise UsageError(f"row {row} of equations_, which has rows 0 to {len(pareto) - 1}")
-        return pareto[row]
+        if not 1 <= row <= len(pareto):
+            raise UsageError(f"equations_ has no row {row}: its rows are numbered from 1 to {len(pareto)}")
+        return pareto[row - 1]
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):

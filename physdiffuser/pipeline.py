@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from physdiffuser.data import load_dataset
 from physdiffuser.data.dataset import Dataset
+from physdiffuser.data.limits import reading_seconds
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions import (
     PI,
@@ -119,7 +120,8 @@ def solve(
     encoding, delimiter, header, thousands
         How the file is written, where that cannot be seen from it.
     **options
-        As for `solve_dataset`: time, steps, seed, generators, operators, ...
+        As for `solve_dataset`: time, steps, seed, generators, operators, ... `initial` may also be a function
+        that gets the dataset and returns the formulas.
 
     Returns
     -------
@@ -144,7 +146,10 @@ def solve(
         header=header,
         thousands=thousands,
         units_row=units_row,
+        seconds=reading_seconds(options.get("time", 60.0)),
     )
+    if callable(options.get("initial")):
+        options["initial"] = options["initial"](dataset)
     return solve_dataset(dataset, units=units, units_row=units_row, started=started, **options)
 
 

@@ -18,12 +18,14 @@ import click
 from physdiffuser.cli import messages
 from physdiffuser.cli.progress import ProgressLine
 from physdiffuser.cli.stopping import Stopping
-from physdiffuser.errors import FileError, NothingFoundError
+from physdiffuser.errors import FileError, NothingFoundError, UsageError
 
 if TYPE_CHECKING:
+    from physdiffuser.data.dataset import Dataset
     from physdiffuser.pipeline import Progress
-    from physdiffuser.report.runfolder import RunFolder
+    from physdiffuser.report.runfolder import RunFolder, SavedFormulas
     from physdiffuser.report.solution import Solution
+    from physdiffuser.report.table_record import TableRecord
     from physdiffuser.report.terminal import Style
 
 SAVE_INTERVAL = 5.0
@@ -67,6 +69,7 @@ class Run:
         self.quiet = quiet
         self.folder: RunFolder | None = None
         self.progress: Progress | None = None
+        self.record: TableRecord | None = None
 
     def go(self, stopping: Stopping) -> int:
         """Search, save and print; returns the exit code."""
@@ -74,11 +77,11 @@ class Run:
             self.folder = self._open_folder()
             if self.folder is not None:
                 stack.enter_context(self.folder)
-            initial = self._initial()
+            saved = self._saved()
             line = ProgressLine(not self.quiet and sys.stderr.isatty(), self.search.get("time"))
             stack.callback(line.close)
             with self._saving():
-                solution = self._solve(stopping.cancelled, line.update, initial)
+                solution = self._solve(stopping.cancelled, line.update, saved)
             stopping.begin_report()
             line.close()
             if stopping.signal_number is not None:
@@ -95,23 +98,29 @@ class Run:
         # Before the search: a folder that cannot be written should not cost a minute to find out.
         return None if self.as_json else fresh_folder(self.table)
 
-    def _initial(self) -> tuple[str, ...]:
+    def _saved(self) -> tuple[SavedFormulas, ...]:
         if self.folder is None:
             return ()
         if self.resume:
-            formulas = self.folder.saved_formulas()
-            if not formulas:
+            saved = self.folder.saved_formulas()
+            if not any(one.formulas for one in saved):
                 self._note("nothing to resume in the run folder; starting anew")
-            return formulas
+            return saved
         if self.folder.has_result:
             self._note(f"replacing the earlier result in {self.folder.path}; --resume would build on it")
         return ()
 
     def _solve(
-        self, cancelled: Callable[[], bool], show: Callable[[Progress], None], initial: tuple[str, ...]
+        self,
+        cancelled: Callable[[], bool],
+        show: Callable[[Progress], None],
+        saved: tuple[SavedFormulas, ...],
     ) -> Solution:
         from physdiffuser.cli.learned import check_learned_options
+        from physdiffuser.expressions import ExpressionSyntaxError
         from physdiffuser.pipeline import solve
+        from physdiffuser.report.runfolder import resumed_formulas
+        from physdiffuser.report.table_record import TableRecord
 
         check_learned_options(self.search)
 
@@ -119,7 +128,22 @@ class Run:
             self.progress = progress
             show(progress)
 
-        return solve(self.table, initial=initial, on_progress=on_progress, cancelled=cancelled, **self.search)
+        def initial(dataset: Dataset) -> tuple[str, ...]:
+            self.record = TableRecord.of(dataset)
+            return () if self.folder is None else resumed_formulas(saved, self.record, self.folder.path)
+
+        try:
+            return solve(
+                self.table, initial=initial, on_progress=on_progress, cancelled=cancelled, **self.search
+            )
+        except ExpressionSyntaxError as error:
+            if not saved:
+                raise
+            raise UsageError(
+                f"--resume: a formula in '{messages.one_line(str(self.out))}' cannot be used with the "
+                f"options of this run ({error}). Give the --constants and the plugins of the earlier run, "
+                "or leave out --resume to start anew."
+            ) from error
 
     @contextlib.contextmanager
     def _saving(self) -> Iterator[None]:
@@ -151,12 +175,17 @@ class Run:
     def _save_front(self) -> None:
         progress = self.progress
         if self.folder is not None and progress is not None and progress.front:
-            self.folder.save_progress({"elapsed_seconds": progress.elapsed, "front": list(progress.front)})
+            content = {"elapsed_seconds": progress.elapsed, "front": list(progress.front)}
+            self.folder.save_progress(content | self._table())
+
+    def _table(self) -> dict[str, Any]:
+        """Which table the run belongs to, for the files in the folder."""
+        return {} if self.record is None else {"table": self.record.to_json()}
 
     def _report(self, solution: Solution, code: int, stopping: Stopping) -> None:
         from physdiffuser.report.json_document import document, document_text
 
-        content = document(solution)
+        content = document(solution) | self._table()
         # A run that was stopped before its first formula must not wipe out an earlier result.
         folder = self.folder
         if folder is not None and solution.best is None and folder.has_result:

@@ -235,6 +235,17 @@ def test_resume_starts_from_the_formulas_of_the_earlier_run(run: Run, table: Pat
     assert not (tmp_path / "run" / "progress.json").exists()
 
 
+def test_resuming_with_another_table_is_a_usage_error(run: Run, table: Path, tmp_path: Path) -> None:
+    run("solve", "data.csv", "--out", "run")
+    before = (tmp_path / "run" / "result.json").read_text()
+    (tmp_path / "other.csv").write_text("m,F\n" + "".join(f"{i},{2 * i}\n" for i in range(1, 20)))
+    done = run("solve", "other.csv", "--out", "run", "--resume")
+    assert done.returncode == 2
+    assert "--resume: the run in 'run' was made from another table" in done.stderr
+    assert "here 'F'" in done.stderr
+    assert (tmp_path / "run" / "result.json").read_text() == before
+
+
 def test_resuming_from_what_is_no_result_is_refused(run: Run, table: Path, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "result.json").write_text("{")
