@@ -233,7 +233,7 @@ def solve_dataset(
         operators=operators,
     )
     started = clock_module.monotonic() if started is None else started
-    limit = TimeLimit(time, started, report_seconds)
+    limit = TimeLimit(time, started, report_seconds, clock=clock_module.monotonic)
     if time is not None:
         # sympy takes a second to start in its own process; it may do so while the search runs.
         from physdiffuser.verification.worker import shared_worker
@@ -269,6 +269,7 @@ def solve_dataset(
         limit=limit,
         cancelled=cancelled or (lambda: False),
         on_better=reporter,
+        clock=clock_module.monotonic,
     )
     # Matrices here are small: a second BLAS thread gains little on an idle machine, and waits for its
     # turn on a busy one (a QR of 750 x 200 took 28 ms with two threads and 4 ms with one).
@@ -366,7 +367,15 @@ def _conclude(
     # Formulas of many constants take long to verify as well.
     worked_out_by = searched + WORKING_OUT_SHARE * (deadline - searched)
     laws, position = (
-        work_out(result.archive, fit_problem, floor, worked_out_by, judge=judge, slowdown=slowdown)
+        work_out(
+            result.archive,
+            fit_problem,
+            floor,
+            worked_out_by,
+            clock=clock_module.monotonic,
+            judge=judge,
+            slowdown=slowdown,
+        )
         if result.archive.front()
         else ([], 0)
     )

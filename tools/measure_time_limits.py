@@ -3,13 +3,15 @@
     python tools/measure_time_limits.py limits --times 2,5,15 --busy 0,4
     python tools/measure_time_limits.py interrupts --count 100 --busy 0,4
 
-`--busy` is the number of busy processes per core that run at the same time. `limits` runs the program on four
-tables (a clean law; noise in four columns; 20,000 rows; a noisy law for which the network is asked) and prints,
-for each run, the seconds asked for, the seconds from the start to the end of the process, whether the law was
-found, and how many of the constants of the chosen formula are exact. `interrupts` sends SIGINT at random times
-after the start and prints the response times, the exit codes, and how many runs printed a traceback. It exits
-with code 1 if there was a traceback or a wrong exit code. An interrupt that arrives before Python has executed
-the first statement of the program is counted apart: the program cannot answer it.
+`--busy` is the number of busy processes per core that run at the same time.
+
+`limits` runs the program on four tables: a clean law; noise in four columns; 20,000 rows; a noisy law for which
+the network is asked. For each run it prints the seconds asked for, the seconds from the start to the end of the
+process, whether the law was found, and how many constants of the chosen formula are exact.
+
+`interrupts` sends SIGINT at random times after the start and prints the response times, the exit codes, and
+how many runs printed a traceback. It exits with code 1 if there was a traceback or a wrong exit code. Interrupts
+that arrive before Python executes the first statement of the program are counted apart: it cannot answer them.
 """
 
 from __future__ import annotations
@@ -110,9 +112,7 @@ def program(path: Path, *words: str, folder: Path) -> subprocess.Popen[str]:
 
 def measure_limits(arguments: argparse.Namespace, folder: Path) -> int:
     """Run every table with every time limit; print one line each."""
-    print(
-        f"{'table':9}{'busy':>5}{'asked':>7}{'taken':>8}{'over':>7}  law  exact  verdict, steps of the network"
-    )
+    print(f"{'table':9}{'busy':>5}{'asked':>7}{'taken':>8}{'over':>7}  law  exact  verdict, network's steps")
     for table in TABLES:
         if table.name not in arguments.tables:
             continue

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SAVE_INTERVAL = 5.0
 """Seconds between two saves of what the search has so far: as much as a killed run loses."""
 
-REPORT_SECONDS = 0.7
+REPORT_SECONDS = 0.75
 """Seconds of an idle machine between the solution and the end of the program: page, plot, exit."""
 ANSWER_SECONDS = 0.1
 """The same where no folder is written."""

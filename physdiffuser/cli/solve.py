@@ -68,6 +68,7 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
 @click.option("--quiet", is_flag=True, help="No progress and no notes on stderr; warnings stay.")
 def solve(
     context: click.Context,
+    /,
     table: str,
     seconds: float | None,
     out: Path | None,

@@ -22,8 +22,8 @@ GRACE = 0.75
 LEAST_GRACE = 0.25
 """The same at least, on a machine where this thread itself has to wait for a processor."""
 
-_LAG = 4.0
-"""Waits for a processor (or for the interpreter's lock) that printing and ending may take."""
+_TURNS = 4.0
+"""Turns at a processor, and at the interpreter's lock, that printing and ending may take."""
 
 _PROBE = 0.02
 _REPEAT = 0.05
@@ -121,7 +121,7 @@ class Stopping:
             self.signal_number = number
             if self._reported:
                 self._leave()
-            self._too_late_at = now + max(min(LEAST_GRACE, self._grace), self._grace - _LAG * _lag())
+            self._too_late_at = now + shortened(self._grace, _lag())
         elif not repeat:
             self._leave()
 
@@ -140,6 +140,11 @@ class Stopping:
             for child in multiprocessing.active_children():
                 child.kill()
         os._exit(self.exit_code)
+
+
+def shortened(grace: float, lag: float) -> float:
+    """Seconds the search gets, if the thread that prints afterwards waits `lag` seconds for each turn."""
+    return max(min(LEAST_GRACE, grace), grace - _TURNS * lag)
 
 
 def _lag() -> float:

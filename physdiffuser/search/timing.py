@@ -15,10 +15,12 @@ from contextlib import contextmanager
 # Share of the time limit, and at most so many seconds, reserved for the conclusion on any machine.
 CONCLUSION_SHARE = 0.15
 CONCLUSION_SECONDS = 4.0
-# Seconds that the conclusion takes on an idle machine without the constants of the chosen formula: these are
-# measured during the search. The second figure is added if a network is asked to compare the formulas.
-CONCLUDING = 0.4
+# Seconds on an idle machine for the piece of work that the search ends with, and for the conclusion without
+# the constants of the chosen formula: these are measured during the search, and other formulas get as much time
+# again. The second figure is added if a network is asked to compare the formulas.
+CONCLUDING = 0.5
 COMPARING = 0.5
+FOR_CONSTANTS = 2.0
 # The report may end so many seconds after the time limit, or this share of a short one.
 REPORT_OVERRUN = 1.0
 REPORT_OVERRUN_SHARE = 0.5
@@ -31,7 +33,7 @@ LEAST_SEARCH_SHARE = 0.25
 # share that one trial may take.
 TRIALS = (0.3, 0.65)
 TRIAL_SHARE = 0.05
-# Processor seconds after which a measurement of the pace counts for 1/e, and fewest that say anything.
+# Processor seconds after which a measurement of the pace counts for half, and fewest that say anything.
 MEMORY = 1.0
 FEWEST = 0.02
 MOST_SLOWDOWN = 30.0
@@ -160,7 +162,7 @@ class TimeLimit:
 
     def _for_conclusion(self) -> float:
         assert self.seconds is not None
-        needed = CONCLUDING + self._trial + (COMPARING if self.comparing else 0.0)
+        needed = CONCLUDING + FOR_CONSTANTS * self._trial + (COMPARING if self.comparing else 0.0)
         return max(min(CONCLUSION_SECONDS, CONCLUSION_SHARE * self.seconds), self.pace.slowdown * needed)
 
     def _for_report(self) -> float:
