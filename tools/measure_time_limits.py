@@ -5,13 +5,14 @@
 
 `--busy` is the number of busy processes per core that run at the same time.
 
-`limits` runs the program on four tables: a clean law; noise in four columns; 20,000 rows; a noisy law for which
-the network is asked. For each run it prints the seconds asked for, the seconds from the start to the end of the
+`limits` runs the program on four tables: a clean law; noise in four columns; 20,000 rows; a noisy law for
+which the network is asked. For each run it prints the seconds asked for, the seconds from start to end of the
 process, whether the law was found, and how many constants of the chosen formula are exact.
 
 `interrupts` sends SIGINT at random times after the start and prints the response times, the exit codes, and
-how many runs printed a traceback. It exits with code 1 if there was a traceback or a wrong exit code. Interrupts
-that arrive before Python executes the first statement of the program are counted apart: it cannot answer them.
+how many runs printed a traceback. It exits with code 1 if there was a traceback or a wrong exit code.
+Interrupts that arrive before Python executes the first statement of the program are counted apart: it cannot
+answer them.
 """
 
 from __future__ import annotations

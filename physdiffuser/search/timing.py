@@ -16,8 +16,8 @@ from contextlib import contextmanager
 CONCLUSION_SHARE = 0.15
 CONCLUSION_SECONDS = 4.0
 # Seconds on an idle machine for the piece of work that the search ends with, and for the conclusion without
-# the constants of the chosen formula: these are measured during the search, and other formulas get as much time
-# again. The second figure is added if a network is asked to compare the formulas.
+# the constants of the chosen formula: these are measured during the search, and other formulas get as much
+# time again. The second figure is added if a network is asked to compare the formulas.
 CONCLUDING = 0.5
 COMPARING = 0.5
 FOR_CONSTANTS = 2.0
