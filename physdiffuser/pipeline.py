@@ -45,6 +45,7 @@ from physdiffuser.search.problem import Loss, Problem
 from physdiffuser.search.sampling import Split, split_rows
 from physdiffuser.search.scatter import Scatter, Weighed, put_back, weigh
 from physdiffuser.search.shown_rows import rows_to_show
+from physdiffuser.search.timing import TimeLimit
 
 if TYPE_CHECKING:
     import os
@@ -53,15 +54,12 @@ if TYPE_CHECKING:
 
     from physdiffuser.data.unit_files import UnitSource
 
-# Share of the time, and most seconds, kept for fitting, snapping and checking at the end.
-CONCLUSION_SHARE = 0.15
-CONCLUSION_SECONDS = 4.0
-# Share of it in which the formulas get their final constants; what is left is for verifying the chosen one.
+# Share of the time for the conclusion in which the formulas get their final constants; the rest is for
+# verifying the chosen one.
 WORKING_OUT_SHARE = 0.7
 VERIFYING_SECONDS = 3.0
+LEAST_VERIFYING = 0.2
 PROGRESS_INTERVAL = 0.1
-# Seconds that a search gets however long reading the table took.
-LEAST_SEARCH = 2.0
 # Rows from which reading is what takes time.
 LARGE_TABLE = 100_000
 
@@ -102,6 +100,7 @@ def solve(
     delimiter: str | None = None,
     header: bool | None = None,
     thousands: str | None = None,
+    started: float | None = None,
     **options: Any,
 ) -> Solution:
     """Find the law behind a table.
@@ -119,6 +118,8 @@ def solve(
         The table's second row holds the units.
     encoding, delimiter, header, thousands
         How the file is written, where that cannot be seen from it.
+    started
+        Reading of `time.monotonic` from which the time counts; the call when None.
     **options
         As for `solve_dataset`: time, steps, seed, generators, operators, ... `initial` may also be a function
         that gets the dataset and returns the formulas.
@@ -134,7 +135,7 @@ def solve(
         With one message, when the table, a file or an option cannot be used.
     """
     # Reading counts: a caller who gives a minute wants an answer after a minute.
-    started = clock_module.monotonic()
+    started = clock_module.monotonic() if started is None else started
     dataset = load_dataset(
         source,
         target=target,
@@ -175,6 +176,7 @@ def solve_dataset(
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     started: float | None = None,
+    report_seconds: float = 0.0,
 ) -> Solution:
     """Find the law behind a dataset.
 
@@ -182,7 +184,7 @@ def solve_dataset(
     ----------
     time
         Seconds in all, reading and conclusion included; None for no limit but the steps. The search gets
-        two seconds even where reading has used them up, and a warning says so.
+        two seconds (a quarter of a shorter time) even if reading has used them up, and a warning says so.
     steps
         Most steps of the search; equal steps give equal results on one machine.
     seed
@@ -218,6 +220,9 @@ def solve_dataset(
         Called with each better formula, and asked often whether to stop.
     started
         Clock reading from which the time counts.
+    report_seconds
+        Seconds that the caller needs on an idle machine to write its report. Where other programs slow this
+        one down, time is reserved for it.
     """
     from physdiffuser.plugin_manager import load_plugins
 
@@ -233,7 +238,14 @@ def solve_dataset(
         operators=operators,
     )
     started = clock_module.monotonic() if started is None else started
+    limit = TimeLimit(time, started, report_seconds, clock=clock_module.monotonic)
+    if time is not None:
+        # sympy takes a second to start in its own process; it may do so while the search runs.
+        from physdiffuser.verification.worker import shared_worker
+
+        shared_worker().start()
     loaded = load_plugins(plugins)  # before the problem is posed: their operators join the table
+    begun = limit.pace.mark()
     dataset, problem, warnings = pose(
         dataset, units, units_row, noise, operators, max_complexity, constants, "squared", seed, loaded
     )
@@ -248,31 +260,26 @@ def solve_dataset(
     if split.fit.size > split.search.size:
         search_problem = replace(search_problem, whole=on_rows(problem, dataset, split.fit))
     chosen, refused = build_generators(generators, loaded, attention=attention, device=device)
-    reserve = min(CONCLUSION_SECONDS, CONCLUSION_SHARE * time) if time is not None else 0.0
-    deadline = float("inf") if time is None else started + time
-    now = clock_module.monotonic()
-    if time is not None and now - started > time / 2 and deadline - reserve < now + LEAST_SEARCH:
-        warnings = (*warnings, _used_up(now - started, time, dataset.rows))
-        deadline = now + min(LEAST_SEARCH, time) + reserve
+    limit.pace.record(begun)
+    used = limit.begin_search()
+    if used is not None and time is not None:
+        warnings = (*warnings, _used_up(used, time, dataset.rows))
     reporter = _Reporter(dataset, started, time, on_progress)
-    if time is not None:
-        # sympy takes a second to start in its own process; it may do so while the search runs.
-        from physdiffuser.verification.worker import shared_worker
-
-        shared_worker().start()
     loop = SearchLoop(
         search_problem,
         chosen,
         late=LATE_GENERATORS if generators is None else (),
         following=FOLLOWING_GENERATORS,
         tolerance=decimal_precision(search_problem.target),
+        limit=limit,
         cancelled=cancelled or (lambda: False),
         on_better=reporter,
+        clock=clock_module.monotonic,
     )
     # Matrices here are small: a second BLAS thread gains little on an idle machine, and waits for its
     # turn on a busy one (a QR of 750 x 200 took 28 ms with two threads and 4 ms with one).
     with threadpool_limits(limits=1, user_api="blas"):
-        result = loop.run(steps, deadline - reserve, initial_candidates(initial, dataset, problem))
+        result = loop.run(steps, float("inf"), initial_candidates(initial, dataset, problem))
         if generators is not None and set(chosen) <= loop.failed:
             raise PluginError("; ".join(result.warnings))  # nothing that was asked for could run
         warnings = (*warnings, *refused, *result.warnings, *loaded.operator_faults)
@@ -281,10 +288,11 @@ def solve_dataset(
             dataset = weighed.dataset
             split = split_rows(dataset, seed)
         # A stopped run has a second to say what it has.
-        conclude_by = clock_module.monotonic() + 0.3 if loop.cancelled() else deadline
+        if loop.cancelled():
+            limit.end_within(0.3)
         judge = first_judge(loop.generators, result.steps, loop.failed, loop.problem)
         return _conclude(
-            dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings, weighed, judge
+            dataset, split, problem, result, loop.floor, seed, started, limit, warnings, weighed, judge
         )
 
 
@@ -354,17 +362,25 @@ def _conclude(
     floor: float,
     seed: int,
     started: float,
-    deadline: float,
+    limit: TimeLimit,
     warnings: tuple[str, ...],
     weighed: Weighed,
     judge: Asked | None,
 ) -> Solution:
-    searched = clock_module.monotonic()
+    searched, deadline, slowdown = clock_module.monotonic(), limit.conclude_by, limit.slowdown
     fit_problem = on_rows(problem, dataset, split.fit)
     # Formulas of many constants take long to verify as well.
     worked_out_by = searched + WORKING_OUT_SHARE * (deadline - searched)
     laws, position = (
-        work_out(result.archive, fit_problem, floor, worked_out_by, judge=judge)
+        work_out(
+            result.archive,
+            fit_problem,
+            floor,
+            worked_out_by,
+            clock=clock_module.monotonic,
+            judge=judge,
+            slowdown=slowdown,
+        )
         if result.archive.front()
         else ([], 0)
     )
@@ -382,7 +398,8 @@ def _conclude(
     best, prediction = made[position]
     exact = best.max_relative_error < EXACT_ERROR
     pattern = laws[position].loss > floor and not exact and shows_pattern(dataset, prediction)
-    verified = _verify(laws[position].fitted, best, dataset, split, deadline, pattern)
+    left = max(slowdown * LEAST_VERIFYING, deadline - clock_module.monotonic())
+    verified = _verify(laws[position].fitted, best, dataset, split, left, slowdown, pattern)
     equations = [one for one, _ in made]
     equations[position] = verified
     close = [row + 1 for row in rivals(laws, position, floor)]
@@ -411,13 +428,19 @@ def _conclude(
 
 
 def _verify(
-    fitted: Expression, best: Equation, dataset: Dataset, split: Split, deadline: float, pattern: bool
+    fitted: Expression,
+    best: Equation,
+    dataset: Dataset,
+    split: Split,
+    left: float,
+    slowdown: float,
+    pattern: bool,
 ) -> Equation:
     from physdiffuser.verification import verify
     from physdiffuser.verification.worker import shared_worker
 
     # Whether a law is verified must not depend on how fast the machine is: a start is not counted.
-    limit = VERIFYING_SECONDS + shared_worker().starting()
+    limit = slowdown * VERIFYING_SECONDS + shared_worker().starting()
     checked = verify(
         fitted,
         best.expression,
@@ -428,7 +451,7 @@ def _verify(
         names=dataset.names,
         weights=dataset.weights,
         pattern=pattern if dataset.rows >= ENOUGH_ROWS and best.max_relative_error >= EXACT_ERROR else None,
-        seconds=max(0.2, min(limit, deadline - clock_module.monotonic())),
+        seconds=min(limit, left),
     )
     return replace(best, verdict=checked.verdict, verification=checked.sentences)
 

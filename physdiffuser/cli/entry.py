@@ -26,13 +26,15 @@ DEBUG_VARIABLE = "PHYSDIFFUSER_DEBUG"
 BUG, USAGE, IO = 1, 2, 4
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, started: float | None = None) -> int:
     """Run the program.
 
     Parameters
     ----------
     arguments
         Words of the command line; those of the process when None.
+    started
+        Reading of `time.monotonic` at which the program was started, if it is known.
 
     Returns
     -------
@@ -40,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     _prepare()
     try:
-        result = cli.main(args=arguments, prog_name="physdiffuser", standalone_mode=False)
+        result = cli.main(args=arguments, prog_name="physdiffuser", standalone_mode=False, obj=started)
         # Inside the try: a full disk or a closed pipe may show only now.
         sys.stdout.flush()
     except PhysdiffuserError as error:

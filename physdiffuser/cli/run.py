@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
 SAVE_INTERVAL = 5.0
 """Seconds between two saves of what the search has so far: as much as a killed run loses."""
 
+REPORT_SECONDS = 0.75
+"""Seconds of an idle machine between the solution and the end of the program: page, plot, exit."""
+ANSWER_SECONDS = 0.1
+"""The same where no folder is written."""
+
 
 class Run:
     """A run and what is known while it goes.
@@ -49,6 +55,8 @@ class Run:
         Print the JSON document instead of the report.
     quiet
         No progress and no notes.
+    started
+        Reading of `time.monotonic` from which the time limit counts; now when None.
     """
 
     def __init__(
@@ -60,6 +68,7 @@ class Run:
         resume: bool,
         as_json: bool,
         quiet: bool,
+        started: float | None = None,
     ) -> None:
         self.table = table
         self.search = search
@@ -67,6 +76,7 @@ class Run:
         self.resume = resume
         self.as_json = as_json
         self.quiet = quiet
+        self.started = time.monotonic() if started is None else started
         self.folder: RunFolder | None = None
         self.progress: Progress | None = None
         self.record: TableRecord | None = None
@@ -78,6 +88,7 @@ class Run:
             if self.folder is not None:
                 stack.enter_context(self.folder)
             saved = self._saved()
+            self._import_report()
             line = ProgressLine(not self.quiet and sys.stderr.isatty(), self.search.get("time"))
             stack.callback(line.close)
             with self._saving():
@@ -89,6 +100,13 @@ class Run:
             code = stopping.exit_code or (5 if solution.best is None else 0)
             self._report(solution, code, stopping)
             return code
+
+    def _import_report(self) -> None:
+        """Import what prints the result: after Ctrl-C, on a busy machine, there is no time for it."""
+        if self.as_json:
+            import physdiffuser.report.json_document
+        else:
+            import physdiffuser.report.terminal  # noqa: F401
 
     def _open_folder(self) -> RunFolder | None:
         from physdiffuser.report.runfolder import RunFolder, fresh_folder
@@ -134,7 +152,13 @@ class Run:
 
         try:
             return solve(
-                self.table, initial=initial, on_progress=on_progress, cancelled=cancelled, **self.search
+                self.table,
+                initial=initial,
+                on_progress=on_progress,
+                cancelled=cancelled,
+                started=self.started,
+                report_seconds=ANSWER_SECONDS if self.folder is None else REPORT_SECONDS,
+                **self.search,
             )
         except ExpressionSyntaxError as error:
             if not saved:
@@ -227,8 +251,6 @@ class Run:
     def emergency(self, signal_number: int) -> None:
         """Print and save the best so far while the main thread is busy; called in another thread."""
         progress = self.progress
-        with contextlib.suppress(FileError):
-            self._save_front()
         if self.as_json:
             from physdiffuser.report.json_document import document_text, unfinished_document
 
@@ -246,6 +268,8 @@ class Run:
             messages.warning(_stop_warning(signal_number))
         else:
             messages.error(_NOTHING_YET)
+        with contextlib.suppress(FileError):
+            self._save_front()
 
 
 _NOTHING = (

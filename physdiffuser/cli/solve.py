@@ -18,6 +18,7 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
 
 
 @click.command()
+@click.pass_context
 @click.argument("table")
 @click.option("--target", metavar="COLUMN", help="Column to explain; else the last one.")
 @click.option("--inputs", type=Names(), metavar="A,B", help="Columns that may explain it; else all others.")
@@ -30,7 +31,7 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
     "seconds",
     type=FiniteNumber(above=0),
     metavar="SECONDS",
-    help=f"Most seconds, reading included; {DEFAULT_TIME:g} unless --steps is given.",
+    help=f"Most seconds, start and reading included; {DEFAULT_TIME:g} unless --steps is given.",
 )
 @click.option("--steps", type=WholeNumber(1), metavar="N", help="Most steps: the same answer on every run.")
 @click.option(
@@ -66,6 +67,8 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.option("--quiet", is_flag=True, help="No progress and no notes on stderr; warnings stay.")
 def solve(
+    context: click.Context,
+    /,
     table: str,
     seconds: float | None,
     out: Path | None,
@@ -90,6 +93,9 @@ def solve(
     from physdiffuser.cli.run import Run
     from physdiffuser.cli.stopping import Stopping
 
-    run = Run(table, search, out=out, resume=resume, as_json=as_json, quiet=quiet)
+    started = context.find_object(float)  # of the program, where it is one
+    run = Run(table, search, out=out, resume=resume, as_json=as_json, quiet=quiet, started=started)
     with Stopping(run.emergency) as stopping:
-        return run.go(stopping)
+        code = run.go(stopping)
+        stopping.leave_if_stopped()
+        return code

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ def recorded(run: Run, tmp_path: Path, *words: str) -> dict[str, Any]:
     done = run("solve", "data.csv", *words, "--json", FAKE_RECORD=str(path))
     assert done.returncode == 0, done.stderr
     options: dict[str, Any] = json.loads(path.read_text())
+    # When the program was started, and how long its report takes.
+    assert options.pop("started") < time.monotonic()
+    assert options.pop("report_seconds") > 0
     return options
 
 
