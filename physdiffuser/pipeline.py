@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time as clock_module
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from physdiffuser.data import load_dataset
+from physdiffuser.data.arrays import ColumnRequest, load_dataset_from
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.limits import reading_seconds
 from physdiffuser.errors import PluginError
@@ -25,6 +25,7 @@ from physdiffuser.expressions import (
 )
 from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.tree import walk
+from physdiffuser.options import DEFAULTS, SolveOptions
 from physdiffuser.report.solution import Equation, Solution, sample_fit_points
 from physdiffuser.report.summary import summaries
 from physdiffuser.search.archive import Entry, ParetoArchive
@@ -41,18 +42,19 @@ from physdiffuser.search.posing import (
     pose,
 )
 from physdiffuser.search.precision import decimal_precision
-from physdiffuser.search.problem import Loss, Problem
+from physdiffuser.search.problem import Problem
 from physdiffuser.search.sampling import Split, split_rows
-from physdiffuser.search.scatter import Scatter, Weighed, put_back, weigh
+from physdiffuser.search.scatter import Weighed, put_back, weigh
 from physdiffuser.search.shown_rows import rows_to_show
 from physdiffuser.search.timing import TimeLimit
 
 if TYPE_CHECKING:
-    import os
+    from physdiffuser.data.arrays import ColumnOrValues, Source
 
-    import pandas
-
-    from physdiffuser.data.unit_files import UnitSource
+# Options of `solve` that say how a file is written; the search sees the last one as well.
+READING_OPTIONS = ("encoding", "delimiter", "header", "thousands", "units_row")
+# Arguments of `solve` that are passed on to `solve_dataset`.
+PASSED_ON = ("on_progress", "cancelled", "report_seconds")
 
 # Share of the time for the conclusion in which the formulas get their final constants; the rest is for
 # verifying the chosen one.
@@ -88,19 +90,14 @@ class Progress:
 
 
 def solve(
-    source: str | os.PathLike[str] | pandas.DataFrame,
+    source: Source,
+    y: object = None,
     *,
+    names: Sequence[str] | None = None,
     target: str | None = None,
     inputs: Sequence[str] | None = None,
-    weights: str | None = None,
-    errors: str | None = None,
-    units: UnitSource | None = None,
-    units_row: bool = False,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    thousands: str | None = None,
-    started: float | None = None,
+    weights: ColumnOrValues = None,
+    errors: ColumnOrValues = None,
     **options: Any,
 ) -> Solution:
     """Find the law behind a table.
@@ -108,21 +105,26 @@ def solve(
     Parameters
     ----------
     source
-        A path, `-` for standard input, or a pandas DataFrame.
-    target, inputs, weights, errors
-        Names of the columns; the last column is the target when none is named. Weights are 1/sigma**2, errors
-        are sigma, the standard deviation of the target in each row.
-    units
-        A JSON or YAML file, or a mapping: column name to unit.
-    units_row
-        The table's second row holds the units.
-    encoding, delimiter, header, thousands
-        How the file is written, where that cannot be seen from it.
-    started
-        Reading of `time.monotonic` from which the time counts; the call when None.
+        A path, `-` for standard input, a pandas DataFrame, anything that has `to_pandas()` (polars,
+        pyarrow), or a mapping of column names to values. With `y`: the inputs as an array, a sequence of
+        rows, a Series or any of these tables, of shape (rows, columns) or (rows,).
+    y
+        Values of the target, shape (rows,), when `source` holds only the inputs.
+    names
+        Names of the columns of the inputs, with `y`. By default the names that a table has, or x1, x2, ...
+    target
+        Name of the target. Without `y` the name of a column; the last column of numbers when None. With `y`
+        the name to call it; the name of the Series or `y` when None.
+    inputs
+        Names of the columns that may occur in the law; all others when None.
+    weights, errors
+        Name of a column, or with `y` also values of shape (rows,). Weights are 1/sigma**2, errors are sigma,
+        the standard deviation of the target in each row.
     **options
-        As for `solve_dataset`: time, steps, seed, generators, operators, ... `initial` may also be a function
-        that gets the dataset and returns the formulas.
+        For the search, as in `physdiffuser.options.SolveOptions`: time, steps, seed, units, generators,
+        operators, ... For reading a file, as in `physdiffuser.data.load_dataset`: encoding, delimiter,
+        header, thousands, units_row. `on_progress`, `cancelled`, `started` and `report_seconds` are passed
+        to `solve_dataset`.
 
     Returns
     -------
@@ -133,89 +135,41 @@ def solve(
     ------
     PhysdiffuserError
         With one message, when the table, a file or an option cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.linspace(0.1, 3, 40)
+    >>> solve(t, 9.81 * t**2 / 2, names=["t"], target="s", time=10).best.text
+    '4.905*t**2'
     """
     # Reading counts: a caller who gives a minute wants an answer after a minute.
+    started = options.pop("started", None)
     started = clock_module.monotonic() if started is None else started
-    dataset = load_dataset(
-        source,
-        target=target,
-        inputs=inputs,
-        weights=weights,
-        errors=errors,
-        encoding=encoding,
-        delimiter=delimiter,
-        header=header,
-        thousands=thousands,
-        units_row=units_row,
-        seconds=reading_seconds(options.get("time", 60.0)),
-    )
-    if callable(options.get("initial")):
-        options["initial"] = options["initial"](dataset)
-    return solve_dataset(dataset, units=units, units_row=units_row, started=started, **options)
+    reading = {name: options.pop(name) for name in READING_OPTIONS if name in options}
+    passed_on = {name: options.pop(name) for name in PASSED_ON if name in options}
+    search = DEFAULTS.changed(**options, units_row=reading.get("units_row", False))
+    columns = ColumnRequest(names, target, inputs, weights, errors)
+    dataset = load_dataset_from(source, y, columns, seconds=reading_seconds(search.time_limit), **reading)
+    return solve_dataset(dataset, search, **passed_on, started=started)
 
 
 def solve_dataset(
     dataset: Dataset,
+    options: SolveOptions = DEFAULTS,
     *,
-    time: float | None = 60.0,
-    steps: int | None = None,
-    seed: int = 0,
-    generators: Sequence[str] | None = None,
-    attention: str | None = None,
-    device: str = "auto",
-    units: UnitSource | None = None,
-    units_row: bool = False,
-    noise: float | None = None,
-    operators: Sequence[str] | None = None,
-    max_complexity: int = 60,
-    constants: str | Mapping[str, float | str | None] | None = None,
-    loss: Loss | Literal["auto"] = "auto",
-    scatter: Scatter = "auto",
-    plugins: bool = True,
-    initial: Sequence[str] = (),
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     started: float | None = None,
     report_seconds: float = 0.0,
+    **changes: Any,
 ) -> Solution:
     """Find the law behind a dataset.
 
     Parameters
     ----------
-    time
-        Seconds in all, reading and conclusion included; None for no limit but the steps. The search gets
-        two seconds (a quarter of a shorter time) even if reading has used them up, and a warning says so.
-    steps
-        Most steps of the search; equal steps give equal results on one machine.
-    seed
-        Start of everything random.
-    generators
-        Names; the default ones and those of plugins when None.
-    attention
-        For the learned generators.
-    device
-        Where pair searches, fits of many formulas and the networks run: "cuda", or "cpu"; "auto" takes a GPU
-        for the networks alone. "cpu-torch" does on the processor what "cuda" does, for checks.
-    units, units_row
-        Units of the columns, given, or read with the table.
-    noise
-        Relative standard deviation of the target, if known.
-    operators
-        Names of the operators that may occur; all when None.
-    max_complexity
-        Larger formulas are not considered.
-    constants
-        Known constants that may occur, `{"G": 6.674e-11}`.
-    loss
-        "squared", or "huber" for tables with outliers; "auto" chooses by what neighbouring rows say.
-    scatter
-        Whether errors of the target are "constant" or "relative" (in proportion to its value, so that rows
-        are weighted by 1/value**2); "auto" chooses by what neighbouring rows say. Without effect on a table
-        with weights.
-    plugins
-        Whether to load generators and operators of other packages.
-    initial
-        Formulas to start from, in the table's aliases.
+    options
+        Options of the search.
     on_progress, cancelled
         Called with each better formula, and asked often whether to stop.
     started
@@ -223,20 +177,15 @@ def solve_dataset(
     report_seconds
         Seconds that the caller needs on an idle machine to write its report. Where other programs slow this
         one down, time is reserved for it.
+    **changes
+        Single options, in place of those in `options`.
     """
     from physdiffuser.plugin_manager import load_plugins
 
-    check_options(
-        time=time,
-        steps=steps,
-        noise=noise,
-        max_complexity=max_complexity,
-        loss=loss,
-        scatter=scatter,
-        device=device,
-        generators=generators,
-        operators=operators,
-    )
+    options = options.changed(**changes)
+    check_options(options)
+    time, seed, generators = options.time_limit, options.seed, options.generators
+    initial = options.initial(dataset) if callable(options.initial) else options.initial
     started = clock_module.monotonic() if started is None else started
     limit = TimeLimit(time, started, report_seconds, clock=clock_module.monotonic)
     if time is not None:
@@ -244,14 +193,12 @@ def solve_dataset(
         from physdiffuser.verification.worker import shared_worker
 
         shared_worker().start()
-    loaded = load_plugins(plugins)  # before the problem is posed: their operators join the table
+    loaded = load_plugins(options.plugins)  # before the problem is posed: their operators join the table
     begun = limit.pace.mark()
-    dataset, problem, warnings = pose(
-        dataset, units, units_row, noise, operators, max_complexity, constants, "squared", seed, loaded
-    )
+    dataset, problem, warnings = pose(dataset, options, loaded)
     if np.ptp(dataset.target) == 0:
         return _constant(dataset, seed, started, warnings)
-    weighed = weigh(dataset, loss, scatter)
+    weighed = weigh(dataset, options.loss, options.scatter)
     dataset = weighed.dataset
     # Rows and weights are taken from the dataset, by `on_rows`.
     problem = replace(problem, loss=weighed.loss)
@@ -259,7 +206,7 @@ def solve_dataset(
     search_problem = on_rows(problem, dataset, split.search)
     if split.fit.size > split.search.size:
         search_problem = replace(search_problem, whole=on_rows(problem, dataset, split.fit))
-    chosen, refused = build_generators(generators, loaded, attention=attention, device=device)
+    chosen, refused = build_generators(generators, loaded, attention=options.attention, device=options.device)
     limit.pace.record(begun)
     used = limit.begin_search()
     if used is not None and time is not None:
@@ -279,7 +226,7 @@ def solve_dataset(
     # Matrices here are small: a second BLAS thread gains little on an idle machine, and waits for its
     # turn on a busy one (a QR of 750 x 200 took 28 ms with two threads and 4 ms with one).
     with threadpool_limits(limits=1, user_api="blas"):
-        result = loop.run(steps, float("inf"), initial_candidates(initial, dataset, problem))
+        result = loop.run(options.steps, float("inf"), initial_candidates(initial, dataset, problem))
         if generators is not None and set(chosen) <= loop.failed:
             raise PluginError("; ".join(result.warnings))  # nothing that was asked for could run
         warnings = (*warnings, *refused, *result.warnings, *loaded.operator_faults)

@@ -41,9 +41,7 @@ _SUITES = ("fsred", "tiers", "ood", "dev")
 @click.option(
     "--trajectories", type=WholeNumber(1, 4096), metavar="N", help="Windows filled; else 64, 8 a law."
 )
-@click.option(
-    "--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Start of chance."
-)
+@click.option("--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Random seed.")
 @click.option(
     "--dpi", type=WholeNumber(50, 600), default=300, metavar="N", show_default=True, help="Of the PNG."
 )

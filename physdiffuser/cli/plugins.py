@@ -65,7 +65,7 @@ def new_plugin(name: str, kind: str, out: Path | None) -> None:
     folder = out or Path(f"physdiffuser-{name.replace('_', '-')}")
     for path in write_plugin(name, kind, folder):
         click.echo(path)
-    messages.note(f"next: pip install -e {folder} && pytest {folder} && physdiffuser plugins check {name}")
+    messages.note(f"next: pip install -e {folder} && physdiffuser plugins check {name}")
 
 
 @plugins.command("check")

@@ -56,13 +56,14 @@ def read_table(
     """
     options = TextOptions(encoding, delimiter, header, thousands, units_row)
     if not isinstance(source, str | os.PathLike):
-        from physdiffuser.data.frame import is_frame, read_frame
+        from physdiffuser.data.frame import as_frame, read_frame
 
-        if is_frame(source):
-            return read_frame(source, choose)
+        frame = as_frame(source)
+        if frame is not None:
+            return read_frame(frame, choose)
         raise UsageError(
-            f"a table is a path, '-' or a pandas DataFrame, not {type(source).__name__}; "
-            "for arrays use dataset_from_arrays"
+            f"a table is a path, '-', a DataFrame or a mapping of column names to values, not "
+            f"{type(source).__name__}. For arrays of inputs X and of the target y: solve(X, y)"
         )
     name = source_name(source)
     limits = ReadLimits(seconds)

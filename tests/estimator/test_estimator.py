@@ -185,11 +185,13 @@ def test_repeated_rows_weights_and_order_mean_the_same(
         with pytest.raises(ValueError, match="distinct sample"):
             distinct_rows(repeated[:, :1], repeated[:, 1])
         return
+    for row, number in enumerate(expected.first):
+        assert np.array_equal(values[number, :2], [*expected.inputs[row], expected.target[row]])
     for other in (
         distinct_rows(repeated[:, :1], repeated[:, 1]),
         distinct_rows(inputs[order], target[order], weights[order]),
     ):
-        for ours, theirs in zip(expected, other, strict=True):
+        for ours, theirs in zip(expected[:3], other[:3], strict=True):
             assert (ours is None) == (theirs is None)
             if ours is not None and theirs is not None:
                 assert ours.tobytes() == theirs.tobytes()
