@@ -228,7 +228,7 @@ def solve_dataset(
         operators=operators,
     )
     started = clock_module.monotonic() if started is None else started
-    loaded = load_plugins(plugins, time=time)  # before the problem is posed: their operators join the table
+    loaded = load_plugins(plugins, time=time or float("inf"))  # first: their operators join the table
     dataset, problem, warnings = pose(
         dataset, units, units_row, noise, operators, max_complexity, constants, "squared", seed, loaded
     )

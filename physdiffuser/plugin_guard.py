@@ -8,21 +8,18 @@ not.
 
 from __future__ import annotations
 
-import math
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.errors import PluginError
-from physdiffuser.expressions.operators import OPERATORS, OperatorSpec
-from physdiffuser.expressions.parser import MAX_TREE_DEPTH
-from physdiffuser.expressions.tree import PI, Apply, Number, Parameter, Symbol, Variable
+from physdiffuser.expressions.operators import OperatorSpec
 from physdiffuser.plugin_calls import PluginWorker
+from physdiffuser.plugin_candidates import candidate_fault
 from physdiffuser.plugin_records import describe
 from physdiffuser.search.candidate import Candidate
 
@@ -41,7 +38,10 @@ GRACE = 0.5
 """Seconds a generator may run past its deadline, or past the user's wish to stop."""
 
 SILENCE = 60.0
-"""Seconds between two candidates of a plugin after which, without a deadline, it counts as hanging."""
+"""Seconds in which a plugin neither yields nor spends, after which it counts as hanging."""
+
+SILENCE_SHARE = 0.25
+"""Where the run has a time limit, no more than this share of the time that is left, nor less than a second."""
 
 CANDIDATES_CHARGED = 200
 """Candidates that a generator may yield without spending; for so many it is charged a step."""
@@ -50,82 +50,6 @@ CANDIDATES_PER_STEP = 1000
 """Candidates that a generator may still yield once its budget is spent; then its turn is ended."""
 
 BUILD_LIMIT = 60.0
-MAX_NODES = 1000
-MAX_DERIVATION = 20_000
-"""Characters of a derivation."""
-
-
-def candidate_fault(candidate: object, problem: Problem) -> str | None:
-    """What is wrong with a candidate, in words; None if nothing is.
-
-    Its accuracy is not looked at: a formula that is not finite on the rows is merely a bad one.
-    """
-    if not isinstance(candidate, Candidate):
-        return f"it yielded {type(candidate).__name__}, not a Candidate"
-    if not isinstance(name := getattr(candidate, "generator", None), str):
-        return f"the generator's name is {type(name).__name__}, not a text"
-    derivation = candidate.derivation
-    if not isinstance(derivation, tuple) or not all(isinstance(step, str) for step in derivation):
-        return "the derivation is not a tuple of texts"
-    if sum(map(len, derivation)) > MAX_DERIVATION:
-        return f"the derivation has more than {MAX_DERIVATION} characters"
-    try:
-        return _expression_fault(candidate.expression, problem)
-    except (TypeError, AttributeError, RecursionError) as error:
-        return f"the expression is malformed ({describe(error)})"
-
-
-def _expression_fault(expression: object, problem: Problem) -> str | None:
-    # Counted while it is walked: a tree that shares its parts can have more nodes than anybody could visit.
-    nodes = 0
-    open_nodes: list[tuple[object, int]] = [(expression, 1)]
-    while open_nodes:
-        node, level = open_nodes.pop()
-        nodes += 1
-        if nodes > MAX_NODES:
-            return f"the expression has more than {MAX_NODES} nodes"
-        if level > MAX_TREE_DEPTH:
-            return f"the expression has more than {MAX_TREE_DEPTH} operations in one chain"
-        fault = _node_fault(node, problem)
-        if fault is not None:
-            return fault
-        if isinstance(node, Apply):
-            open_nodes += [(argument, level + 1) for argument in node.arguments]
-    return None
-
-
-def _node_fault(node: object, problem: Problem) -> str | None:
-    match node:
-        case Number(value=value):
-            if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-                return f"the expression holds a number of type {type(value).__name__}"
-            if not _is_finite(value):
-                shown = value if isinstance(value, float) else "beyond the range of floating-point numbers"
-                return f"the expression holds the number {shown}"
-        case Variable(index=index):
-            if not isinstance(index, int) or not 0 <= index < problem.columns:
-                return f"the expression holds the variable {index}, of {problem.columns}"
-        case Symbol(name=name):
-            if node != PI and node not in problem.constants:
-                return f"the expression holds the unknown constant {name!a}"
-        case Apply(operator=operator, arguments=arguments):
-            spec = OPERATORS.get(operator)
-            if spec is None:
-                return f"the expression holds the unknown operator {operator!a}"
-            if not isinstance(arguments, tuple) or len(arguments) != spec.arity:
-                return f"{operator} has {len(arguments)} arguments, not {spec.arity}"
-        case Parameter():
-            return "the expression holds a parameter without a value; fit the constants first"
-        case _:
-            return f"the expression holds a {type(node).__name__}"
-    return None
-
-
-def _is_finite(value: float | Fraction) -> bool:
-    try:
-        return math.isfinite(float(value))
-    except OverflowError:
-        return False
 
 
 _READABLE = ("best_loss", "told", "offered")
@@ -190,6 +114,29 @@ class CandidateMeter:
         return self._beyond >= CANDIDATES_PER_STEP or budget.clock() >= budget.deadline + GRACE
 
 
+class Patience:
+    """Decides when one call of a generator has lasted too long; called with the seconds waited."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._spent = budget.spent
+        self._progress = 0.0
+        self._overdue: float | None = None
+        left = budget.deadline - budget.clock()
+        self._silence = min(SILENCE, max(1.0, SILENCE_SHARE * left))
+
+    def __call__(self, waited: float) -> bool:
+        budget = self._budget
+        if budget.spent != self._spent:
+            self._spent, self._progress = budget.spent, waited
+        if waited - self._progress >= self._silence:
+            return True
+        if budget.clock() < budget.deadline and not budget.cancelled():
+            return False
+        self._overdue = waited if self._overdue is None else self._overdue
+        return waited - self._overdue >= GRACE
+
+
 class GuardedGenerator:
     """A plugin's generator, as the search sees it.
 
@@ -204,7 +151,14 @@ class GuardedGenerator:
         From `propose` or on construction: the generator misbehaved and must not be called again.
     """
 
-    def __init__(self, package: str, spec: GeneratorSpec, **options: Any) -> None:
+    def __init__(
+        self,
+        package: str,
+        spec: GeneratorSpec,
+        build_limit: Callable[[], float] = lambda: BUILD_LIMIT,
+        /,
+        **options: Any,
+    ) -> None:
         self.name = spec.name
         self.package = package
         self.warning: str | None = None
@@ -217,7 +171,8 @@ class GuardedGenerator:
             built = spec.build(**options)
             return built, callable(getattr(built, "propose", None))
 
-        self._inner, usable = self._call(build, lambda waited: waited >= BUILD_LIMIT, "could not be built")
+        limit = build_limit()
+        self._inner, usable = self._call(build, lambda waited: waited >= limit, "could not be built")
         if not usable:
             raise self._error(f"build returned {type(self._inner).__name__}, which has no propose()")
 
@@ -252,22 +207,13 @@ class GuardedGenerator:
         def step() -> object:
             return next(proposals, _END)
 
-        overdue_since: list[float] = []
-
-        def give_up(waited: float) -> bool:
-            if budget.deadline == float("inf") and waited >= SILENCE:
-                return True
-            if budget.clock() >= budget.deadline or budget.cancelled():
-                overdue_since.append(waited)
-                return waited - overdue_since[0] >= GRACE
-            return False
-
+        patience = Patience(budget)
         meter = CandidateMeter(budget)
         try:
-            self._call(start, give_up, "raised an error")
+            self._call(start, patience, "raised an error")
             while True:
-                overdue_since.clear()
-                candidate = self._call(step, give_up, "raised an error")
+                patience = Patience(budget)
+                candidate = self._call(step, patience, "raised an error")
                 if candidate is _END:
                     return
                 fault = candidate_fault(candidate, problem)

@@ -60,8 +60,8 @@ class LoadLimit:
     reason: str = ""
 
     @classmethod
-    def for_run(cls, seconds: float | None) -> LoadLimit:
-        """The limits in a run of so many seconds; None for one without a time limit.
+    def for_run(cls, seconds: float) -> LoadLimit:
+        """The limits in a run of so many seconds, inf for one without a time limit.
 
         Raises
         ------
@@ -71,8 +71,6 @@ class LoadLimit:
         text = os.environ.get(LIMIT_VARIABLE, "")
         if text:
             return cls(fixed=_seconds(text))
-        if seconds is None:
-            return cls()
         share = SHARE * seconds
         return cls(min(WORKING_LIMIT, share), min(IDLE_LIMIT, share / 2), min(WALL_LIMIT, share))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from physdiffuser.errors import PluginError
 from physdiffuser.plugin_calls import PluginWorker
-from physdiffuser.plugin_limits import LoadLimit
+from physdiffuser.plugin_limits import SHARE, LoadLimit
 from physdiffuser.plugin_records import BUILT_IN_PACKAGE as BUILT_IN_PACKAGE
 from physdiffuser.plugin_records import CHECKS, BadRecordError, Failure, Origin, Registered, Spec, describe
 
@@ -37,7 +37,8 @@ COMMAND_GROUP = "physdiffuser.commands"
 class Plugins:
     """What is installed, by kind and name.
 
-    `attention`, `generator` and `operator` look one up by name; `warnings` holds what failed.
+    `attention`, `generator` and `operator` look one up by name; `warnings` holds what failed, and
+    `seconds` the time limit of the run in progress.
     """
 
     attentions: dict[str, Registered[AttentionSpec]] = field(default_factory=dict)
@@ -45,6 +46,7 @@ class Plugins:
     operators: dict[str, Registered[Any]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     operator_guards: list[GuardedOperator] = field(default_factory=list)
+    seconds: float = float("inf")
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -55,6 +57,12 @@ class Plugins:
     def operator_faults(self) -> tuple[str, ...]:
         """One message per plugin operator that has misbehaved in this process so far."""
         return tuple(fault for guard in self.operator_guards if (fault := guard.warning) is not None)
+
+    def build_limit(self) -> float:
+        """Seconds that a plugin may take to build a generator."""
+        from physdiffuser.plugin_guard import BUILD_LIMIT
+
+        return min(BUILD_LIMIT, SHARE * self.seconds)
 
     def attention(self, name: str) -> AttentionSpec:
         """The attention variant of that name; raises PluginError, saying why, if there is none."""
@@ -101,13 +109,16 @@ def load_plugins(plugins: bool | None = None, *, time: float | None = None) -> P
         False loads only what the package itself ships (`--no-plugins`). None stands for what the last
         call said, and at first for True: parts deep inside need not be told.
     time
-        Seconds that the run has in all, None for no limit: loading takes half of it at most.
+        Seconds that the run has in all, inf for no limit; loading takes half of it at most. None when no
+        run begins.
     """
     if plugins is not None:
         _last_said[0] = plugins
     known = _loaded.get(_last_said[0])
     if known is None:
-        known = _loaded[_last_said[0]] = _load(_last_said[0], LoadLimit.for_run(time))
+        known = _loaded[_last_said[0]] = _load(_last_said[0], LoadLimit.for_run(time or float("inf")))
+    if time is not None:
+        known.seconds = time
     return known
 
 
@@ -299,7 +310,9 @@ class _Loader:
                 self.loaded.attentions[record.name] = record
             case "generator":
                 if not record.origin.built_in:
-                    build = partial(GuardedGenerator, record.origin.package, record.spec)
+                    build = partial(
+                        GuardedGenerator, record.origin.package, record.spec, self.loaded.build_limit
+                    )
                     record = replace(record, spec=replace(record.spec, build=build))
                 self.loaded.generators[record.name] = record
             case _:

@@ -8,8 +8,8 @@
             check_generator(spec)
 
 `physdiffuser plugins check NAME` runs the same checks on an installed plugin. A check returns what it
-looked at, one sentence each, and raises `ContractError` at the first thing that is not as promised. Each call of
-the plugin has a time limit: one that does not return is a broken promise as well.
+looked at, one sentence each, and raises `ContractError` at the first thing that is not as promised. Each call
+of the plugin has a time limit, and the check fails if one does not return in time.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.plugin_calls import PluginWorker
+from physdiffuser.plugin_candidates import candidate_fault
 from physdiffuser.plugin_guard import (
     CANDIDATES_CHARGED,
     CANDIDATES_PER_STEP,
     ArchiveView,
     CandidateMeter,
-    candidate_fault,
 )
 
 if TYPE_CHECKING:
@@ -308,20 +308,25 @@ def _propose(
     meter = CandidateMeter(budget)
     candidates: list[Candidate] = []
     proposals = iter(calls("propose", generator.propose, problem, view, budget))
-    while (candidate := calls("propose", next, proposals, None)) is not None:
-        candidates.append(candidate)
-        if candidate_fault(candidate, problem) is None:
-            archive.offer(candidate)
-        _require(
-            budget.spent <= 2 * steps + 1,
-            f"it spent {budget.spent} steps of {steps}; stop when spend() answers False",
-        )
-        _require(
-            not meter.count(),
-            f"it yields {CANDIDATES_PER_STEP} candidates after its budget of {steps} steps is spent (a step is "
-            f"also charged for {CANDIDATES_CHARGED} candidates without one); call budget.spend() after bounded "
-            "work, and return when it answers False",
-        )
+    try:
+        while (candidate := calls("propose", next, proposals, None)) is not None:
+            candidates.append(candidate)
+            if candidate_fault(candidate, problem) is None:
+                archive.offer(candidate)
+            _require(
+                budget.spent <= 2 * steps + 1,
+                f"it spent {budget.spent} steps of {steps}; stop when spend() answers False",
+            )
+            _require(
+                not meter.count(),
+                f"it yields {CANDIDATES_PER_STEP} candidates after its budget of {steps} steps is spent (a "
+                f"step is also charged for {CANDIDATES_CHARGED} candidates without one); call budget.spend() "
+                "after bounded work, and return when it answers False",
+            )
+    finally:
+        if hasattr(proposals, "close"):
+            # Here, where it has a time limit, and not when the object is collected.
+            calls("propose, when it is closed,", proposals.close)
     return candidates
 
 
