@@ -41,7 +41,7 @@ SILENCE = 60.0
 """Seconds in which a plugin neither yields nor spends, after which it counts as hanging."""
 
 SILENCE_SHARE = 0.25
-"""Where the run has a time limit, no more than this share of the time that is left, nor less than a second."""
+"""Where the run has a time limit: this share of the time that is left, and at least a second."""
 
 CANDIDATES_CHARGED = 200
 """Candidates that a generator may yield without spending; for so many it is charged a step."""

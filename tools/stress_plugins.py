@@ -4,9 +4,10 @@
     python tools/stress_plugins.py --only endless_valid,sleeps --seed 7
 
 Each round draws a law, rows and a budget (seconds or steps) from the seed for every kind of plugin in
-`tests/plugins/hostile_plugins.py`, and runs both commands as processes. It looks at the exit code,
-and whether stdout is one JSON document (of `check`: its own lines) and nothing else, the run ends in time, the
-plugin's package is named, and the law is found all the same. It prints a table, and exits with 1 if anything is wrong.
+`tests/plugins/hostile_plugins.py`, and runs both commands as processes. It looks at the exit code, and
+whether stdout is one JSON document (of `check`: its own lines) and nothing else, the run ends in time, the
+plugin's package is named, and the law is found all the same. It prints a table, and exits with 1 if anything
+is wrong.
 """
 
 from __future__ import annotations
