@@ -17,7 +17,7 @@ from physdiffuser.plugin_calls import PluginWorker
 LIMIT_VARIABLE = "PHYSDIFFUSER_PLUGIN_LIMIT"
 """Environment variable: seconds on the clock for each plugin, in place of the limits below."""
 
-WORKING_LIMIT = 5.0
+WORKING_LIMIT = 4.0
 """Seconds of processor time for loading one plugin; importing torch takes about 2."""
 
 IDLE_LIMIT = 2.0
@@ -29,8 +29,8 @@ WALL_LIMIT = 20.0
 SHARE = 0.5
 """None of these is more than this share of a run's time."""
 
-_LEAST = 0.25
 _PROGRESS = 1e-3
+_NEGLIGIBLE = 1.0
 HINT = (
     "Give more time (--time), or set another limit in the environment "
     f"({LIMIT_VARIABLE}=SECONDS). A plugin should import heavy libraries inside build"
@@ -46,7 +46,7 @@ class LoadLimit:
     working, idle
         Seconds of processor time, and without progress, for each plugin.
     left
-        Seconds on the clock for all that are still to be loaded; each gets at least a quarter of a second.
+        Seconds on the clock for all that are still to be loaded; each gets at least `idle`.
     fixed
         Seconds on the clock for each plugin, the only limit where it is given.
     reason
@@ -58,6 +58,9 @@ class LoadLimit:
     left: float = WALL_LIMIT
     fixed: float | None = None
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        self.total = self.left
 
     @classmethod
     def for_run(cls, seconds: float) -> LoadLimit:
@@ -88,6 +91,7 @@ class Watch:
         self._started = time.monotonic()
         self._cpu = 0.0
         self._progress = 0.0
+        self._first = limit.left >= limit.total - _NEGLIGIBLE
 
     def __call__(self, waited: float) -> bool:
         limit = self._limit
@@ -101,12 +105,13 @@ class Watch:
                 return True
             if self._over(waited - self._progress, limit.idle, "s, in which it did nothing"):
                 return True
-        return self._over(waited, max(limit.left, _LEAST), "s")
+        what = "s" if self._first else "s, the time that the plugins before it have left"
+        return self._over(waited, max(limit.left, limit.idle), what)
 
     def _over(self, used: float, allowed: float, what: str) -> bool:
         if used < allowed:
             return False
-        self._limit.reason = f"it did not finish loading within {allowed:g} {what}. {HINT}"
+        self._limit.reason = f"it did not finish loading within {allowed:.2g} {what}. {HINT}"
         return True
 
     def end(self) -> None:
