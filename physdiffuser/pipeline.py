@@ -193,7 +193,7 @@ def solve_dataset(
         from physdiffuser.verification.worker import shared_worker
 
         shared_worker().start()
-    loaded = load_plugins(options.plugins)  # before the problem is posed: their operators join the table
+    loaded = load_plugins(options.plugins, time=time or float("inf"))  # first: their operators join the table
     begun = limit.pace.mark()
     dataset, problem, warnings = pose(dataset, options, loaded)
     if np.ptp(dataset.target) == 0:

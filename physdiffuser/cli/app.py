@@ -58,9 +58,12 @@ class LazyGroup(click.Group):
             return command
         if cmd_name not in _plugin_commands():
             return None
+        from physdiffuser.cli.stdout import reserved_stdout
         from physdiffuser.plugin_manager import load_command
 
-        return load_command(cmd_name, self)
+        # What the module prints while it is imported is no output of the command; what the command prints is.
+        with reserved_stdout(restore=True):
+            return load_command(cmd_name, self)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -11,6 +11,7 @@ import click
 
 from physdiffuser.cli import messages
 from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
+from physdiffuser.cli.stdout import reserved_stdout
 from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ _SUITES = ("fsred", "tiers", "ood", "dev")
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder; else a fresh one in runs/."
 )
 @click.option("--quiet", is_flag=True, help="No progress and no notes on stderr; warnings stay.")
+@reserved_stdout()
 def inspect(
     table: str | None,
     equation: str | None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from physdiffuser.cli import messages
+from physdiffuser.cli import messages, stdout
 from physdiffuser.cli.progress import ProgressLine
 from physdiffuser.cli.stopping import Stopping
 from physdiffuser.errors import FileError, NothingFoundError, UsageError
@@ -292,10 +291,10 @@ def terminal_style() -> Style:
     """What stdout can show."""
     from physdiffuser.report.terminal import Style
 
-    is_terminal = sys.stdout.isatty()
+    is_terminal = stdout.stream().isatty()
     colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Style(
-        width=shutil.get_terminal_size().columns if is_terminal else None,
+        width=stdout.width() if is_terminal else None,
         unicode=_can_show("▸±²…"),
         emphasise=(lambda text: click.style(text, bold=True)) if colour else str,
     )
@@ -303,7 +302,7 @@ def terminal_style() -> Style:
 
 def _can_show(text: str) -> bool:
     try:
-        text.encode(sys.stdout.encoding or "ascii")
+        text.encode(stdout.stream().encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

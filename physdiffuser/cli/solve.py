@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
+from physdiffuser.cli.stdout import reserved_stdout
 from physdiffuser.errors import UsageError
 from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS
 
@@ -70,6 +71,7 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
 @click.option("--no-plugins", is_flag=True, help="Use only what ships with physdiffuser.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.option("--quiet", is_flag=True, help="No progress and no notes on stderr; warnings stay.")
+@reserved_stdout()
 def solve(
     context: click.Context,
     /,

@@ -253,25 +253,34 @@ class SearchLoop:
             lambda: self.cancelled() or (settles and self._settled_within()),
         )
         self._budget = budget
+        generator = self.generators[name]
         try:
-            for candidate in self.generators[name].propose(self.problem, self.archive, budget):
+            for candidate in generator.propose(self.problem, self.archive, budget):
                 self._offer(candidate)
+                if self.clock() >= deadline or self.cancelled():
+                    break  # whether or not the generator looks at its budget
                 if self.exact and self.archive.told and budget.spent:
                     # Finish the piece of work in hand, which may hold a simpler form, not the turn.
                     budget.steps = min(budget.steps, budget.spent + 1)
         except PluginError as error:
             self.failed.add(name)
-            self._warnings.append(str(error))
+            if str(error) not in self._warnings:
+                self._warnings.append(str(error))
             return max(budget.spent, 1), True
         except PhysdiffuserError:
             raise
         except Exception as error:
             # One broken generator must not cost the user the others' finds; it is said, not hidden.
             what = " ".join(str(error).split())[:200]
+            package = getattr(generator, "package", None)
+            prefix = "" if package is None else f"plugin package {package}: "
             self._warnings.append(
-                f"generator {name!r} failed and was switched off ({type(error).__name__}: {what})"
+                f"{prefix}generator {name!r} failed and was switched off ({type(error).__name__}: {what})"
             )
             return max(budget.spent, 1), True
+        warning = getattr(generator, "warning", None)
+        if warning is not None and warning not in self._warnings:
+            self._warnings.append(warning)
         return max(budget.spent, 1), not budget.exhausted
 
     def _offer(self, candidate: Candidate) -> None:
