@@ -13,6 +13,24 @@ BLOCKS = "blocks"
 """Stem of a file with tensors that take the place of those in the encoder's file."""
 
 
+def read_regular(path: Path, what: str = "") -> bytes:
+    """Content of a regular file; devices and pipes, which may never end, are refused.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise FileError(f"cannot read {what}'{path}': not a regular file")
+        return path.read_bytes()
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot read {what}'{path}': {error.strerror or error}") from error
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file.
 
@@ -21,10 +39,9 @@ def read_json(path: Path) -> dict[str, Any]:
     FileError
         If it is missing or not a JSON object.
     """
+    data = read_regular(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
+        content = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise FileError(f"'{path}' is not valid JSON: {error}") from error
     if not isinstance(content, dict):
