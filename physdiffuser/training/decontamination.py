@@ -109,11 +109,11 @@ def forms(expression: Expression) -> list[Expression]:
 def without_constants(expression: Expression) -> Expression:
     """The form of an excluded law that laws with placeholders are compared with."""
     ones = substitute(expression, lambda node: ONE if isinstance(node, Parameter) else None)
-    return _with_unit_numbers(substitute(ones, _as_exponential))
+    return _with_unit_numbers(ones)
 
 
 def _as_exponential(node: Expression) -> Expression | None:
-    """`10**u` as an exponential: no training law is written with a number to the power of a variable."""
+    """`10**u` as an exponential."""
     if not isinstance(node, Apply) or node.operator != "pow" or variables(node.arguments[0]):
         return None
     base, exponent = float(evaluate(node.arguments[0], np.empty((1, 0)))[0]), node.arguments[1]
@@ -124,7 +124,7 @@ def _as_exponential(node: Expression) -> Expression | None:
 
 
 def _with_unit_numbers(expression: Expression) -> Expression:
-    return bare(with_unit_constants(without_factors(expression)))
+    return bare(with_unit_constants(without_factors(substitute(expression, _as_exponential))))
 
 
 def _chunks(count: int) -> Iterator[npt.NDArray[np.intp]]:

@@ -26,7 +26,7 @@ from physdiffuser.models.shipped import fast_bfloat16
 from physdiffuser.models.vocabulary import BOS, Vocabulary
 from physdiffuser.training.checkpoints import Checkpoint, save_checkpoint, save_model_of_step
 from physdiffuser.training.decontamination import Excluded
-from physdiffuser.training.metrics import append_row, keep_rows_until
+from physdiffuser.training.metrics import append_row, keep_rows_until, open_board
 from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss, memory_loss
 from physdiffuser.training.optimisers import KEPT, build_optimisers
 from physdiffuser.training.processes import Processes, choose_device, moved
@@ -55,23 +55,6 @@ def learning_rate(config: TrainingConfig, step: int) -> float:
         return rate.rate * (rate.final + (1.0 - rate.final) * max(0.0, left))
     done = min(1.0, (step - rate.warmup) / max(1, config.steps - rate.warmup))
     return rate.rate * (rate.final + (1.0 - rate.final) * 0.5 * (1.0 + math.cos(math.pi * done)))
-
-
-def _board(folder: Path, first: int) -> Any:
-    """A TensorBoard writer; what an earlier process logged from the step `first` on is hidden.
-
-    Raises
-    ------
-    UsageError
-        If tensorboard is not installed.
-    """
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise UsageError(
-            "tensorboard: true needs the package tensorboard; install 'physdiffuser[tensorboard]'"
-        ) from error
-    return SummaryWriter(str(folder), purge_step=first if first > 1 else None)
 
 
 @dataclass
@@ -121,7 +104,7 @@ class Trainer:
         self._validation: list[Batch] = []
         self._restore()
         leads = config.tensorboard and self.processes.rank == 0
-        self.board: Any = _board(self.folder / "tensorboard", self.step + 1) if leads else None
+        self.board: Any = open_board(self.folder / "tensorboard", self.step + 1) if leads else None
 
     def _teacher(self, source: str) -> LawModel:
         folder = model_folder(source)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from physdiffuser.errors import FileError
+from physdiffuser.errors import FileError, UsageError
 from physdiffuser.report.atomic import write_bytes_atomic
 
 METRICS = "metrics.jsonl"
@@ -56,3 +56,20 @@ def _is_row_until(line: bytes, step: int) -> bool:
         return int(record["step"]) <= step
     except (ValueError, TypeError, KeyError, RecursionError):
         return False
+
+
+def open_board(folder: Path, first: int) -> Any:
+    """A TensorBoard writer; what an earlier process logged from the step `first` on is hidden.
+
+    Raises
+    ------
+    UsageError
+        If tensorboard is not installed.
+    """
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise UsageError(
+            "tensorboard: true needs the package tensorboard; install 'physdiffuser[tensorboard]'"
+        ) from error
+    return SummaryWriter(str(folder), purge_step=first if first > 1 else None)

@@ -44,7 +44,7 @@ def group_of(expression: Expression) -> tuple[int, frozenset[str]]:
     for node in walk(expression):
         if isinstance(node, Apply):
             if node.operator == "pow" and variables(node.arguments[1]):
-                names |= {"exp", "log"}
+                names |= {"exp", "log"} if variables(node.arguments[0]) else {"exp"}
             elif node.operator not in _ALGEBRAIC:
                 names.add(_FAMILIES.get(node.operator, node.operator))
     return len(variables(expression)), frozenset(names)
