@@ -2,7 +2,7 @@
 
 A line carries everything about its problem (task, settings, answer, verdicts, versions), so a file can
 be cut, joined and read by anything. A process killed while it writes leaves at most one line that is no
-JSON; reading reports it by number, and the problem it stood for is run again.
+JSON; reading reports it by number, going on with the file removes it, and its problem is run again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from benchmarks_feynman.tasks import TASK_FIELDS, task_key
 from physdiffuser.errors import FileError, UsageError
 
 SCHEMA = 1
+_BEGINNING = b'{"schema": '
+_TAIL = 10_000_000
 Result = dict[str, Any]
 
 
@@ -150,6 +152,7 @@ class ResultFile:
         FileError
             If it cannot be written (disk full).
         """
+        self._repair()
         text = json.dumps(result, allow_nan=False, ensure_ascii=True)
         line = (b"\n" if self._torn else b"") + text.encode("ascii") + b"\n"
         try:
@@ -164,7 +167,23 @@ class ResultFile:
         self._torn = False
         self.existing.results.append(result)
 
+    def _repair(self) -> None:
+        """Remove an incomplete last line, which a killed process or a full disk left.
+
+        Only the beginning of a result is removed; a file that is something else keeps all its lines.
+        """
+        if not self._torn:
+            return
+        size = os.fstat(self._stream.fileno()).st_size
+        self._stream.seek(max(0, size - _TAIL))
+        tail = self._stream.read().rpartition(b"\n")[2]
+        shorter = min(len(tail), len(_BEGINNING))
+        if tail[:shorter] == _BEGINNING[:shorter] and not parse_lines([tail], "").results:
+            os.ftruncate(self._stream.fileno(), size - len(tail))
+            self._torn = False
+
     def __enter__(self) -> ResultFile:
+        self._repair()
         return self
 
     def __exit__(
