@@ -270,7 +270,7 @@ def solve_dataset(
         result = loop.run(steps, deadline - reserve, initial_candidates(initial, dataset, problem))
         if generators is not None and set(chosen) <= loop.failed:
             raise PluginError("; ".join(result.warnings))  # nothing that was asked for could run
-        warnings = (*warnings, *refused, *result.warnings, *loaded.operator_faults)
+        warnings = (*warnings, *refused, *result.warnings, *result.archive.faults, *loaded.operator_faults)
         if weighed.whole is not None and loop.best is not None:
             weighed = put_back(weighed, loop.best.candidate.expression)
             dataset = weighed.dataset
