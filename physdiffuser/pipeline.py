@@ -31,6 +31,7 @@ from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rival
 from physdiffuser.search.contenders import Asked, first_judge
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
+from physdiffuser.search.magnitudes import in_moderate_units
 from physdiffuser.search.posing import (
     FOLLOWING_GENERATORS,
     LATE_GENERATORS,
@@ -148,6 +149,7 @@ def solve(
     return solve_dataset(dataset, units=units, units_row=units_row, started=started, **options)
 
 
+@in_moderate_units
 def solve_dataset(
     dataset: Dataset,
     *,
