@@ -165,6 +165,7 @@ def _reporting(
     return told
 
 
+@np.errstate(over="ignore")
 def in_table_units(solution: Solution, magnitudes: Magnitudes, dataset: Dataset) -> Solution:
     """A solution of the table in other units, in those of the table.
 
@@ -180,24 +181,18 @@ def in_table_units(solution: Solution, magnitudes: Magnitudes, dataset: Dataset)
     sample = magnitudes.apply(dataset.take(_some(dataset.rows))).inputs
     equations: list[Equation] = []
     best: Equation | None = None
-    dropped = 0
     for one in solution.pareto:
         made = _restored(one, magnitudes, sample, dataset)
         if made is None:
-            dropped += 1
             continue
         equations.append(made)
         if one == solution.best:
             best = made
     warnings = solution.warnings
-    if dropped:
-        warnings = (
-            *warnings,
-            f"{dropped} formula{'s' if dropped > 1 else ''} left out: a constant would exceed the range of "
-            "double precision. Give the table in other units.",
-        )
-    if best is None and equations:
-        best = min(equations, key=lambda one: one.rmse)
+    if best is None and solution.best is not None:
+        best = min(equations, key=lambda one: one.rmse, default=None)
+        lost = "the chosen law cannot be written in the units of the table"
+        warnings = (*warnings, f"{lost}: a value or constant exceeds double precision; use other units")
     return replace(
         solution,
         status=solution.status if best is not None else "none",
@@ -205,7 +200,7 @@ def in_table_units(solution: Solution, magnitudes: Magnitudes, dataset: Dataset)
         pareto=tuple(_front(equations, best)),
         derivation=() if best is None else best.derivation,
         warnings=warnings,
-        fit_points=_points(solution.fit_points, magnitudes),
+        fit_points=_points(solution.fit_points, magnitudes, best),
         summaries=summaries(dataset),
     )
 
@@ -297,13 +292,9 @@ def _ldexp(value: float | None, exponent: int) -> float | None:
     return result if math.isfinite(result) else None
 
 
-def _points(points: FitPoints | None, magnitudes: Magnitudes) -> FitPoints | None:
-    if points is None:
+def _points(points: FitPoints | None, magnitudes: Magnitudes, best: Equation | None) -> FitPoints | None:
+    if points is None or points.inputs is None or best is None:
         return None
-    columns = np.array(magnitudes.columns, dtype=np.int64)
-    return replace(
-        points,
-        truth=np.ldexp(points.truth, magnitudes.target),
-        prediction=np.ldexp(points.prediction, magnitudes.target),  # finite: see `Magnitudes.restored`
-        inputs=None if points.inputs is None else np.ldexp(points.inputs, columns),
-    )
+    inputs = np.ldexp(points.inputs, np.array(magnitudes.columns, dtype=np.int64))
+    truth = np.ldexp(points.truth, magnitudes.target)
+    return replace(points, truth=truth, prediction=evaluate(best.expression, inputs), inputs=inputs)
