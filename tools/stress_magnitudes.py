@@ -297,7 +297,7 @@ def _place(error: BaseException) -> str:
 def judge(case: Case, solution: Solution, report: Report) -> None:
     """Note what is wrong with a solution."""
     for text in solution.warnings:
-        if "failed" in text or "switched off" in text or "left out" in text:
+        if "failed" in text or "switched off" in text or "cannot be written" in text:
             report.add("failed part", case, text)
     best = solution.best
     if best is None or solution.status == "none":

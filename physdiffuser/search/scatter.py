@@ -168,7 +168,10 @@ def put_back(weighed: Weighed, law: Expression) -> Weighed:
         return weighed
     whole = weighed.whole
     error = np.abs(whole.target - evaluate(law, whole.inputs))
-    usual = float(np.sqrt(np.mean(np.square(np.delete(error, weighed.numbers)))))
+    kept = np.delete(error, weighed.numbers)
+    scale = float(kept.max()) or 1.0
+    # In units of the largest: the squares of 1e200 are no numbers.
+    usual = scale * float(np.sqrt(np.mean(np.square(kept / scale))))
     away = ~(error <= np.maximum(AGREES * usual, 1e-9 * np.abs(whole.target)))
     numbers = tuple(number for number in weighed.numbers if away[number])
     if not numbers:
