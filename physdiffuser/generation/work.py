@@ -43,8 +43,8 @@ class MeteredGenerator(ABC):
         if self._failure is not None:
             raise self._failure
         if self._work is None:
-            self._work = self.run(problem, archive)
-        for item in self._recorded(self._work):
+            self._work = self._recorded(self.run(problem, archive))
+        for item in self._work:
             if isinstance(item, Candidate):
                 yield item
                 continue
