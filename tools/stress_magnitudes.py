@@ -120,10 +120,14 @@ class Report:
     sought: int = 0
     refused: int = 0
     slowest: tuple[float, int] = (0.0, 0)
+    shown: bool = False
 
     def add(self, kind: str, case: Case, text: str) -> None:
         """Note a fault of a case."""
-        self.faults[kind].append(f"case {case.number}: {case.what} {_shown(case.options)}: {text}")
+        fault = f"case {case.number}: {case.what} {_shown(case.options)}: {text}"
+        self.faults[kind].append(fault)
+        if self.shown:
+            print(f"{kind}: {fault}", flush=True)
 
 
 def _shown(options: dict[str, Any]) -> str:
@@ -345,7 +349,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=sorted(set(KINDS)), help="tables of this kind only")
     parser.add_argument("--learned", action="store_true", help="the learned generator, too")
     options = parser.parse_args()
-    report = Report()
+    report = Report(shown=True)
     numbers = range(options.first, options.cases) if options.only is None else [options.only]
     for number in numbers:
         one = case(number, options.seed, options.learned)
@@ -360,8 +364,6 @@ def main() -> None:
             print(f"\r{number + 1}/{options.cases}", end="", file=sys.stderr)
     for kind, texts in sorted(report.faults.items()):
         print(f"{kind}: {len(texts)}")
-        for text in texts:
-            print(f"  {text}")
     print(
         f"{report.cases} cases, {report.sought} with a law to find, {report.refused} refused; "
         f"the slowest, case {report.slowest[1]}, took {report.slowest[0]:.1f} s"

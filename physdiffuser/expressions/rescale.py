@@ -12,6 +12,8 @@ from physdiffuser.expressions.tree import ONE, Apply, Expression, Number, Variab
 
 # A power of two becomes part of an exact number if numerator and denominator stay below this.
 MOST_EXACT = 10_000
+# A constant this near to a fraction of small numbers is that fraction.
+_SIMPLE, _ROUNDING = 100, 1e-15
 _LEAST_NORMAL = 2.0**-1022
 
 Form = Literal["collected", "by column", "outside"]
@@ -60,7 +62,7 @@ def rescaled(
     rewriting = _Rewriting(tuple(columns), collect=form == "collected")
     try:
         if form == "outside":
-            found = mul(rewriting.power(target), rewriting.scaled(expression, 0))
+            found: Expression = mul(rewriting.power(target), rewriting.scaled(expression, 0))
         else:
             found = rewriting.scaled(expression, target)
     except OverflowError:
@@ -161,6 +163,11 @@ class _Rewriting:
         value = math.ldexp(float(number.value), exponent)
         if abs(value) < _LEAST_NORMAL and math.frexp(value)[0] != math.frexp(float(number.value))[0]:
             raise OverflowError("a constant below the range of normal doubles would lose digits")
+        if exponent and 1 / _SIMPLE <= abs(value) <= _SIMPLE:
+            simple = Fraction(value).limit_denominator(_SIMPLE)
+            if abs(float(simple) - value) <= _ROUNDING * abs(value):
+                # No fitted number is that near to a simple one by chance.
+                return Number(simple.numerator if simple.denominator == 1 else simple)
         old, before = self.origins.get(float(number.value), (None, 0))
         self.origins[value] = (None, 0) if number.exact or old is None else (old, before + exponent)
         return Number(value)

@@ -37,6 +37,8 @@ Options = ParamSpec("Options")
 SAFE = 166
 # Exponents of two are multiples of this, so that roots and powers of a power of two are powers of two.
 STEP = 12
+# Columns whose largest values differ by at most this exponent of two are scaled by the same.
+ALIKE = 40
 _LEAST_EXPONENT, _LARGEST_EXPONENT = -1022, 1023
 # The restored formula must agree with the one that was found to this relative error.
 _AGREES = 1e-9
@@ -59,8 +61,22 @@ class Magnitudes:
 
     @classmethod
     def of(cls, dataset: Dataset) -> Magnitudes:
-        """Exponents that bring extreme columns near 1; 0 for all others."""
-        return cls(tuple(map(_exponent, dataset.inputs.T)), _exponent(dataset.target))
+        """Exponents that bring extreme columns near 1; 0 for all others.
+
+        Columns of similar magnitude share one: a law that is simple in them then keeps its constants.
+        """
+        every = [*dataset.inputs.T, dataset.target]
+        sizes = [_size(values) for values in every]
+        exponents = [0] * len(every)
+        shared: tuple[int, int] | None = None
+        for number in sorted(range(len(every)), key=lambda number: sizes[number]):
+            size = sizes[number]
+            if abs(size) <= SAFE:
+                continue
+            if shared is None or size - shared[0] > ALIKE:
+                shared = size, STEP * round(size / STEP)
+            exponents[number] = _possible(shared[1], every[number])
+        return cls(tuple(exponents[:-1]), exponents[-1])
 
     @property
     def usual(self) -> bool:
@@ -113,19 +129,17 @@ class Magnitudes:
         return None
 
 
-def _exponent(values: FloatArray) -> int:
-    """The exponent of two that brings a column near 1, if its largest value is extreme; else 0."""
-    size = np.abs(values[values != 0])
-    if not size.size:
-        return 0
-    largest = math.frexp(float(size.max()))[1]
-    if abs(largest) <= SAFE:
-        return 0
-    # The smallest value must remain a normal number.
-    room = math.frexp(float(size.min()))[1] - _LEAST_EXPONENT - STEP
-    exponent = STEP * round(largest / STEP)
-    exponent = min(exponent, STEP * (room // STEP) if largest > 0 else exponent)
-    return max(min(exponent, _LARGEST_EXPONENT), _LEAST_EXPONENT) if exponent * largest > 0 else 0
+def _size(values: FloatArray) -> int:
+    """Exponent of two of the largest value; 0 where all are zero."""
+    return math.frexp(float(np.abs(values).max(initial=0.0)))[1]
+
+
+def _possible(exponent: int, values: FloatArray) -> int:
+    """An exponent not beyond the one wanted that leaves the smallest value a normal number."""
+    if exponent > 0:
+        room = math.frexp(float(np.abs(values[values != 0]).min()))[1] - _LEAST_EXPONENT - STEP
+        exponent = max(0, min(exponent, STEP * (room // STEP)))
+    return max(min(exponent, _LARGEST_EXPONENT), _LEAST_EXPONENT)
 
 
 def in_moderate_units(
@@ -133,7 +147,6 @@ def in_moderate_units(
 ) -> Callable[Concatenate[Dataset, Options], Solution]:
     """Make a solver work on tables of any magnitude."""
 
-    @functools.wraps(solve)
     def solved(dataset: Dataset, *args: Options.args, **options: Options.kwargs) -> Solution:
         if dataset.weights is not None:
             dataset = replace(dataset, weights=moderate_weights(dataset.weights))
@@ -152,6 +165,7 @@ def in_moderate_units(
             options["on_progress"] = _reporting(report, magnitudes, names)  # type: ignore[arg-type]
         return in_table_units(solve(magnitudes.apply(dataset), *args, **options), magnitudes, dataset)
 
+    functools.update_wrapper(solved, solve)
     return solved
 
 
