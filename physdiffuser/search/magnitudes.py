@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from physdiffuser.pipeline import Progress
 
 FloatArray = npt.NDArray[np.float64]
-Options = ParamSpec("Options")
+Solve = TypeVar("Solve", bound=Callable[..., Solution])
 
 # Columns whose largest value is outside of 2**-SAFE to 2**SAFE are brought near 1: outside of about 1e-50 to
 # 1e50, so that the square of a product of three columns is a normal double.
@@ -96,10 +96,14 @@ class Magnitudes:
         found = rescaled(parse(text, names, known), self.columns, -self.target)
         return text if found is None else to_text(found.expression, names)
 
-    def outer(self, text: str, names: Sequence[str], digits: int | None = None) -> str:
+    def outer(
+        self, text: str, names: Sequence[str], known: dict[str, float], digits: int | None = None
+    ) -> str:
         """A formula in these units, in the units of the table; for progress only."""
         for form in FORMS:
-            found = rescaled(parse(text, names), [-exponent for exponent in self.columns], self.target, form)
+            found = rescaled(
+                parse(text, names, known), [-exponent for exponent in self.columns], self.target, form
+            )
             if found is not None:
                 return to_text(found.expression, names, digits)
         return text
@@ -142,12 +146,11 @@ def _possible(exponent: int, values: FloatArray) -> int:
     return max(min(exponent, _LARGEST_EXPONENT), _LEAST_EXPONENT)
 
 
-def in_moderate_units(
-    solve: Callable[Concatenate[Dataset, Options], Solution],
-) -> Callable[Concatenate[Dataset, Options], Solution]:
+def in_moderate_units(solve: Solve) -> Solve:
     """Make a solver work on tables of any magnitude."""
 
-    def solved(dataset: Dataset, *args: Options.args, **options: Options.kwargs) -> Solution:
+    @functools.wraps(solve)
+    def solved(dataset: Dataset, *args: Any, **options: Any) -> Solution:
         if dataset.weights is not None:
             dataset = replace(dataset, weights=moderate_weights(dataset.weights))
         magnitudes = Magnitudes.of(dataset)
@@ -155,26 +158,27 @@ def in_moderate_units(
             return solve(dataset, *args, **options)
         names = dataset.names
         initial, report = options.get("initial"), options.get("on_progress")
-        if initial:
+        if initial or report is not None:
             from physdiffuser.data.constants import parse_constants
 
-            constants = parse_constants(options.get("constants"), taken=names)  # type: ignore[arg-type]
+            constants = parse_constants(options.get("constants"), taken=names)
             known = {constant.symbol.name: constant.symbol.value for constant in constants}
-            options["initial"] = [magnitudes.inner(text, names, known) for text in initial]  # type: ignore[attr-defined]
-        if report is not None:
-            options["on_progress"] = _reporting(report, magnitudes, names)  # type: ignore[arg-type]
+            options["initial"] = [magnitudes.inner(text, names, known) for text in initial or ()]
+            options["on_progress"] = report and _reporting(report, magnitudes, names, known)
         return in_table_units(solve(magnitudes.apply(dataset), *args, **options), magnitudes, dataset)
 
-    functools.update_wrapper(solved, solve)
-    return solved
+    return cast(Solve, solved)
 
 
 def _reporting(
-    report: Callable[[Progress], None], magnitudes: Magnitudes, names: Sequence[str]
+    report: Callable[[Progress], None],
+    magnitudes: Magnitudes,
+    names: Sequence[str],
+    known: dict[str, float],
 ) -> Callable[[Progress], None]:
     def told(progress: Progress) -> None:
-        front = tuple(magnitudes.outer(text, names) for text in progress.front)
-        report(replace(progress, best=magnitudes.outer(progress.best, names, 6), front=front))
+        front = tuple(magnitudes.outer(text, names, known) for text in progress.front)
+        report(replace(progress, best=magnitudes.outer(progress.best, names, known, 6), front=front))
 
     return told
 
