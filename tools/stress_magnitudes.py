@@ -158,7 +158,7 @@ def case(number: int, seed: int, learned: bool = False) -> Case:
         law = "u*w" if law == "sqrt(u*w)" else law
     if kind == "wide inputs":
         columns = 10 ** rng.uniform(-150, 150, (2, rows + 50))
-        exponents[:2] = [0, 0]
+        exponents[:] = [0, 0, 0]
         law = str(rng.choice(["u*w", "u/w", "3*u"]))
     if kind == "nearly equal columns":
         columns[1] = columns[0] * (1 + 1e-15 * rng.standard_normal(rows + 50))

@@ -142,7 +142,9 @@ def _possible(exponent: int, values: FloatArray) -> int:
     """An exponent not beyond the one wanted that leaves the smallest value a normal number."""
     if exponent > 0:
         room = math.frexp(float(np.abs(values[values != 0]).min()))[1] - _LEAST_EXPONENT - STEP
-        exponent = max(0, min(exponent, STEP * (room // STEP)))
+        possible = min(exponent, STEP * (room // STEP))
+        # Values that span most of the range stay as they are: little would be gained.
+        exponent = possible if possible > exponent / 2 else 0
     return max(min(exponent, _LARGEST_EXPONENT), _LEAST_EXPONENT)
 
 
