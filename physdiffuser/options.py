@@ -84,6 +84,10 @@ class SolveOptions:
         """Seconds; None if the number of steps is the only limit."""
         return DEFAULT_SECONDS if self.time is None and self.steps is None else self.time
 
+    def formulas(self, dataset: Dataset) -> Sequence[str]:
+        """The formulas to start from."""
+        return self.initial(dataset) if callable(self.initial) else self.initial
+
     def changed(self, **changes: Any) -> SolveOptions:
         """The same options with some of them changed.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock_module
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rival
 from physdiffuser.search.contenders import Asked, first_judge
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
-from physdiffuser.search.magnitudes import in_moderate_units
+from physdiffuser.search.magnitudes import solve_in_moderate_units
 from physdiffuser.search.posing import (
     FOLLOWING_GENERATORS,
     LATE_GENERATORS,
@@ -155,7 +156,6 @@ def solve(
     return solve_dataset(dataset, search, **passed_on, started=started)
 
 
-@in_moderate_units
 def solve_dataset(
     dataset: Dataset,
     options: SolveOptions = DEFAULTS,
@@ -182,14 +182,27 @@ def solve_dataset(
     **changes
         Single options, in place of those in `options`.
     """
-    from physdiffuser.plugin_manager import load_plugins
-
     options = options.changed(**changes)
     check_options(options)
-    time, seed, generators = options.time_limit, options.seed, options.generators
-    initial = options.initial(dataset) if callable(options.initial) else options.initial
     started = clock_module.monotonic() if started is None else started
-    limit = TimeLimit(time, started, report_seconds, clock=clock_module.monotonic)
+    limit = TimeLimit(options.time_limit, started, report_seconds, clock=clock_module.monotonic)
+    solve_table = partial(_solve, cancelled=cancelled or (lambda: False), started=started, limit=limit)
+    return solve_in_moderate_units(solve_table, dataset, options, on_progress)
+
+
+def _solve(
+    dataset: Dataset,
+    options: SolveOptions,
+    on_progress: Callable[[Progress], None] | None,
+    *,
+    cancelled: Callable[[], bool],
+    started: float,
+    limit: TimeLimit,
+) -> Solution:
+    from physdiffuser.plugin_manager import load_plugins
+
+    time, seed, generators = options.time_limit, options.seed, options.generators
+    initial = options.formulas(dataset)
     if time is not None:
         # sympy takes a second to start in its own process; it may do so while the search runs.
         from physdiffuser.verification.worker import shared_worker
@@ -221,7 +234,7 @@ def solve_dataset(
         following=FOLLOWING_GENERATORS,
         tolerance=decimal_precision(search_problem.target),
         limit=limit,
-        cancelled=cancelled or (lambda: False),
+        cancelled=cancelled,
         on_better=reporter,
         clock=clock_module.monotonic,
     )

@@ -7,11 +7,10 @@ brought near 1 before anything else is done, and the solution is put into the un
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +26,12 @@ from physdiffuser.report.solution import ConstantEstimate, Equation, FitPoints, 
 from physdiffuser.report.summary import summaries
 
 if TYPE_CHECKING:
+    from physdiffuser.options import SolveOptions
     from physdiffuser.pipeline import Progress
 
+    OnProgress = Callable[[Progress], None]
+
 FloatArray = npt.NDArray[np.float64]
-Solve = TypeVar("Solve", bound=Callable[..., Solution])
 
 # Columns whose largest value is outside of 2**-SAFE to 2**SAFE are brought near 1: outside of about 1e-50 to
 # 1e50, so that the square of a product of three columns is a normal double.
@@ -148,36 +149,42 @@ def _possible(exponent: int, values: FloatArray) -> int:
     return max(min(exponent, _LARGEST_EXPONENT), _LEAST_EXPONENT)
 
 
-def in_moderate_units(solve: Solve) -> Solve:
-    """Make a solver work on tables of any magnitude."""
+def solve_in_moderate_units(
+    solve: Callable[[Dataset, SolveOptions, OnProgress | None], Solution],
+    dataset: Dataset,
+    options: SolveOptions,
+    on_progress: OnProgress | None,
+) -> Solution:
+    """Solve a table of any magnitude with a solver for moderate ones.
 
-    @functools.wraps(solve)
-    def solved(dataset: Dataset, *args: Any, **options: Any) -> Solution:
-        if dataset.weights is not None:
-            dataset = replace(dataset, weights=moderate_weights(dataset.weights))
-        magnitudes = Magnitudes.of(dataset)
-        if magnitudes.usual:
-            return solve(dataset, *args, **options)
-        names = dataset.names
-        initial, report = options.get("initial"), options.get("on_progress")
-        if initial or report is not None:
-            from physdiffuser.data.constants import parse_constants
+    Parameters
+    ----------
+    solve
+        The solver.
+    dataset, options, on_progress
+        As for `solve_dataset`, in the units of the table.
+    """
+    if dataset.weights is not None:
+        dataset = replace(dataset, weights=moderate_weights(dataset.weights))
+    magnitudes = Magnitudes.of(dataset)
+    if magnitudes.usual:
+        return solve(dataset, options, on_progress)
+    names = dataset.names
+    initial = options.formulas(dataset)
+    if initial or on_progress is not None:
+        from physdiffuser.data.constants import parse_constants
 
-            constants = parse_constants(options.get("constants"), taken=names)
-            known = {constant.symbol.name: constant.symbol.value for constant in constants}
-            options["initial"] = [magnitudes.inner(text, names, known) for text in initial or ()]
-            options["on_progress"] = report and _reporting(report, magnitudes, names, known)
-        return in_table_units(solve(magnitudes.apply(dataset), *args, **options), magnitudes, dataset)
-
-    return cast(Solve, solved)
+        constants = parse_constants(options.constants, taken=names)
+        known = {constant.symbol.name: constant.symbol.value for constant in constants}
+        initial = [magnitudes.inner(text, names, known) for text in initial]
+        on_progress = on_progress and _reporting(on_progress, magnitudes, names, known)
+    solution = solve(magnitudes.apply(dataset), options.changed(initial=initial), on_progress)
+    return in_table_units(solution, magnitudes, dataset)
 
 
 def _reporting(
-    report: Callable[[Progress], None],
-    magnitudes: Magnitudes,
-    names: Sequence[str],
-    known: dict[str, float],
-) -> Callable[[Progress], None]:
+    report: OnProgress, magnitudes: Magnitudes, names: Sequence[str], known: dict[str, float]
+) -> OnProgress:
     def told(progress: Progress) -> None:
         front = tuple(magnitudes.outer(text, names, known) for text in progress.front)
         report(replace(progress, best=magnitudes.outer(progress.best, names, known, 6), front=front))
