@@ -31,6 +31,7 @@ from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rival
 from physdiffuser.search.contenders import Asked, first_judge
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
+from physdiffuser.search.outliers import search_with_outliers
 from physdiffuser.search.posing import (
     FOLLOWING_GENERATORS,
     LATE_GENERATORS,
@@ -42,7 +43,7 @@ from physdiffuser.search.posing import (
 from physdiffuser.search.precision import decimal_precision
 from physdiffuser.search.problem import Loss, Problem
 from physdiffuser.search.sampling import Split, split_rows
-from physdiffuser.search.scatter import Scatter, Weighed, put_back, weigh
+from physdiffuser.search.scatter import Scatter, Weighed, put_back, weigh, without_outliers
 from physdiffuser.search.shown_rows import rows_to_show
 
 if TYPE_CHECKING:
@@ -267,7 +268,19 @@ def solve_dataset(
     # Matrices here are small: a second BLAS thread gains little on an idle machine, and waits for its
     # turn on a busy one (a QR of 750 x 200 took 28 ms with two threads and 4 ms with one).
     with threadpool_limits(limits=1, user_api="blas"):
-        result = loop.run(steps, deadline - reserve, initial_candidates(initial, dataset, problem))
+        first = initial_candidates(initial, dataset, problem)
+        if loss == "auto" and weighed.whole is None:
+            loop, result, rows = search_with_outliers(
+                loop,
+                lambda: build_generators(generators, loaded, attention=attention, device=device)[0],
+                steps,
+                deadline - reserve,
+                first,
+            )
+            weighed = without_outliers(weighed, rows)
+            problem = replace(problem, loss=weighed.loss)
+        else:
+            result = loop.run(steps, deadline - reserve, first)
         if generators is not None and set(chosen) <= loop.failed:
             raise PluginError("; ".join(result.warnings))  # nothing that was asked for could run
         warnings = (*warnings, *refused, *result.warnings, *loaded.operator_faults)
