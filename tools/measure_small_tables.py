@@ -121,16 +121,14 @@ def outlier_tables() -> Iterator[Table]:
         yield table(law, names, limits, rows, 0, noise, number)
 
 
-def outliers(every: int, offset: int, seconds: float, verbose: bool) -> None:
+def outliers(every: int, offset: int, limit: dict[str, float | int | None], verbose: bool) -> None:
     """Count laws chosen and rows left out."""
     count: Counter[tuple[str, str]] = Counter()
     for number, one in enumerate(outlier_tables()):
         if number % every != offset:
             continue
         began = time.monotonic()
-        found = solve_dataset(
-            dataset_from_arrays(one.inputs, one.target, names=list(one.names)), time=seconds
-        )
+        found = solve_dataset(dataset_from_arrays(one.inputs, one.target, names=list(one.names)), **limit)
         took = time.monotonic() - began
         assert found.best is not None
         error = evaluate(found.best.expression, one.inputs) - one.truth
@@ -172,7 +170,7 @@ def outliers(every: int, offset: int, seconds: float, verbose: bool) -> None:
         )
 
 
-def forms(every: int, offset: int, seconds: float, verbose: bool) -> None:
+def forms(every: int, offset: int, limit: dict[str, float | int | None], verbose: bool) -> None:
     """Count Pareto tables that hold the law."""
     count: Counter[tuple[str, str]] = Counter()
     grid = itertools.product(FORM_LAWS, (9, 14, 26, 60), (0.005, 0.03, 0.1), OPERATORS)
@@ -193,7 +191,7 @@ def forms(every: int, offset: int, seconds: float, verbose: bool) -> None:
         rmse = float(np.sqrt(np.mean((one.target - best) ** 2)))
         began = time.monotonic()
         found = solve_dataset(
-            dataset_from_arrays(one.inputs, one.target, names=["x"]), time=seconds, operators=operators
+            dataset_from_arrays(one.inputs, one.target, names=["x"]), **limit, operators=operators
         )
         took = time.monotonic() - began
         shown = covered = False
@@ -235,9 +233,11 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--offset", type=int, default=0)
     parser.add_argument("--time", type=float, default=5.0)
+    parser.add_argument("--steps", type=int, help="instead of --time, for results that repeat")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
-    (outliers if given.what == "outliers" else forms)(given.every, given.offset, given.time, given.verbose)
+    limit = {"time": given.time} if given.steps is None else {"time": None, "steps": given.steps}
+    (outliers if given.what == "outliers" else forms)(given.every, given.offset, limit, given.verbose)
 
 
 if __name__ == "__main__":

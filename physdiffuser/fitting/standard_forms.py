@@ -48,7 +48,6 @@ _POSITIVE: tuple[tuple[str, ...], ...] = (
     ("a + b*sqrt(x)", "a + b*x**(1/2)", "a + b*exp(log(x)/2)"),
     ("a*log(x)",),
     ("a + b*log(x)",),
-    ("a + log(b + x)",),
 )
 _PLACES = {1: 0, 2: 1, 3: 2}
 

@@ -146,8 +146,8 @@ def search_with_outliers(
 ) -> tuple[SearchLoop, SearchResult, tuple[int, ...]]:
     """Search all rows, and where some of them turn out to be outliers, the others anew.
 
-    Whether there are outliers is decided when the search is over, and before that when half of the steps or of
-    the time is spent: a search of rows with outliers seldom ends earlier.
+    Whether there are outliers is decided when the search is over, and before that when half of the steps or
+    of the time is spent: a search of rows with outliers seldom ends earlier.
 
     Parameters
     ----------
