@@ -17,14 +17,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.data import dataset_from_arrays
-from physdiffuser.expressions import complexity, evaluate, parse
+from physdiffuser.expressions import Expression, Number, complexity, evaluate, parse
+from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting import refit
 from physdiffuser.pipeline import solve_dataset
+from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -71,7 +74,7 @@ FORM_LAWS = (
     ("5.2/(0.8 + (x - 2.7)**2)", (0.0, 6.0)),
     ("3.4*tanh(0.5*x)", (0.1, 8.0)),
     ("2.6 + 7.3/x", (0.5, 8.0)),
-    ("6.4/(1 + 30*exp(-1.2*x))", (0.0, 6.0)),
+    ("6.4/(1 + 30.5*exp(-1.2*x))", (0.0, 6.0)),
 )
 OPERATORS = (None, ("add", "sub", "mul", "log"), ("add", "sub", "mul", "div", "exp"), ("add", "mul", "pow"))
 # Errors of the best formula, as a share of the target's spread, up to which it is taken for the law.
@@ -104,6 +107,17 @@ def table(
     target[off] += random.choice([-1.0, 1.0], wrong) * spread * random.uniform(1.0, 5.0, wrong)
     digits = 4 - int(np.floor(np.log10(np.abs(target).max())))
     return Table(law, names, inputs, np.round(target, digits - 1), truth, frozenset(off.tolist()), noise)
+
+
+def free(law: Expression) -> Expression:
+    """The law with its decimal numbers as fitted constants."""
+
+    def replace(node: Expression) -> Expression | None:
+        if isinstance(node, Number) and isinstance(node.value, Fraction):
+            return Number(float(node.value))
+        return None
+
+    return substitute(law, replace)
 
 
 def outlier_tables() -> Iterator[Table]:
@@ -177,7 +191,6 @@ def forms(every: int, offset: int, limit: dict[str, float | int | None], verbose
     seed = 0
     for number, ((text, limits), rows, noise, operators) in enumerate(grid):
         law = parse(text, ("x",))
-        from physdiffuser.search.problem import Problem
 
         one = table(text, "x", limits, rows, 0, noise, number)
         wanted = Problem(one.inputs, one.target, ("x",), operators=frozenset(operators or Problem.operators))
@@ -186,7 +199,7 @@ def forms(every: int, offset: int, limit: dict[str, float | int | None], verbose
         seed += 1
         if seed % every != offset:
             continue
-        fit = refit(law, one.inputs, one.target)
+        fit = refit(free(law), one.inputs, one.target)
         best = evaluate(fit.expression, one.inputs)
         rmse = float(np.sqrt(np.mean((one.target - best) ** 2)))
         began = time.monotonic()

@@ -35,7 +35,7 @@ from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.selection import Yardstick
-from physdiffuser.search.standard_fits import standard_fits
+from physdiffuser.search.standard_fits import ITERATIONS, STARTS, standard_fits
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -56,6 +56,8 @@ MAX_LAWS = 16
 # A law is fitted with rows left out if the linearised fit says that this is at most so many nats too long.
 SLACK = 15.0
 ROUNDS = 5
+# Sets of rows that the usual laws are fitted without.
+MAX_SETS = 3
 # Logarithm of the density of a standard normal variable, to which lengths of residuals are relative.
 _NORMAL = 0.5 * math.log(2 * math.pi * math.e)
 
@@ -106,13 +108,12 @@ def find_outliers(problem: Problem, archive: ParetoArchive, yardstick: Yardstick
     with np.errstate(all="ignore"):
         laws = list(_laws(problem, archive))
         shortest = min((ruler.of_all(law) for law in laws), default=math.inf)
-        best: _Fit | None = None
-        for law in laws:
-            for fit in ruler.trimmed(law, shortest + SLACK):
-                if best is None or fit.length < best.length:
-                    best = fit
-    if best is None or not best.length < shortest - MARGIN:
-        return None
+        fits = [fit for law in laws for fit in ruler.trimmed(law, shortest + SLACK)]
+        fits.sort(key=lambda fit: fit.length)
+        if not fits or not fits[0].length < shortest - MARGIN:
+            return None
+        fits += [fit for off in _suspects(fits) for fit in _without(ruler, archive, off)]
+    best = min(fits, key=lambda fit: fit.length)
     return Outliers(tuple(sorted(int(row) for row in best.off)), best.law, shortest - best.length)
 
 
@@ -135,6 +136,40 @@ def _laws(problem: Problem, archive: ParetoArchive) -> Iterator[Expression]:
                 starts=2,
                 iterations=12,
             ).expression
+
+
+def _suspects(fits: list[_Fit]) -> list[tuple[int, ...]]:
+    """The sets of outliers of the best fits, and each without one of them.
+
+    A law that all rows do not lead to may be the best one of the other rows, and may have fewer outliers.
+    """
+    best = dict.fromkeys(tuple(sorted(int(row) for row in fit.off)) for fit in fits)
+    suspects: dict[tuple[int, ...], None] = {}
+    for off in list(best)[:MAX_SETS]:
+        fewer = [off[:place] + off[place + 1 :] for place in range(len(off))]
+        suspects |= dict.fromkeys([off, *filter(None, fewer)])
+    return list(suspects)
+
+
+def _without(ruler: _Ruler, archive: ParetoArchive, off: tuple[int, ...]) -> Iterator[_Fit]:
+    """Fits of the usual laws to the rows that are not off."""
+    problem = ruler.problem
+    kept = np.delete(np.arange(problem.rows), off)
+    weights = None if problem.weights is None else problem.weights[kept]
+    for known in standard_fits(problem, archive):
+        if problem.rows - len(off) - len(known.parameters) < MIN_FREEDOM:
+            continue
+        law = fit_constants(
+            known.skeleton,
+            problem.inputs[kept],
+            problem.target[kept],
+            weights=weights,
+            starts=STARTS,
+            iterations=ITERATIONS,
+        ).expression
+        fit = ruler.concentrated(law, np.array(off))
+        if fit is not None:
+            yield fit
 
 
 def search_with_outliers(
@@ -223,7 +258,7 @@ class _Ruler:
             off = self._first(law, outliers, limit)
             if off is None:
                 continue
-            fit = self._concentrated(law, off)
+            fit = self.concentrated(law, off)
             if fit is not None:
                 yield fit
 
@@ -252,7 +287,7 @@ class _Ruler:
         loss = max(squares, 0.0) / (problem.rows - outliers)
         return off if self._left(law, residual, off, loss) < limit else None
 
-    def _concentrated(self, law: Expression, off: IntArray) -> _Fit | None:
+    def concentrated(self, law: Expression, off: IntArray) -> _Fit | None:
         """The law fitted to the rows that are not off, until these are the rows nearest to it."""
         problem, outliers = self.problem, len(off)
         for _ in range(ROUNDS):
