@@ -79,6 +79,9 @@ FORM_LAWS = (
 OPERATORS = (None, ("add", "sub", "mul", "log"), ("add", "sub", "mul", "div", "exp"), ("add", "mul", "pow"))
 # Errors of the best formula, as a share of the target's spread, up to which it is taken for the law.
 NEAR = 0.02
+# A row of the Pareto table is the law if it lies so near to the fitted law, in units of what that leaves over;
+# a row as simple is as good if its error is at most so many times as large. Exact constants cost some accuracy.
+SAME, AS_GOOD = 0.6, 1.17
 
 
 @dataclass(frozen=True)
@@ -211,8 +214,8 @@ def forms(every: int, offset: int, limit: dict[str, float | int | None], verbose
         for row in found.pareto:
             apart = float(np.sqrt(np.mean((evaluate(row.expression, one.inputs) - best) ** 2)))
             simple = row.complexity <= complexity(law)
-            shown |= simple and apart < 0.3 * rmse
-            covered |= simple and row.rmse <= 1.03 * rmse
+            shown |= simple and apart < SAME * rmse
+            covered |= simple and row.rmse <= AS_GOOD * rmse
         for key in (text, f"noise {noise:g}", f"{rows} rows", "all", " ".join(operators or ("default",))):
             count[key, "tables"] += 1
             count[key, "shown"] += shown

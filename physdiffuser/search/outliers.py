@@ -330,7 +330,7 @@ def _most_telling(residual: FloatArray, kept: FloatArray, outliers: int) -> IntA
     square = residual**2
     drop = np.outer(square, own) + np.outer(own, square) - 2 * np.outer(residual, residual) * kept
     drop = np.triu(drop / determinant, 1)
-    chosen = list(np.unravel_index(int(np.argmax(drop)), (rows, rows)))
+    chosen = [int(place) for place in np.unravel_index(int(np.argmax(drop)), (rows, rows))]
     while len(chosen) < outliers:
         block = np.array(chosen)
         inverse = np.linalg.solve(kept[np.ix_(block, block)] + 1e-12 * np.eye(len(block)), kept[block])
