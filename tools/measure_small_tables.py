@@ -79,7 +79,7 @@ FORM_LAWS = (
 OPERATORS = (None, ("add", "sub", "mul", "log"), ("add", "sub", "mul", "div", "exp"), ("add", "mul", "pow"))
 # Errors of the best formula, as a share of the target's spread, up to which it is taken for the law.
 NEAR = 0.02
-# A row of the Pareto table is the law if it lies so near to the fitted law, in units of what that leaves over.
+# A row of the Pareto table is the law if it lies so near to the fitted law, in units of what that leaves.
 # A row as simple is as good if its error is at most so many times as large: exact constants cost accuracy.
 SAME, AS_GOOD = 0.6, 1.17
 

@@ -34,7 +34,7 @@ from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import Yardstick
+from physdiffuser.search.selection import Yardstick, fitted_constants
 from physdiffuser.search.standard_fits import ITERATIONS, STARTS, standard_fits
 
 FloatArray = npt.NDArray[np.float64]
@@ -90,8 +90,8 @@ class _Fit:
     length: float
 
 
-def find_outliers(problem: Problem, archive: ParetoArchive, yardstick: Yardstick) -> Outliers | None:
-    """The outliers of a small table, None where it has none.
+class OutlierFinder:
+    """Looks for outliers in a small table, again and again while a search goes on.
 
     Parameters
     ----------
@@ -102,35 +102,62 @@ def find_outliers(problem: Problem, archive: ParetoArchive, yardstick: Yardstick
     yardstick
         Of the problem, with the loss that rounding of the target alone causes.
     """
-    if not MIN_ROWS <= problem.rows <= MAX_ROWS or archive.best_loss <= yardstick.floor:
-        return None
-    ruler = _Ruler(problem, yardstick)
-    with np.errstate(all="ignore"):
-        laws = list(_laws(problem, archive))
-        shortest = min((ruler.of_all(law) for law in laws), default=math.inf)
-        fits = [fit for law in laws for fit in ruler.trimmed(law, shortest + SLACK)]
-        fits.sort(key=lambda fit: fit.length)
-        if not fits or not fits[0].length < shortest - MARGIN:
+
+    def __init__(self, problem: Problem, archive: ParetoArchive, yardstick: Yardstick) -> None:
+        self._archive = archive
+        self._ruler = _Ruler(problem, yardstick)
+        self._usual: list[_Fit] | None = None
+        self._shortest = math.inf
+
+    def find(self) -> Outliers | None:
+        """The outliers, None where there are none."""
+        ruler, archive = self._ruler, self._archive
+        rows = ruler.problem.rows
+        if not MIN_ROWS <= rows <= MAX_ROWS or archive.best_loss <= ruler.yardstick.floor:
             return None
-        fits += [fit for off in _suspects(fits) for fit in _without(ruler, archive, off)]
-    best = min(fits, key=lambda fit: fit.length)
-    return Outliers(tuple(sorted(int(row) for row in best.off)), best.law, shortest - best.length)
+        with np.errstate(all="ignore"):
+            fits = [*self._fits(_found_laws(ruler.problem, archive)), *self._of_usual_laws()]
+            shortest = self._shortest
+            if not fits or not min(fit.length for fit in fits) < shortest - MARGIN:
+                return None
+            fits.sort(key=lambda fit: fit.length)
+            fits += [fit for off in _suspects(fits) for fit in _without(ruler, archive, off)]
+        best = min(fits, key=lambda fit: fit.length)
+        return Outliers(tuple(sorted(int(row) for row in best.off)), best.law, shortest - best.length)
+
+    def _of_usual_laws(self) -> list[_Fit]:
+        # What the search finds later only raises the bar for these.
+        if self._usual is None:
+            self._usual = self._fits(list(_usual_laws(self._ruler.problem, self._archive)))
+        return self._usual
+
+    def _fits(self, laws: Sequence[Expression]) -> list[_Fit]:
+        """Fits with outliers; the shortest description without is kept."""
+        lengths = [self._ruler.of_all(law) for law in laws]
+        self._shortest = min([self._shortest, *lengths])
+        return [fit for law in laws for fit in self._ruler.trimmed(law, self._shortest + SLACK)]
 
 
-def _laws(problem: Problem, archive: ParetoArchive) -> Iterator[Expression]:
-    """The best laws of the search and the usual ones, fitted to all rows with either loss."""
+def _found_laws(problem: Problem, archive: ParetoArchive) -> list[Expression]:
+    """The best laws of the search, fitted to all rows by least squares."""
     found = sorted({*archive.front(), *archive.near()}, key=archive.length)[:MAX_LAWS]
-    rows, weights = (problem.inputs, problem.target), problem.weights
-    for entry in found:
-        yield refit(entry.candidate.expression, *rows, weights=weights).expression
+    return [
+        refit(entry.candidate.expression, problem.inputs, problem.target, weights=problem.weights).expression
+        for entry in found
+    ]
+
+
+def _usual_laws(problem: Problem, archive: ParetoArchive) -> Iterator[Expression]:
+    """The usual laws, fitted to all rows with either loss."""
     for fit in standard_fits(problem, archive):
         yield fit.expression
         if len(linear_parameters(fit.skeleton)) < len(fit.parameters):
             # Linearised at a fit that outliers have spoiled, another law is a poor guide to them.
             yield fit_constants(
                 fit.skeleton,
-                *rows,
-                weights=weights,
+                problem.inputs,
+                problem.target,
+                weights=problem.weights,
                 loss="huber",
                 initial=fit.parameters,
                 starts=2,
@@ -203,10 +230,11 @@ def search_with_outliers(
     halfway = None if steps is None else max(1, steps // 2)
     now = loop.clock()
     result = loop.run(halfway, now + (deadline - now) / 2, initial)
-    found = find_outliers(problem, loop.archive, loop.yardstick)
+    finder = OutlierFinder(problem, loop.archive, loop.yardstick)
+    found = finder.find()
     if found is None and not result.settled:
         result = loop.run(steps, deadline)
-        found = find_outliers(problem, loop.archive, loop.yardstick)
+        found = finder.find()
     if found is None:
         return loop, result, ()
     kept = np.delete(np.arange(problem.rows), found.rows)
@@ -242,50 +270,53 @@ class _Ruler:
         loss = relative_loss(evaluate(law, problem.inputs), problem.target, problem.weights)
         return self.yardstick.length(law, loss)
 
-    def _left(self, law: Expression, residual: FloatArray, off: IntArray, loss: float) -> float:
-        """Length with the rows `off` as outliers, for a loss of the others."""
+    def _left(self, form: float, constants: int, residual: FloatArray, off: IntArray, loss: float) -> float:
+        """Length with the rows `off` as outliers, for a loss of the others.
+
+        `form` is what the law takes to write down, its fitted constants included.
+        """
         rows, outliers = self.problem.rows, len(off)
-        constants = len(free_constants(law)[1])
-        freedom = rows - outliers - constants
-        length = 0.5 * freedom * math.log(max(loss, self.yardstick.floor))
-        length += self.yardstick.formula_nats(law) + constants * self.yardstick.constant_nats
+        length = 0.5 * (rows - outliers - constants) * math.log(max(loss, self.yardstick.floor))
         values = np.log(np.pi * (1 + np.square(residual[off]))) - _NORMAL
-        return length + math.log(math.comb(rows, outliers)) + float(values.sum())
+        return form + length + math.log(math.comb(rows, outliers)) + float(values.sum())
+
+    def _form(self, law: Expression) -> tuple[float, int]:
+        """Nats to write a law down, and its number of fitted constants."""
+        constants = fitted_constants(law)
+        return self.yardstick.formula_nats(law) + constants * self.yardstick.constant_nats, constants
 
     def trimmed(self, law: Expression, limit: float) -> Iterator[_Fit]:
         """Fits of a law to all rows but one, two, ... whose residuals are gross."""
-        for outliers in range(1, self.most + 1):
-            off = self._first(law, outliers, limit)
-            if off is None:
-                continue
-            fit = self.concentrated(law, off)
-            if fit is not None:
-                yield fit
+        linearised = self._linearised(law)
+        if linearised is None:
+            return
+        residual, kept = linearised
+        form, constants = self._form(law)
+        rows = self.problem.rows
+        for outliers in range(1, min(self.most, rows - constants - MIN_FREEDOM) + 1):
+            off = _most_telling(residual, kept, outliers)
+            block = kept[np.ix_(off, off)] + 1e-12 * np.eye(outliers)
+            squares = float(residual @ residual - residual[off] @ np.linalg.solve(block, residual[off]))
+            if self._left(form, constants, residual, off, max(squares, 0.0) / (rows - outliers)) < limit:
+                fit = self.concentrated(law, off)
+                if fit is not None:
+                    yield fit
 
-    def _first(self, law: Expression, outliers: int, limit: float) -> IntArray | None:
-        """The rows whose deletion lowers the sum of squares most, by the linearised law."""
+    def _linearised(self, law: Expression) -> tuple[FloatArray, FloatArray] | None:
+        """What the linearised law leaves over at its best, and the projection onto that."""
         problem = self.problem
         skeleton, values = free_constants(law)
-        tape = Tape(skeleton, problem.inputs)
-        constants = len(values)
-        if problem.rows - outliers - constants < MIN_FREEDOM:
-            return None
-        value, slopes = tape.value_and_jacobian(np.array(values))
+        value, slopes = Tape(skeleton, problem.inputs).value_and_jacobian(np.array(values))
         residual = self.root * (problem.target - value) / self.spread
         slopes = self.root * slopes / self.spread
         if not (np.isfinite(residual).all() and np.isfinite(slopes).all()):
             return None
         kept = np.eye(problem.rows)
-        if constants:
-            basis = np.linalg.svd(slopes / np.maximum(np.abs(slopes).max(axis=1, keepdims=True), 1e-300))[2]
-            basis = basis[: min(constants, problem.rows)]
+        if values:
+            unit = slopes / np.maximum(np.abs(slopes).max(axis=1, keepdims=True), 1e-300)
+            basis = np.linalg.svd(unit, full_matrices=False)[2]
             kept -= basis.T @ basis
-        residual = kept @ residual
-        off = _most_telling(residual, kept, outliers)
-        block = kept[np.ix_(off, off)] + 1e-12 * np.eye(outliers)
-        squares = float(residual @ residual - residual[off] @ np.linalg.solve(block, residual[off]))
-        loss = max(squares, 0.0) / (problem.rows - outliers)
-        return off if self._left(law, residual, off, loss) < limit else None
+        return kept @ residual, kept
 
     def concentrated(self, law: Expression, off: IntArray) -> _Fit | None:
         """The law fitted to the rows that are not off, until these are the rows nearest to it."""
@@ -303,12 +334,13 @@ class _Ruler:
             off = farthest
         else:
             return None
-        freedom = problem.rows - outliers - len(free_constants(law)[1])
+        form, constants = self._form(law)
+        freedom = problem.rows - outliers - constants
         squares = float(np.square(residual[kept]).sum())
         if np.abs(residual[off]).min() < GROSS * math.sqrt(squares / max(freedom, 1)):
             return None
         loss = squares / len(kept)
-        return _Fit(law, off, self._left(law, residual, off, loss))
+        return _Fit(law, off, self._left(form, constants, residual, off, loss))
 
 
 def _most_telling(residual: FloatArray, kept: FloatArray, outliers: int) -> IntArray:
