@@ -15,7 +15,7 @@ from physdiffuser.search.problem import Problem
 from physdiffuser.search.selection import fitted_constants
 
 # Starts of a fit, and steps for each.
-STARTS, ITERATIONS = 4, 40
+STARTS, ITERATIONS = 3, 25
 
 
 def standard_fits(problem: Problem, archive: ParetoArchive) -> list[Fit]:

@@ -127,7 +127,9 @@ class EnumerationGenerator(MeteredGenerator):
         if problem.columns == 0:
             return
         yield from _sums_of_columns(problem)
-        yield from standard_candidates(problem, archive)
+        # Where a power law or a line leaves nothing over, the other usual laws are not worth their fits.
+        if not archive.told:
+            yield from standard_candidates(problem, archive)
         look = first_look(problem, archive)
         every, known = list(look.frames), list(look.levels)
         yield from _power_laws(every, problem)
