@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from physdiffuser.cli import messages
+from physdiffuser.cli.stdout import reserved_stdout
 from physdiffuser.errors import NothingFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the rates as one JSON document.")
 @click.option("--quiet", is_flag=True, help="No progress.")
+@reserved_stdout()
 def evaluate(
     suites: tuple[str, ...],
     only: tuple[str, ...],
@@ -128,7 +131,6 @@ def evaluate(
     from benchmarks_feynman.results import fresh_path
     from benchmarks_feynman.suites import select
     from benchmarks_feynman.tasks import KNOWN_SYSTEM, Settings, make_tasks
-    from physdiffuser.cli import messages
 
     laws = select(suites or ("fsred",), only, every)
     check_scheduler(scheduler)
@@ -209,12 +211,11 @@ def _export(
     if len(seeds) > 1 or len(noises) > 1:
         raise UsageError("--export writes one set of tables: give one --seed and one --noise")
     count = export(laws, folder, settings, seeds[0], noises[0])
-    click.echo(f"{count} tables in {folder}; their laws are in {folder / 'laws.csv'}")
+    messages.output(f"{count} tables in {folder}; their laws are in {folder / 'laws.csv'}\n")
 
 
 def _read(path: Path) -> list[Result]:
     from benchmarks_feynman.results import read_results
-    from physdiffuser.cli import messages
 
     lines = read_results(path)
     for problem in lines.problems:
@@ -239,7 +240,6 @@ def run_tasks(
 
     from benchmarks_feynman.results import open_results
     from benchmarks_feynman.runner import commit, pending, run
-    from physdiffuser.cli import messages
 
     with open_results(path, resume=resume) as results:
         for problem in results.existing.problems if results is not None else ():
@@ -283,7 +283,7 @@ def _print(found: list[Result], as_json: bool) -> None:
 
     entries = as_document(found)
     if as_json:
-        click.echo(json.dumps({"schema": 1, "rates": entries}, indent=1))
+        messages.output(json.dumps({"schema": 1, "rates": entries}, indent=1) + "\n")
         return
     for entry in entries:
         rates = "  ".join(
@@ -292,9 +292,9 @@ def _print(found: list[Result], as_json: bool) -> None:
         )
         median = entry["median_seconds_recovered"]
         time = "-" if median is None else f"{median:.2f} s"
-        click.echo(f"{entry['system']} on {entry['suite']}, noise {entry['noise']:g}: {rates}")
-        click.echo(
+        messages.output(f"{entry['system']} on {entry['suite']}, noise {entry['noise']:g}: {rates}\n")
+        messages.output(
             f"  median time of the recovered {time}; confidently wrong {entry['confident_wrong']}, undecided "
             f"{entry['undecided']}, failed {entry['failed']}, late {entry['overran']}, "
-            f"disagreements {entry['disagreements']}"
+            f"disagreements {entry['disagreements']}\n"
         )

@@ -18,9 +18,12 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from benchmarks_feynman.tasks import TASK_FIELDS, task_key
-from physdiffuser.errors import FileError, UsageError
+from physdiffuser.errors import DataError, FileError, UsageError
 
 SCHEMA = 1
+MAX_BYTES = 1_000_000_000
+MAX_LINE = 10_000_000
+"""Most bytes of a result file and of a line in it; a result takes a few thousand."""
 Result = dict[str, Any]
 
 
@@ -82,13 +85,38 @@ def read_results(path: Path) -> ResultLines:
     Raises
     ------
     FileError
-        If it cannot be read.
+        If it cannot be read, or is no regular file, which may never end.
+    DataError
+        If it is too large for a result file.
     """
+    _check_regular(path)
     try:
         with path.open("rb") as stream:
-            return parse_lines(stream, str(path))
+            return parse_lines(_limited(stream, path), str(path))
     except OSError as error:
         raise FileError(f"cannot read the results {str(path)!a}: {error.strerror}") from error
+
+
+def _check_regular(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise FileError(f"{str(path)!a} is a folder, a device or a pipe: name a regular file with --results")
+
+
+def _limited(stream: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The lines of a result file; it may grow while it is read.
+
+    Raises
+    ------
+    DataError
+        If it is larger than any result file.
+    """
+    total = 0
+    while line := stream.readline(MAX_LINE + 1):
+        total += len(line)
+        if len(line) > MAX_LINE or total > MAX_BYTES:
+            what = f"a line of more than {MAX_LINE:,}" if len(line) > MAX_LINE else f"more than {MAX_BYTES:,}"
+            raise DataError(f"{str(path)!a} has {what} bytes: this is no result file of 'evaluate'")
+        yield line
 
 
 def fresh_path(root: Path = Path("runs"), now: float | None = None) -> Path:
@@ -120,6 +148,7 @@ class ResultFile:
     def __init__(self, path: Path, *, resume: bool) -> None:
         self.path = path
         self._made = not path.exists()
+        _check_regular(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._stream: BinaryIO = path.open("a+b", buffering=0)
@@ -130,8 +159,9 @@ class ResultFile:
         try:
             _lock(self._stream, path)
             self._stream.seek(0)
-            content = self._stream.read()
-            if content.strip() and not resume:
+            with path.open("rb") as stream:
+                lines = list(_limited(stream, path))
+            if any(line.strip() for line in lines) and not resume:
                 raise UsageError(
                     f"{str(path)!a} holds results already: add --resume to go on with them, "
                     "or name another file with --results"
@@ -139,8 +169,8 @@ class ResultFile:
         except BaseException:
             self._stream.close()
             raise
-        self.existing = parse_lines(content.splitlines(), str(path))
-        self._torn = bool(content) and not content.endswith(b"\n")
+        self.existing = parse_lines(lines, str(path))
+        self._torn = bool(lines) and not lines[-1].endswith(b"\n")
 
     def append(self, result: Result) -> None:
         """Add one line; on the disk when this returns.

@@ -12,7 +12,7 @@ from benchmarks_feynman.report.layout import Section, Table
 from benchmarks_feynman.report.sections import sections
 from benchmarks_feynman.results import Result
 from physdiffuser.errors import DataError
-from physdiffuser.report.atomic import write_text_atomic
+from physdiffuser.report.atomic import remove, write_text_atomic
 
 TITLE = "Recovery of known laws"
 
@@ -96,6 +96,9 @@ def write_report(results: Sequence[Result], folder: Path) -> list[Path]:
         raise DataError("no results to report; run `physdiffuser evaluate` with --results first")
     content = sections(results)
     make_folder(folder)
+    # Removed before the plots are replaced: a report never stands beside plots of another one.
+    for name in ("report.md", "report.html"):
+        remove(folder / name)
     pictures = {}
     written = []
     for section in content:

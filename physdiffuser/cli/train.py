@@ -7,6 +7,7 @@ import math
 import click
 
 from physdiffuser.cli import messages
+from physdiffuser.cli.stdout import reserved_stdout
 
 
 @click.command(short_help="Train the learned generators.")
@@ -20,6 +21,7 @@ from physdiffuser.cli import messages
     help="Stop with a checkpoint after N minutes at the latest; --resume goes on from it.",
 )
 @click.option("--quiet", is_flag=True, help="No progress bar.")
+@reserved_stdout()
 def train(config: str, resume: bool, out: str | None, minutes: float | None, quiet: bool) -> None:
     """Train the encoder and the generators on synthetic laws.
 

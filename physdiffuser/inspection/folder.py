@@ -75,7 +75,9 @@ def write(report: Report, folder: Path) -> list[Path]:
         staging = Path(tempfile.mkdtemp(dir=folder, prefix=".inspection.", suffix=".tmp"))
         for name, content in contents.items():
             write_bytes_atomic(staging / name, content)
-        for name in contents:  # the page last: where it is, everything else is
+        # The page of an earlier run first, the new one last: where a page is, everything in it is its own.
+        (folder / PAGE).unlink(missing_ok=True)
+        for name in contents:
             os.replace(staging / name, folder / name)
         done = True
     except OSError as error:

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from physdiffuser.data.sources import read_bounded
 from physdiffuser.errors import FileError
 
+MAX_BYTES = 10_000_000
 DESCRIPTION = "model.json"
 BLOCKS = "blocks"
 """Stem of a file with tensors that take the place of those in the encoder's file."""
@@ -22,7 +24,12 @@ def read_json(path: Path) -> dict[str, Any]:
         If it is missing or not a JSON object.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        data = read_bounded(path, MAX_BYTES)
+        if data is None:
+            raise FileError(f"'{path}' has more than {MAX_BYTES:,} bytes; it describes no checkpoint")
+        content = json.loads(data.decode("utf-8"))
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

@@ -203,7 +203,6 @@ def search_with_outliers(
     loop: SearchLoop,
     rebuild: Callable[[], dict[str, Generator]],
     steps: int | None,
-    deadline: float,
     initial: Sequence[Candidate],
 ) -> tuple[SearchLoop, SearchResult, tuple[int, ...]]:
     """Search all rows, and where some of them turn out to be outliers, the others anew.
@@ -217,8 +216,8 @@ def search_with_outliers(
         On all rows of the table.
     rebuild
         Makes new instances of the generators.
-    steps, deadline, initial
-        As for `SearchLoop.run`; both searches share the steps.
+    steps, initial
+        As for `SearchLoop.run`; both searches share the steps and the time.
 
     Returns
     -------
@@ -226,14 +225,15 @@ def search_with_outliers(
     """
     problem = loop.problem
     if problem.whole is not None or not MIN_ROWS <= problem.rows <= MAX_ROWS:
-        return loop, loop.run(steps, deadline, initial), ()
-    halfway = None if steps is None else max(1, steps // 2)
+        return loop, loop.run(steps, math.inf, initial), ()
     now = loop.clock()
-    result = loop.run(halfway, now + (deadline - now) / 2, initial)
+    halfway = now + (loop.limit.search_until - now) / 2
+    half = math.inf if steps is None else steps / 2
+    result = loop.run(steps, math.inf, initial, lambda: loop.spent >= half or loop.clock() >= halfway)
     finder = OutlierFinder(problem, loop.archive, loop.yardstick)
     found = finder.find()
     if found is None and not result.settled:
-        result = loop.run(steps, deadline)
+        result = loop.run(steps, math.inf)
         found = finder.find()
     if found is None:
         return loop, result, ()
@@ -250,7 +250,7 @@ def search_with_outliers(
         *(entry.candidate for entry in loop.archive.front()),
     ]
     left = None if steps is None else max(1, steps - loop.spent)
-    return again, again.run(left, deadline, known), found.rows
+    return again, again.run(left, math.inf, known), found.rows
 
 
 class _Ruler:

@@ -153,7 +153,7 @@ def weigh(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -> W
         return Weighed(dataset, "squared", tuple(said))
     if dataset.rows < ENOUGH_ROWS:
         said.append(
-            f"{_named(found.off)} far from the neighbouring rows: such rows count less "
+            f"{_named(dataset, found.off)} far from the neighbouring rows: such rows count less "
             "(--loss squared to count all alike)"
         )
         return Weighed(dataset, "huber", tuple(said))
@@ -187,14 +187,16 @@ def put_back(weighed: Weighed, law: Expression) -> Weighed:
     if not numbers:
         return replace(weighed, dataset=whole, whole=None, numbers=())
     note = (
-        f"{_named(numbers)} far from {weighed.why}, and did not count "
+        f"{_named(whole, numbers)} far from {weighed.why}, and did not count "
         "(--loss squared to count all rows alike)"
     )
     return replace(_without(whole, numbers, weighed.said), note=note, why=weighed.why)
 
 
-def _named(rows: tuple[int, ...]) -> str:
-    text = ", ".join(str(row + 1) for row in rows[:MOST_NAMED])
+def _named(dataset: Dataset, rows: tuple[int, ...]) -> str:
+    # As the user has them: gaps may have been left out, and rows sorted.
+    numbers = rows if dataset.row_numbers is None else sorted(map(int, dataset.row_numbers[list(rows)]))
+    text = ", ".join(str(row + 1) for row in numbers[:MOST_NAMED])
     more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
     return f"data row{'s' if len(rows) > 1 else ''} {text}{more} {'lie' if len(rows) > 1 else 'lies'}"
 

@@ -304,7 +304,7 @@ def _no_quadratic(unit: FloatArray, residual: FloatArray) -> bool:
     fitted = design @ np.linalg.lstsq(design, residual, rcond=1e-10)[0]
     explained, left = float(np.square(fitted).sum()), float(np.square(residual - fitted).sum())
     terms, free = design.shape[1] - 1, rows - design.shape[1]
-    if left <= 0 or free < 3:
+    if left <= 0 or free < 3 or terms == 0:
         return True
     ratio = (explained / terms) / (left / free)
     # Wilson-Hilferty: the cube root of a chi-square over its degrees of freedom is nearly normal.
