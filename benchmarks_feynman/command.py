@@ -147,6 +147,10 @@ def evaluate(
         generators=generators,
         snap_peers=snap_peers,
     )
+    if report is not None:
+        from physdiffuser.report.output_folder import check_writable
+
+        check_writable(report, "--report")  # before hours of running
     if export is not None:
         _export(laws, export, settings, seeds, noises)
         return

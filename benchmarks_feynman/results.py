@@ -2,7 +2,7 @@
 
 A line carries everything about its problem (task, settings, answer, verdicts, versions), so a file can
 be cut, joined and read by anything. A process killed while it writes leaves at most one line that is no
-JSON; reading reports it by number, and the problem it stood for is run again.
+JSON; reading reports it by number, going on with the file removes it, and its problem is run again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ SCHEMA = 1
 MAX_BYTES = 1_000_000_000
 MAX_LINE = 10_000_000
 """Most bytes of a result file and of a line in it; a result takes a few thousand."""
+_BEGINNING = b'{"schema": '
 Result = dict[str, Any]
 
 
@@ -180,6 +181,7 @@ class ResultFile:
         FileError
             If it cannot be written (disk full).
         """
+        self._repair()
         text = json.dumps(result, allow_nan=False, ensure_ascii=True)
         line = (b"\n" if self._torn else b"") + text.encode("ascii") + b"\n"
         try:
@@ -194,7 +196,23 @@ class ResultFile:
         self._torn = False
         self.existing.results.append(result)
 
+    def _repair(self) -> None:
+        """Remove an incomplete last line, which a killed process or a full disk left.
+
+        Only the beginning of a result is removed; a file that is something else keeps all its lines.
+        """
+        if not self._torn:
+            return
+        size = os.fstat(self._stream.fileno()).st_size
+        self._stream.seek(max(0, size - MAX_LINE))
+        tail = self._stream.read().rpartition(b"\n")[2]
+        shorter = min(len(tail), len(_BEGINNING))
+        if tail[:shorter] == _BEGINNING[:shorter] and not parse_lines([tail], "").results:
+            os.ftruncate(self._stream.fileno(), size - len(tail))
+            self._torn = False
+
     def __enter__(self) -> ResultFile:
+        self._repair()
         return self
 
     def __exit__(

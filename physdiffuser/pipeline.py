@@ -33,6 +33,7 @@ from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rival
 from physdiffuser.search.contenders import Asked, first_judge
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
+from physdiffuser.search.magnitudes import in_moderate_units
 from physdiffuser.search.outliers import search_with_outliers
 from physdiffuser.search.posing import (
     FOLLOWING_GENERATORS,
@@ -155,6 +156,7 @@ def solve(
     return solve_dataset(dataset, search, **passed_on, started=started)
 
 
+@in_moderate_units
 def solve_dataset(
     dataset: Dataset,
     options: SolveOptions = DEFAULTS,
@@ -243,7 +245,7 @@ def solve_dataset(
             result = loop.run(options.steps, float("inf"), first)
         if generators is not None and set(chosen) <= loop.failed:
             raise PluginError("; ".join(result.warnings))  # nothing that was asked for could run
-        warnings = (*warnings, *refused, *result.warnings, *loaded.operator_faults)
+        warnings = (*warnings, *refused, *result.warnings, *result.archive.faults, *loaded.operator_faults)
         if weighed.whole is not None and loop.best is not None:
             weighed = put_back(weighed, loop.best.candidate.expression)
             dataset = weighed.dataset

@@ -65,7 +65,8 @@ def inspect(
     standard input.
     """
     _check(table, equation, suite, options)
-    from physdiffuser.inspection.folder import check_writable, fresh_name, write
+    from physdiffuser.inspection.folder import fresh_name, write
+    from physdiffuser.report.output_folder import check_writable
 
     subject = table or equation or suite or ""
     folder = out if out is not None else fresh_name("stdin" if subject == "-" else Path(subject).name)

@@ -34,6 +34,10 @@ def predict(run: Path, table: str, row: int | None, intervals: bool, out: Path |
 
     Writes CSV: one line for each row of TABLE, nan where an input is missing or outside the domain.
     """
+    if out is not None:
+        from physdiffuser.report.output_folder import check_writable_file
+
+        check_writable_file(out)  # before a large table is read
     import numpy as np
 
     from physdiffuser.report.predictions import prediction_csv, prediction_interval

@@ -67,8 +67,9 @@ class Uncertainty:
 
     def intervals(self, level: float = 0.95) -> FloatArray:
         """Confidence intervals, shape (parameters, 2)."""
-        half = student_quantile(level, self.degrees_of_freedom) * self.standard_errors
-        return np.stack([self.parameters - half, self.parameters + half], axis=1)
+        with np.errstate(over="ignore"):  # an interval may reach beyond the largest double
+            half = student_quantile(level, self.degrees_of_freedom) * self.standard_errors
+            return np.stack([self.parameters - half, self.parameters + half], axis=1)
 
 
 @lru_cache(maxsize=256)

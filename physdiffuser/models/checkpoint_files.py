@@ -15,6 +15,36 @@ BLOCKS = "blocks"
 """Stem of a file with tensors that take the place of those in the encoder's file."""
 
 
+def read_regular(path: Path, what: str = "", most: int | None = None) -> bytes:
+    """Content of a regular file; devices and pipes, which may never end, are refused.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        What it is, for messages; ends in a blank.
+    most
+        Maximum number of bytes, or None.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read or is too large.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise FileError(f"cannot read {what}'{path}': not a regular file")
+        data = path.read_bytes() if most is None else read_bounded(path, most)
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot read {what}'{path}': {error.strerror or error}") from error
+    if data is None:
+        raise FileError(f"{what}'{path}' has more than {most:,} bytes; it describes no checkpoint")
+    return data
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file.
 
@@ -23,15 +53,9 @@ def read_json(path: Path) -> dict[str, Any]:
     FileError
         If it is missing or not a JSON object.
     """
+    data = read_regular(path, most=MAX_BYTES)
     try:
-        data = read_bounded(path, MAX_BYTES)
-        if data is None:
-            raise FileError(f"'{path}' has more than {MAX_BYTES:,} bytes; it describes no checkpoint")
         content = json.loads(data.decode("utf-8"))
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(f"cannot read '{path}': {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise FileError(f"'{path}' is not valid JSON: {error}") from error
     if not isinstance(content, dict):

@@ -150,9 +150,26 @@ def test_lines_that_are_no_results_are_reported_by_number_and_run_again(tmp_path
         asked = tasks("I.6.2", "I.39.1")
         assert [task.id for task in pending(asked, results)] == [torn]
         run(asked, local(), results)  # type: ignore[arg-type]
-    # the torn line was ended before the new one began
-    assert len(path.read_text().splitlines()) == 6
+    # the incomplete line was removed before the new one began
+    assert len(path.read_text().splitlines()) == 5
+    assert len(read_results(path).problems) == 3
     assert by_id(read_results(path).results).keys() == {"I.6.2", "I.39.1"}
+
+
+def test_going_on_removes_an_incomplete_last_line_even_if_nothing_is_left_to_run(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    with ResultFile(path, resume=False) as results:
+        run(tasks("I.6.2"), local(), results)  # type: ignore[arg-type]
+    line = path.read_bytes()
+    for torn in (line[:-1], line + line[:3], line + line[: len(line) // 2]):
+        path.write_bytes(torn)
+        with ResultFile(path, resume=True) as results:
+            assert run(tasks("I.6.2"), local(), results)  # type: ignore[arg-type]
+        assert read_results(path).problems == [] and len(read_results(path).results) == 1
+    path.write_bytes(line + b"notes without an end")
+    with ResultFile(path, resume=True):
+        pass
+    assert path.read_bytes() == line + b"notes without an end"
 
 
 def test_a_second_run_on_the_same_file_is_refused(tmp_path: Path) -> None:
