@@ -35,6 +35,7 @@ from physdiffuser.search.contenders import Asked, first_judge
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.magnitudes import solve_in_moderate_units
+from physdiffuser.search.outliers import search_with_outliers
 from physdiffuser.search.posing import (
     FOLLOWING_GENERATORS,
     LATE_GENERATORS,
@@ -46,7 +47,7 @@ from physdiffuser.search.posing import (
 from physdiffuser.search.precision import decimal_precision
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.sampling import Split, split_rows
-from physdiffuser.search.scatter import Weighed, put_back, weigh
+from physdiffuser.search.scatter import Weighed, put_back, weigh, without_outliers
 from physdiffuser.search.shown_rows import rows_to_show
 from physdiffuser.search.timing import TimeLimit
 
@@ -241,7 +242,20 @@ def _solve(
     # Matrices here are small: a second BLAS thread gains little on an idle machine, and waits for its
     # turn on a busy one (a QR of 750 x 200 took 28 ms with two threads and 4 ms with one).
     with threadpool_limits(limits=1, user_api="blas"):
-        result = loop.run(options.steps, float("inf"), initial_candidates(initial, dataset, problem))
+        first = initial_candidates(initial, dataset, problem)
+        if options.loss == "auto" and weighed.whole is None:
+            loop, result, rows = search_with_outliers(
+                loop,
+                lambda: build_generators(
+                    generators, loaded, attention=options.attention, device=options.device
+                )[0],
+                options.steps,
+                first,
+            )
+            weighed = without_outliers(weighed, rows)
+            problem = replace(problem, loss=weighed.loss)
+        else:
+            result = loop.run(options.steps, float("inf"), first)
         if generators is not None and set(chosen) <= loop.failed:
             raise PluginError("; ".join(result.warnings))  # nothing that was asked for could run
         warnings = (*warnings, *refused, *result.warnings, *result.archive.faults, *loaded.operator_faults)

@@ -23,13 +23,14 @@ from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.report.digits import shown_digits
 from physdiffuser.report.solution import ConstantEstimate, Equation
 from physdiffuser.search.archive import Entry, ParetoArchive, relative_loss, same_loss
-from physdiffuser.search.contenders import FormNats, Ruler, contenders
+from physdiffuser.search.contenders import FormNats, Ruler, contenders, is_standard, with_standard
 from physdiffuser.search.derivation import derivation, readable
 from physdiffuser.search.limits import limit_form
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
 from physdiffuser.search.sampling import Split
 from physdiffuser.search.selection import Yardstick, exact_nats, fitted_constants, shortest
+from physdiffuser.search.standard_fits import standard_entries
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -113,7 +114,8 @@ def work_out(
     ways: dict[Expression, list[Law]] = {}
     slowest = 0.0
     begun = clock()
-    chosen = contenders(archive, ruler)
+    standard = [] if exact else standard_entries(archive)
+    chosen = contenders(archive, ruler, standard)
     # The judge is asked again at the end, about the final forms.
     deadline -= clock() - begun
     for number, entry in enumerate(chosen):
@@ -144,7 +146,8 @@ def work_out(
             # `m/sqrt(1 - v**2)` after `m/cos(v)`, which is simpler and fits a little better, but is no
             # usual law.
             laws.append(law)
-    return laws, shortest(law.length for law in laws)
+    usual = [law for law in measured if is_standard(law.entry, standard)]
+    return with_standard(laws, laws[shortest(law.length for law in laws)], usual) if laws else ([], 0)
 
 
 def _best_told(ways: list[Law], ruler: Ruler) -> Law:

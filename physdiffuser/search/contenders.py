@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Expression
+from physdiffuser.expressions import Expression, complexity
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.generation.protocol import Judge
 from physdiffuser.search.archive import Entry, ParetoArchive, same_loss
@@ -19,6 +19,21 @@ if TYPE_CHECKING:
     from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
+
+
+class Worked(Protocol):
+    """A formula with its final constants (`physdiffuser.search.conclusion.Law`)."""
+
+    @property
+    def final(self) -> Expression:
+        """The formula."""
+
+    @property
+    def loss(self) -> float:
+        """What it leaves over."""
+
+
+Row = TypeVar("Row", bound=Worked)
 FormNats = Callable[[Sequence[Expression]], FloatArray]
 """What a judge says of formulas for the table at hand (`physdiffuser.generation.protocol.Judge`); nan is
 nothing."""
@@ -27,6 +42,8 @@ nothing."""
 MOST_CONCLUDED = 14
 # Formulas off the front that are worked out beside it, where there is noise.
 MOST_RUNNERS_UP = 6
+# A usual law is shown instead of an equally complex formula whose loss is smaller by less than this factor.
+COMPARABLE = 2.25
 
 
 class Asked:
@@ -115,8 +132,17 @@ class Ruler:
         return self.yardstick.length(formula, loss, None if np.isnan(judged) else judged)
 
 
-def contenders(archive: ParetoArchive, ruler: Ruler) -> list[Entry]:
+def contenders(archive: ParetoArchive, ruler: Ruler, standard: Sequence[Entry] = ()) -> list[Entry]:
     """The front, and with noise some that it beats by little: exact constants may turn that round.
+
+    Parameters
+    ----------
+    archive
+        What the search has found.
+    ruler
+        Of the table.
+    standard
+        Usual laws that belong into the Pareto table whatever the archive has kept.
 
     Of several ways to write one function there is the shortest.
 
@@ -124,7 +150,7 @@ def contenders(archive: ParetoArchive, ruler: Ruler) -> list[Entry]:
     -------
     The most promising first, so that a deadline costs the least.
     """
-    front = archive.front()
+    front = [*archive.front(), *standard]
     noisy = archive.best_loss > ruler.yardstick.floor
     entries = [*front, *(archive.near() if noisy else ())]
     ruler.read([entry.candidate.expression for entry in entries])
@@ -142,7 +168,36 @@ def contenders(archive: ParetoArchive, ruler: Ruler) -> list[Entry]:
     beside = [shortest[position] for position in first if position >= len(front)]
     chosen = [*on_front, *sorted(beside, key=lengths.__getitem__)[:MOST_RUNNERS_UP]]
     chosen.sort(key=lengths.__getitem__)
-    return [entries[position] for position in chosen[: MOST_CONCLUDED + MOST_RUNNERS_UP]]
+    kept = chosen[: MOST_CONCLUDED + MOST_RUNNERS_UP]
+    kept += [place for place in chosen[len(kept) :] if is_standard(entries[place], standard)]
+    return [entries[position] for position in kept]
+
+
+def is_standard(entry: Entry, standard: Sequence[Entry]) -> bool:
+    """Whether an entry is one of the usual laws, however it is written."""
+    return any(_same_function(entry, other) for other in standard)
+
+
+def with_standard(laws: Sequence[Row], chosen: Row, standard: Sequence[Row]) -> tuple[list[Row], int]:
+    """The rows of the Pareto table with the usual laws among them, and the position of the chosen one.
+
+    A usual law has a row if no simpler row fits as well. Of two formulas of one complexity the usual law is
+    shown, unless the other fits much better. Where the other is the chosen one, both are shown, the better
+    one last.
+    """
+    rows = list(laws)
+    for law in standard:
+        size = complexity(law.final)
+        alike = [other for other in rows if complexity(other.final) == size]
+        if any(other.loss <= law.loss for other in rows if complexity(other.final) < size) or any(
+            other is law or other.loss * (COMPARABLE if other not in standard else 1.0) <= law.loss
+            for other in alike
+        ):
+            continue
+        rows = [other for other in rows if other is chosen or other not in alike]
+        rows.append(law)
+    rows.sort(key=lambda law: (complexity(law.final), -law.loss))
+    return rows, next(position for position, law in enumerate(rows) if law is chosen)
 
 
 def _same_function(entry: Entry, other: Entry) -> bool:

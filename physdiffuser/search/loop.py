@@ -130,10 +130,14 @@ class SearchLoop:
         self.generators = dict(generators)
         self.late = frozenset(late)
         self.following = [name for name in self.generators if name in following]
+        self._scheduler = Scheduler(
+            [name for name in self.generators if name not in self.following], self.late
+        )
         self.limit = limit or TimeLimit(None, 0.0, clock=clock)
         self.cancelled = cancelled
         self.on_better = on_better
         self.clock = clock
+        self._tolerance = tolerance
         self.floor = rounding_loss(problem.target, tolerance)
         self.yardstick = replace(self.archive.yardstick, floor=self.floor)
         self.positive = problem.positive
@@ -153,14 +157,51 @@ class SearchLoop:
         self._warnings: list[str] = []
         self._noise_checked: dict[Expression, bool] = {}
 
-    def run(self, steps: int | None, deadline: float, initial: Sequence[Candidate] = ()) -> SearchResult:
-        """Search until the law is settled, the steps are spent or the deadline is reached."""
-        scheduler = Scheduler([name for name in self.generators if name not in self.following], self.late)
+    def restarted(self, problem: Problem, generators: Mapping[str, Generator]) -> SearchLoop:
+        """A new search of another problem with the same settings.
+
+        Parameters
+        ----------
+        problem
+            Rows and rules.
+        generators
+            New instances of this loop's generators.
+        """
+        return SearchLoop(
+            problem,
+            generators,
+            late=self.late,
+            following=self.following,
+            tolerance=self._tolerance,
+            limit=self.limit,
+            cancelled=self.cancelled,
+            on_better=self.on_better,
+            clock=self.clock,
+        )
+
+    @property
+    def spent(self) -> int:
+        """Steps spent."""
+        return self._spent
+
+    def run(
+        self,
+        steps: int | None,
+        deadline: float,
+        initial: Sequence[Candidate] = (),
+        pause: Callable[[], bool] = lambda: False,
+    ) -> SearchResult:
+        """Search until the law is settled, the steps are spent or the deadline is reached.
+
+        A further call continues the search; `steps` counts from the first one. `pause` is asked between the
+        turns of the generators whether to return before the end.
+        """
+        scheduler = self._scheduler
         settled = False
         with np.errstate(all="ignore"):
             for candidate in initial:
                 self._offer(candidate)
-            while not self._over(steps, deadline):
+            while not self._over(steps, deadline) and not pause():
                 self._try_conclusion()
                 if self._spent >= LATE_AFTER:
                     self._asks(scheduler, deadline)

@@ -88,6 +88,8 @@ class Look:
 NOTHING = Look(None, ())
 # Rows named in a warning.
 MOST_NAMED = 5
+# Why rows were left out.
+BY_NEIGHBOURS, BY_LAW = "the neighbouring rows and from the law", "the law that the other rows follow"
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class Weighed:
         Their numbers in it.
     note
         What to say of them.
+    why
+        Why they were left out, as a part of that.
     """
 
     dataset: Dataset
@@ -116,6 +120,7 @@ class Weighed:
     whole: Dataset | None = None
     numbers: tuple[int, ...] = ()
     note: str | None = None
+    why: str = BY_NEIGHBOURS
 
 
 def weigh(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -> Weighed:
@@ -162,6 +167,16 @@ def _without(whole: Dataset, numbers: tuple[int, ...], said: tuple[str, ...]) ->
     return Weighed(kept, "squared", said, whole, numbers)
 
 
+def without_outliers(weighed: Weighed, rows: tuple[int, ...]) -> Weighed:
+    """Leave out rows that a law found for the others contradicts; nothing where there are none."""
+    if not rows:
+        return weighed
+    whole = weighed.dataset
+    # The last remark on a table searched with Huber's loss is that such rows count less.
+    said = weighed.said[:-1] if weighed.loss == "huber" else weighed.said
+    return replace(_without(whole, rows, said), why=BY_LAW)
+
+
 def put_back(weighed: Weighed, law: Expression) -> Weighed:
     """Put back the rows that a law found without them agrees with."""
     if weighed.whole is None:
@@ -177,10 +192,10 @@ def put_back(weighed: Weighed, law: Expression) -> Weighed:
     if not numbers:
         return replace(weighed, dataset=whole, whole=None, numbers=())
     note = (
-        f"{_named(whole, numbers)} far from the neighbouring rows and from the law, and did not count "
+        f"{_named(whole, numbers)} far from {weighed.why}, and did not count "
         "(--loss squared to count all rows alike)"
     )
-    return replace(_without(whole, numbers, weighed.said), note=note)
+    return replace(_without(whole, numbers, weighed.said), note=note, why=weighed.why)
 
 
 def _named(dataset: Dataset, rows: tuple[int, ...]) -> str:

@@ -30,6 +30,7 @@ from physdiffuser.search.archive import NOTHING_LEFT, ParetoArchive
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.selection import leaves_noise
+from physdiffuser.search.standard_fits import standard_candidates
 
 # Stages that look for exact matches; they come last where numbers are rounded more coarsely than this.
 EXACT = ("clean", "prefactors", "triples")
@@ -126,6 +127,9 @@ class EnumerationGenerator(MeteredGenerator):
         if problem.columns == 0:
             return
         yield from _sums_of_columns(problem)
+        # Where a power law or a line leaves nothing over, the other usual laws are not worth their fits.
+        if not archive.told:
+            yield from standard_candidates(problem, archive)
         look = first_look(problem, archive)
         every, known = list(look.frames), list(look.levels)
         yield from _power_laws(every, problem)
