@@ -71,6 +71,8 @@ class ParetoArchive:
     ----------
     notes
         What one generator found out about the rows and others can use, by the name of its module.
+    faults
+        Messages about shared analyses that failed, one for each.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -80,6 +82,7 @@ class ParetoArchive:
         self._shortest = float("inf")
         self.yardstick = Yardstick(problem.all_rows.rows, problem.columns)
         self.notes: dict[str, Any] = {}
+        self.faults: list[str] = []
         self.offered = 0
         # Length of the candidate offered last, as far as it was worked out.
         self.latest = float("inf")

@@ -47,9 +47,9 @@ EXACT_SLACK = 8.0
 # Largest relative error on any row for the status "exact".
 EXACT_ERROR = 1e-9
 ROWS_PER_PIECE = 100_000
-# Seconds that have to be left for a judge to be asked.
+# Seconds that have to be left for a judge to be asked, on an idle machine.
 JUDGING_SECONDS = 1.0
-# Seconds that the most promising formula gets for its constants, however late it is.
+# Seconds that the most promising formula gets for its constants, however late it is, on an idle machine.
 LEAST_SNAPPING = 0.3
 # Descriptions that are longer by less than so many nats are nearly as good: odds of 20 to 1.
 NEARLY_AS_GOOD = 3.0
@@ -89,6 +89,7 @@ def work_out(
     deadline: float,
     clock: Callable[[], float] = time.monotonic,
     judge: FormNats | None = None,
+    slowdown: float = 1.0,
 ) -> tuple[list[Law], int]:
     """The front with final constants, simple ones first, and the position of the chosen one.
 
@@ -99,21 +100,27 @@ def work_out(
     floor
         Relative loss that rounding alone causes.
     deadline
-        When it is over, the formulas that are left keep their fitted constants.
+        When it is over, the formulas that are left keep the constants that the search has fitted.
     judge
         Knows how usual forms are for this table; asked where there is noise and time.
+    slowdown
+        How many times longer work takes than on an idle machine.
     """
     positive = problem.positive
     yardstick = Yardstick(problem.rows, problem.columns, floor)
-    exact, late = archive.best_loss <= floor, clock() + JUDGING_SECONDS > deadline
+    exact, late = archive.best_loss <= floor, clock() + slowdown * JUDGING_SECONDS > deadline
     ruler = Ruler(yardstick, None if exact or late else judge)
     ways: dict[Expression, list[Law]] = {}
     slowest = 0.0
-    for number, entry in enumerate(contenders(archive, ruler)):
+    begun = clock()
+    chosen = contenders(archive, ruler)
+    # The judge is asked again at the end, about the final forms.
+    deadline -= clock() - begun
+    for number, entry in enumerate(chosen):
         begun = clock()
         # The next formula may take as long as the slowest did.
         quick = number > 0 and begun + slowest >= deadline
-        stop = partial(_over, clock, max(deadline, begun + LEAST_SNAPPING))
+        stop = partial(_over, clock, max(deadline, begun + slowdown * LEAST_SNAPPING))
         law = _work_out_one(entry, problem, yardstick, positive, quick, stop)
         slowest = max(slowest, clock() - begun)
         ways.setdefault(canonical(_rounded(law.final), positive=positive), []).append(law)
@@ -211,7 +218,7 @@ def _work_out_one(
         return relative_loss(problem, evaluate(candidate, inputs))
 
     fitted = expression
-    if fitted_constants(expression):
+    if fitted_constants(expression) and not quick:
         refitted = refit(expression, inputs, target, weights=weights, loss=problem.loss).expression
         if loss_of(refitted) <= loss_of(expression):
             fitted = refitted
@@ -230,7 +237,7 @@ def _work_out_one(
         usable = tied and problem.allows(arranged) and tame(arranged, fitted)
         start = arranged if usable and _as_good(loss_of(arranged), fitted_loss, floor) else fitted
         for _ in range(MOST_SNAPS):
-            snapped = _snapped(start, problem, stop)
+            snapped = with_exact_constants(start, problem, stop)
             # Noise that grows with the target may pull a formula that explains nothing below the mean.
             useful = snapped.loss <= max(fitted_loss, 1.0 + 4.0 / problem.rows)
             if not useful or not problem.allows(snapped.expression):
@@ -244,7 +251,7 @@ def _work_out_one(
         if limit is not None and worth_arranging(limit, at_the_end=True):
             # Snapping may free a constant that then runs away: what is meant is the limit.
             limit = refit(limit, inputs, target, weights=weights, loss=problem.loss).expression
-            snapped = _snapped(arrange(limit, positive=positive), problem, stop)
+            snapped = with_exact_constants(arrange(limit, positive=positive), problem, stop)
             short = yardstick.length(snapped.expression, snapped.loss)
             if problem.allows(snapped.expression) and short < yardstick.length(final, loss_of(final)):
                 final, changes = snapped.expression, (*changes, *snapped.changes)
@@ -263,7 +270,7 @@ def _work_out_one(
     return Law(entry, fitted, shown, loss_of(final), fitted_loss, changes)
 
 
-def _snapped(start: Expression, problem: Problem, stop: Callable[[], bool] | None) -> Snap:
+def with_exact_constants(start: Expression, problem: Problem, stop: Callable[[], bool] | None) -> Snap:
     """Exact constants, those of nature among them if the formula then balances in its units."""
 
     def with_constants(known: tuple[Symbol, ...]) -> Snap:

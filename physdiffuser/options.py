@@ -1,0 +1,108 @@
+"""The options of a search, with one set of defaults for `solve`, the estimator and the command line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from physdiffuser.errors import UsageError
+
+if TYPE_CHECKING:
+    from physdiffuser.data.dataset import Dataset
+    from physdiffuser.data.unit_files import UnitSource
+    from physdiffuser.search.problem import Loss
+    from physdiffuser.search.scatter import Scatter
+
+DEFAULT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolveOptions:
+    """What a search may use, and when it ends.
+
+    Attributes
+    ----------
+    time
+        Time limit in seconds, reading and conclusion included. The search gets two seconds (a quarter of a
+        shorter limit) even if reading has used them up, and a warning says so. None: 60 seconds, or no limit
+        if `steps` is given.
+    steps
+        Maximum number of steps of the search; equal steps give equal results on one machine.
+    seed
+        Random seed.
+    generators
+        Names of the generators; None for the default ones and those of plugins.
+    attention
+        Attention variant of the learned generators.
+    device
+        Compute device: "cuda", or "cpu"; "auto" uses a GPU for the networks alone. "cpu-torch" runs on the
+        CPU what "cuda" runs on the GPU, for checks.
+    units, units_row
+        Units of the columns, given, or read with the table.
+    noise
+        Relative standard deviation of the target, if known.
+    operators
+        Names of the operators that may occur; None for all.
+    max_complexity
+        Larger formulas are not considered.
+    constants
+        Known constants that may occur, `{"G": 6.674e-11}`; a name with the value None is looked up among
+        the physical constants.
+    loss
+        "squared", or "huber" for tables with outliers; "auto" compares neighbouring rows to choose.
+    scatter
+        Whether errors of the target are "constant" or "relative" (in proportion to its value, so that rows
+        are weighted by 1/value**2); "auto" compares neighbouring rows to choose. Without effect on a table
+        with weights.
+    plugins
+        Whether to load generators and operators of other packages.
+    initial
+        Formulas to start from, in the table's aliases, or a function of the dataset that returns them.
+    """
+
+    time: float | None = None
+    steps: int | None = None
+    seed: int = 0
+    generators: Sequence[str] | None = None
+    attention: str | None = None
+    device: str = "auto"
+    units: UnitSource | None = None
+    units_row: bool = False
+    noise: float | None = None
+    operators: Sequence[str] | None = None
+    max_complexity: int = 60
+    constants: str | Mapping[str, float | str | None] | None = None
+    loss: Loss | Literal["auto"] = "auto"
+    scatter: Scatter = "auto"
+    plugins: bool = True
+    initial: Sequence[str] | Callable[[Dataset], Sequence[str]] = ()
+
+    @property
+    def time_limit(self) -> float | None:
+        """Seconds; None if the number of steps is the only limit."""
+        return DEFAULT_SECONDS if self.time is None and self.steps is None else self.time
+
+    def formulas(self, dataset: Dataset) -> Sequence[str]:
+        """The formulas to start from."""
+        return self.initial(dataset) if callable(self.initial) else self.initial
+
+    def changed(self, **changes: Any) -> SolveOptions:
+        """The same options with some of them changed.
+
+        Raises
+        ------
+        UsageError
+            If there is no option of that name.
+        """
+        known = [field.name for field in fields(self)]
+        for name in changes:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(known)}"
+                raise UsageError(f"there is no option {name!r}: {hint}")
+        return replace(self, **changes)
+
+
+DEFAULTS = SolveOptions()

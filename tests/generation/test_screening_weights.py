@@ -1,0 +1,186 @@
+"""Noisy screening ranks by the residuals of the target itself, with the weights of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from physdiffuser.expressions import OPERATORS, Variable, evaluate, parse
+from physdiffuser.generation.enumeration import noisy
+from physdiffuser.generation.enumeration.frame import Frame
+from physdiffuser.generation.enumeration.library import Library
+from physdiffuser.generation.enumeration.matches import Match
+from physdiffuser.generation.enumeration.outer import INVERSE, Chain
+from physdiffuser.generation.enumeration.run import Run
+from physdiffuser.search.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+NAMES = ("a", "b")
+LAW = "a*exp(-b) + 0.3*b"
+FRAME = Frame((), (Variable(0), Variable(1)))
+
+
+class Recorder(noisy.Leaderboard):
+    """Keeps every find with its residual."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.finds: list[tuple[float, Match]] = []
+
+    def admits(self, cost: int, residual: float) -> bool:
+        return len(self.finds) < 400
+
+    def add(self, cost: int, residual: float, make: Callable[[], Match]) -> None:
+        self.finds.append((residual, make()))
+
+
+def weighted_table() -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Inputs, a noisy target, and weights that span two decades."""
+    random = np.random.default_rng(0)
+    inputs = random.uniform(0.5, 3, (120, 2))
+    target = evaluate(parse(LAW, NAMES), inputs) + 0.02 * random.normal(size=120)
+    return inputs, target, 10.0 ** random.uniform(-1, 1, 120)
+
+
+def library_of(inputs: FloatArray, size: int = 400) -> Library:
+    """Small expressions of both columns."""
+    library = Library(inputs, FRAME.features, frozenset(OPERATORS))
+    for _ in library.grow(size):
+        continue
+    return library
+
+
+def best_share(terms: list[FloatArray], target: FloatArray, weights: FloatArray) -> float:
+    """The least weighted sum of squares that a linear combination leaves, over that of a constant."""
+    root = np.sqrt(weights)
+    design = np.stack(terms, axis=1) * root[:, None]
+    coefficients = np.linalg.lstsq(design, root * target, rcond=None)[0]
+    left = np.square(root * target - design @ coefficients).sum()
+    return float(left / (weights * np.square(target - np.average(target, weights=weights))).sum())
+
+
+def screened(kind: str, target: FloatArray, weights: FloatArray) -> Recorder:
+    """What one screening finds for a target with row weights."""
+    inputs = weighted_table()[0]
+    library = library_of(inputs)
+    order = np.argsort(library.costs, kind="stable")[:120]
+    undone = noisy.undone_targets(target, weights, (Chain(()),))
+    board = Recorder()
+    if kind == "products":
+        work = noisy.screen_products(library, order, FRAME, undone, order[:20], board)
+    elif kind == "sums":
+        work = noisy.screen_sums(library, order, FRAME, undone, board)
+    elif kind == "scaled sums":
+        work = noisy.screen_scaled_sums(library, order, FRAME, undone, order[:10], board)
+    else:
+        work = noisy.screen_bare(library, FRAME, undone, board)
+    with np.errstate(all="ignore"):
+        for _ in work:
+            continue
+    return board
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["products", "sums", "scaled sums"])
+def test_finds_are_ranked_by_weighted_residuals_of_the_target(kind: str, weighted: bool) -> None:
+    """Also where the target was divided by a factor first: then weights are multiplied by its square."""
+    inputs, target, weights = weighted_table()
+    weights = weights if weighted else np.ones(120)
+    board = screened(kind, target, weights)
+    factors = 0
+    for residual, match in board.finds:
+        one = np.ones(120)
+        parts = [None if tree is None else evaluate(tree, inputs) for tree in (match.left, match.right)]
+        left, right = parts
+        assert right is not None
+        if kind == "products":
+            factor = one if left is None else left
+            terms = [factor, factor * right]
+        else:
+            factor = one if match.third is None else evaluate(match.third, inputs)
+            terms = [factor, factor * right] + ([] if left is None else [factor * left])
+        factors += bool(np.ptp(factor) > 0)
+        assert residual == pytest.approx(best_share(terms, target, weights), rel=2e-3, abs=1e-6)
+    assert len(board.finds) > 20
+    assert kind == "sums" or factors > 10
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_each_factor_is_paired_with_its_best_partner_of_each_cost(weighted: bool) -> None:
+    """Which partner is best depends on the weights that the divided target has."""
+    inputs, target, weights = weighted_table()
+    weights = weights if weighted else np.ones(120)
+    library = library_of(inputs)
+    order = np.argsort(library.costs, kind="stable")[:120]
+    costs = {library.expression(entry): library.costs[entry] for entry in order}
+    looked_at = 0
+    for residual, match in screened("products", target, weights).finds:
+        if match.left is None:
+            continue
+        factor = evaluate(match.left, inputs)
+        partners = [tree for tree, cost in costs.items() if cost == costs[match.right]]
+        best = min(
+            best_share([factor, factor * evaluate(tree, inputs)], target, weights) for tree in partners
+        )
+        assert residual <= best * 1.01
+        looked_at += 1
+    assert looked_at > 10
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_finds_without_constants_are_ranked_by_weighted_residuals(weighted: bool) -> None:
+    inputs, target, weights = weighted_table()
+    weights = weights if weighted else np.ones(120)
+    total = float((weights * np.square(target - np.average(target, weights=weights))).sum())
+    board = screened("bare", target, weights)
+    assert len(board.finds) > 10
+    for residual, match in board.finds:
+        values = evaluate(match.right, inputs)
+        as_is = min(float(weights @ np.square(target - sign * values)) for sign in (1, -1)) / total
+        factor = (weights * values) @ target / (weights @ np.square(values))
+        scaled = float(weights @ np.square(target - factor * values)) / total
+        assert residual == pytest.approx(as_is) or residual == pytest.approx(scaled)
+
+
+def test_a_transformed_target_has_the_weights_of_the_target_times_those_of_the_transform() -> None:
+    """An error d of y is an error d/y**2 of 1/y."""
+    _, target, weights = weighted_table()
+    target = np.abs(target) + 0.1
+    ((_, transformed, scaled),) = noisy.undone_targets(target, weights, (Chain((INVERSE,)),))
+    np.testing.assert_allclose(transformed, 1 / target)
+    ratio = scaled / (weights * target**4)
+    np.testing.assert_allclose(ratio, ratio[0])
+
+
+def test_weights_of_a_divided_target_are_multiplied_by_the_square_of_the_factor() -> None:
+    inputs, target, weights = weighted_table()
+    frame = Frame.of_columns([(0, 2)], [1])  # type: ignore[list-item]
+    divided = frame.divided_out(inputs, target, weights)
+    assert divided is not None
+    np.testing.assert_allclose(divided[0], target / inputs[:, 0] ** 2)
+    ratio = divided[1] / (weights * inputs[:, 0] ** 4)
+    np.testing.assert_allclose(ratio, ratio[0])
+
+
+def two_laws() -> Problem:
+    """Rows of small weight follow another law."""
+    random = np.random.default_rng(1)
+    inputs = random.uniform(0.5, 3, (400, 2))
+    trusted = random.random(400) < 0.5
+    law, other = (evaluate(parse(text, NAMES), inputs) for text in ("sqrt(a)/b", "3*sin(2*a) + b**2"))
+    target = np.where(trusted, law, other) + 0.02 * random.normal(size=400)
+    weights = np.where(trusted, 1.0, 1e-9)
+    return Problem(inputs, target, NAMES, weights=weights / weights.mean())
+
+
+def test_weights_of_the_user_take_part_in_noisy_screening() -> None:
+    problem = two_laws()
+    run = Run(problem)
+    assert problem.weights is not None
+    ((_, target, weights),) = [item for item in run.undone(FRAME) if not item[0].steps]
+    rows = run.noisy_rows
+    np.testing.assert_allclose(target, problem.target[rows])
+    np.testing.assert_allclose(weights / weights.mean(), problem.weights[rows] / problem.weights[rows].mean())

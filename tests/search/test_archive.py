@@ -1,0 +1,392 @@
+"""What the archive keeps: dominance, remembered formulas, and rows beyond those of the search."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from physdiffuser.expressions import Apply, Number, Variable, evaluate, parse, to_text
+from physdiffuser.fitting import refit
+from physdiffuser.search import archive as archive_module
+from physdiffuser.search.archive import (
+    CONTENDS,
+    FEW_CONSTANTS,
+    MOST_NEAR,
+    NEAR,
+    NOTHING_LEFT,
+    REFITTED,
+    SAME_FORM,
+    Entry,
+    ParetoArchive,
+    relative_loss,
+    same_loss,
+)
+from physdiffuser.search.candidate import Candidate
+from physdiffuser.search.problem import Problem
+from physdiffuser.search.selection import Yardstick
+
+NAMES = ("a", "b")
+
+
+def problem(noise: float = 0.1, rows: int = 200, seed: int = 0) -> Problem:
+    random = np.random.default_rng(seed)
+    inputs = random.uniform(1, 3, (rows, 2))
+    target = inputs[:, 0] ** 2 * inputs[:, 1] + noise * random.normal(size=rows)
+    return Problem(inputs, target, NAMES)
+
+
+def candidate(text: str) -> Candidate:
+    return Candidate(parse(text, NAMES), "test")
+
+
+def entry(complexity: int, constants: int, loss: float, nats: float) -> Entry:
+    return Entry(candidate("a"), complexity, loss, nats, constants, loss)
+
+
+def texts(entries: list[Entry]) -> list[str]:
+    return [to_text(entry.candidate.expression, NAMES) for entry in entries]
+
+
+class TestDominance:
+    """Whether one entry beats another, by one property at a time."""
+
+    base = entry(complexity=7, constants=2, loss=0.1, nats=20.0)
+
+    @pytest.mark.parametrize(
+        ("change", "beats"),
+        [
+            ({}, True),
+            ({"complexity": 6}, True),
+            ({"complexity": 8}, False),
+            ({"constants": 1}, True),
+            ({"constants": 3}, False),
+            ({"loss": 0.09}, True),
+            ({"loss": 0.11}, False),
+            ({"nats": 20.0 + SAME_FORM}, True),
+            ({"nats": 20.1 + SAME_FORM, "loss": 0.09}, False),
+            # Equal losses are those of one function: then the form does not count.
+            ({"nats": 99.0}, True),
+            ({"nats": 99.0, "loss": 0.1 * (1 + 5e-7)}, True),
+            ({"nats": 99.0, "loss": 0.1 * (1 + 2e-6)}, False),
+            ({"nats": 99.0, "complexity": 8}, False),
+            ({"nats": 99.0, "constants": 3}, False),
+        ],
+    )
+    def test_beats(self, change: dict[str, float], beats: bool) -> None:
+        other = replace(self.base, **change)  # type: ignore[arg-type]
+        assert archive_module._beats(other, self.base) is beats
+
+    def test_equal_losses_are_equal_to_a_millionth(self) -> None:
+        assert same_loss(1.0, 1.0 + 9e-7) and same_loss(1.0 + 9e-7, 1.0)
+        assert not same_loss(1.0, 1.0 + 2e-6) and not same_loss(1.0 + 2e-6, 1.0)
+        assert same_loss(0.0, 0.0)
+
+    def test_a_formula_with_fewer_fitted_constants_is_not_lost_to_a_better_fit(self) -> None:
+        archive = ParetoArchive(problem())
+        assert archive.offer(candidate("a**2*b"))
+        assert archive.offer(candidate("a**2.001e0*b")) or archive.offer(candidate("a**1.999e0*b"))
+        assert "a**2*b" in texts(archive.front())
+
+    def test_a_formula_with_more_fitted_constants_and_no_better_fit_is_refused(self) -> None:
+        archive = ParetoArchive(problem())
+        assert archive.offer(candidate("a**2*b"))
+        assert not archive.offer(candidate("a**2.5e0*b"))
+
+    def test_a_formula_without_constants_is_not_refused_for_one_with_constants_that_fits_better(self) -> None:
+        """Also where both describe the rows far worse than the shortest description does."""
+        archive = ParetoArchive(problem())
+        assert archive.offer(candidate("a**2*b"))
+        assert archive.offer(candidate("7.5e0*b"))
+        assert archive.offer(candidate("b/a"))
+        losses = {
+            text: entry.loss for text, entry in zip(texts(archive.front()), archive.front(), strict=True)
+        }
+        assert losses["7.5*b"] < losses["b/a"]
+
+    def test_the_front_holds_nothing_that_is_beaten_later(self) -> None:
+        archive = ParetoArchive(problem())
+        assert archive.offer(candidate("a**2*b + 1"))
+        assert archive.offer(candidate("a**2*b"))
+        assert texts(archive.front()) == ["a**2*b"]
+
+    def test_simple_formulas_come_first(self) -> None:
+        archive = ParetoArchive(problem())
+        for text in ("a**2*b", "a", "a*b"):
+            assert archive.offer(candidate(text))
+        assert [e.complexity for e in archive.front()] == [1, 3, 5]
+
+    def test_of_equally_complex_forms_the_shorter_description_stays(self) -> None:
+        """`b*a**7` costs more than `b*a**2` and fits worse; `a*b**2` fits worse."""
+        archive = ParetoArchive(problem())
+        assert archive.offer(candidate("a*b**2"))
+        assert archive.offer(candidate("a**2*b"))
+        assert not archive.offer(candidate("a*b**2"))
+        assert "a*b**2" not in texts(archive.front())
+
+    def test_a_rare_number_that_fits_a_little_better_does_not_take_the_place_of_a_common_one(self) -> None:
+        base = problem(noise=0.5)
+        exponents = [Fraction(600 + step, 300) for step in range(-20, 21) if step]
+        rare = [Apply("mul", (Apply("pow", (Variable(0), Number(e))), Variable(1))) for e in exponents]
+        losses = [relative_loss(base, evaluate(formula, base.inputs)) for formula in rare]
+        archive = ParetoArchive(base)
+        archive.offer(candidate("a**2*b"))
+        assert min(losses) < archive.best_loss
+        assert archive.offer(Candidate(rare[int(np.argmin(losses))], "test")) is False
+        assert texts(archive.front()) == ["a**2*b"]
+
+
+class TestOffer:
+    def test_entries_hold_the_score_of_the_formula(self) -> None:
+        base = problem()
+        archive = ParetoArchive(base)
+        archive.offer(candidate("a**2.5e0*b + 0.5e0"))
+        (found,) = archive.front()
+        expression = found.candidate.expression
+        residual = base.target - evaluate(expression, base.inputs)
+        assert found.loss == pytest.approx(np.square(residual).mean() / base.target.var(), rel=1e-12)
+        assert found.seen == found.loss
+        assert (found.complexity, found.constants) == (7, 2)
+        measure = Yardstick(base.rows, 2)
+        assert found.nats == pytest.approx(measure.formula_nats(expression))
+        assert archive.length(found) == pytest.approx(measure.length(expression, found.loss))
+        assert archive.latest == archive.length(found)
+
+    def test_what_is_refused_has_no_length(self) -> None:
+        archive = ParetoArchive(problem())
+        archive.offer(candidate("a"))
+        for text in ("log(a - 2)", "exp(exp(exp(a*b*b)))"):
+            assert not archive.offer(candidate(text))
+            assert archive.latest == math.inf
+        assert archive.offered == 3
+
+    def test_a_length_is_known_of_what_is_beaten_but_near(self) -> None:
+        archive = ParetoArchive(problem())
+        archive.offer(candidate("a**2*b"))
+        assert not archive.offer(candidate("a**2*b + 0*a"))
+        assert archive.latest < math.inf
+
+    def test_a_hopeless_formula_is_not_measured(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What it takes to write it down need not be known when its residuals alone cost more."""
+        archive = ParetoArchive(problem())
+        archive.offer(candidate("a**2*b"))
+        measured: list[object] = []
+        formula_nats = Yardstick.formula_nats
+
+        def spy(self: Yardstick, *arguments: object) -> float:
+            measured.append(arguments)
+            return formula_nats(self, *arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Yardstick, "formula_nats", spy)
+        assert not archive.offer(candidate("exp(a) - b**3 + a"))
+        assert not measured
+        # A simpler formula is not hopeless, however badly it fits: it may be on the front.
+        assert archive.offer(candidate("a"))
+        assert measured
+
+    def test_the_largest_complexity_is_allowed(self) -> None:
+        assert ParetoArchive(replace(problem(), max_complexity=5)).offer(candidate("a**2*b"))
+        assert not ParetoArchive(replace(problem(), max_complexity=4)).offer(candidate("a**2*b"))
+
+    def test_losses_are_weighted_and_use_the_loss_of_the_problem(self) -> None:
+        base = problem()
+        target = base.target.copy()
+        target[0] = 1e4
+        weights = np.where(np.arange(base.rows) == 0, 1e-12, 1.0)
+        prediction = evaluate(parse("a**2*b", NAMES), base.inputs)
+        plain = relative_loss(replace(base, target=target), prediction)
+        weighted = relative_loss(replace(base, target=target, weights=weights), prediction)
+        robust = relative_loss(replace(base, target=target, loss="huber"), prediction)
+        residual = (target - prediction) ** 2
+        centre = np.average(target, weights=weights)
+        expected = weights @ residual / (weights @ (target - centre) ** 2)
+        assert weighted == pytest.approx(expected, rel=1e-9)
+        assert weighted < 0.01 < plain
+        assert robust < 0.01
+
+    def test_the_best_loss(self) -> None:
+        archive = ParetoArchive(problem())
+        assert archive.best_loss == math.inf
+        archive.offer(candidate("a"))
+        archive.offer(candidate("a**2*b"))
+        archive.offer(candidate("b"))
+        assert archive.best_loss == min(entry.loss for entry in archive.front())
+
+
+class TestSolved:
+    def exact(self, constants: int) -> ParetoArchive:
+        x = np.linspace(1, 2, 30)
+        coefficients = [0.31, 1.7, -0.23, 0.11, 0.9, -1.3, 0.77, 0.41][:constants]
+        text = " + ".join(f"({float(c)!r}e0)*a**{power}" for power, c in enumerate(coefficients, 1))
+        tree = parse(text, ("a",))
+        archive = ParetoArchive(Problem(x[:, None], evaluate(tree, x[:, None]), ("a",)))
+        archive.offer(Candidate(tree, "test"))
+        return archive
+
+    def test_few_constants_that_leave_nothing_solve_a_table(self) -> None:
+        archive = self.exact(FEW_CONSTANTS)
+        assert archive.best_loss < NOTHING_LEFT and archive.told
+        archive = self.exact(FEW_CONSTANTS + 1)
+        assert archive.best_loss < NOTHING_LEFT and not archive.told
+
+
+class TestNear:
+    """Formulas off the front that are nearly as short are remembered."""
+
+    def archive(self) -> ParetoArchive:
+        base = problem(noise=0.5)
+        residual = base.target - evaluate(parse("a**2*b", NAMES), base.inputs)
+        # A positive constant added to the law makes it worse.
+        archive = ParetoArchive(replace(base, target=base.target - residual.mean() - 1e-3))
+        archive.offer(candidate("a**2*b"))
+        return archive
+
+    def test_a_beaten_formula_with_a_fitted_constant_is_remembered(self) -> None:
+        archive = self.archive()
+        assert not archive.offer(candidate("a**2*b + 0.0001e0"))
+        assert texts(archive.near()) == ["a**2*b + 0.0001"]
+
+    def test_those_without_fitted_constants_are_not(self) -> None:
+        archive = self.archive()
+        archive.offer(candidate("a**2*b + 0*a"))
+        assert not archive.near()
+
+    def test_those_that_are_too_long_are_not(self) -> None:
+        archive = self.archive()
+        archive.offer(candidate("a + 0.0001e0"))
+        assert not archive.near()
+
+    def test_they_are_forgotten_once_something_is_much_shorter(self) -> None:
+        archive = ParetoArchive(problem(noise=0.5))
+        archive.offer(candidate("3.1e0*a*b"))
+        assert texts(archive.near()) == ["3.1*a*b"]
+        length = archive.latest
+        archive.offer(candidate("a**2*b"))
+        assert archive.latest < length - NEAR
+        assert not archive.near()
+
+    def test_they_are_ranked_and_their_number_is_limited(self) -> None:
+        archive = self.archive()
+        for number in range(3 * MOST_NEAR):
+            archive.offer(candidate(f"a**2*b + {1e-4 * (97 * number % 500 + 1)!r}e0"))
+        near = archive.near()
+        assert len(near) == MOST_NEAR
+        lengths = [archive.length(entry) for entry in near]
+        assert lengths == sorted(lengths)
+        best = archive.length(archive.front()[-1])
+        assert all(length < best + NEAR for length in lengths)
+
+
+class TestAllRows:
+    """Where a table has many more rows than the search looks at."""
+
+    def few(self, noise: float = 0.5, rows: int = 200, shift: float = 1.0) -> tuple[Problem, Problem]:
+        whole = problem(noise, rows=20_000)
+        few = replace(whole, inputs=whole.inputs[:rows], target=whole.target[:rows] * shift, whole=whole)
+        return few, whole
+
+    def test_constants_are_fitted_to_all_rows(self) -> None:
+        few, whole = self.few(shift=1.05)
+        archive = ParetoArchive(few)
+        assert archive.yardstick == Yardstick(20_000, 2)
+        archive.offer(candidate("1.05e0*a**2*b"))
+        (found,) = archive.front()
+        factor = evaluate(found.candidate.expression, np.ones((1, 2)))[0]
+        form = whole.inputs[:, 0] ** 2 * whole.inputs[:, 1]
+        assert factor == pytest.approx((form @ whole.target) / (form @ form), rel=1e-9)
+        assert found.loss == pytest.approx(
+            np.square(whole.target - factor * form).mean() / whole.target.var(), rel=1e-9
+        )
+
+    def test_the_loss_on_the_rows_of_the_search_is_kept(self) -> None:
+        few, whole = self.few()
+        archive = ParetoArchive(few)
+        archive.offer(candidate("a**2*b"))
+        (found,) = archive.front()
+        expression = found.candidate.expression
+        assert found.seen == relative_loss(few, evaluate(expression, few.inputs))
+        assert found.loss == relative_loss(whole, evaluate(expression, whole.inputs))
+
+    def test_constants_of_a_formula_that_is_far_too_long_are_not_fitted_again(self) -> None:
+        few, _ = self.few(noise=0.01)
+        archive = ParetoArchive(few)
+        archive.offer(candidate("a**2*b"))
+        best = archive.length(archive.front()[0])
+        # Few constants and few nodes: on the front, though far too long.
+        archive.offer(candidate("3.0e0*a"))
+        found = next(entry for entry in archive.front() if entry.constants)
+        assert archive.length(found) > best + REFITTED
+        assert to_text(found.candidate.expression, NAMES) == "3.0*a"
+
+    def test_a_refit_never_makes_a_formula_worse(self) -> None:
+        few, whole = self.few()
+        form = whole.inputs[:, 0] ** 2 * whole.inputs[:, 1]
+        best = float((form @ whole.target) / (form @ form))
+        archive = ParetoArchive(few)
+        archive.offer(candidate(f"{best!r}*a**2*b"))
+        (found,) = archive.front()
+        smallest = np.square(whole.target - best * form).mean() / whole.target.var()
+        assert found.loss <= smallest * (1 + 1e-12)
+
+    @pytest.mark.parametrize("factor", [0.5, 2.0])
+    def test_a_formula_is_judged_on_all_rows_unless_a_simpler_one_is_clearly_better(
+        self, factor: float
+    ) -> None:
+        """Clearly: by so many nats on the rows of the search."""
+        rows = 300
+        ratio = math.exp(2 * CONTENDS * factor / rows)
+        x = np.linspace(-1, 1, rows)
+        # Two columns; the residuals of `a` and of `b + 0*a` have mean squares 1 and `ratio`.
+        noise = np.where(np.arange(rows) % 2, 1.0, -1.0)
+        inputs = np.column_stack([10 * x, 10 * x + noise * (math.sqrt(ratio) - 1)])
+        whole = Problem(np.tile(inputs, (10, 1)), np.tile(10 * x - noise, 10), NAMES)
+        few = replace(whole, inputs=inputs, target=10 * x - noise, whole=whole)
+        archive = ParetoArchive(few)
+        archive.offer(candidate("a"))
+        assert archive.latest < math.inf
+        archive.offer(candidate("b + 0*a"))
+        assert (archive.latest < math.inf) is (factor < 1)
+
+    def test_a_formula_that_loses_on_the_rows_of_the_search_is_not_judged_on_all(self) -> None:
+        few, _ = self.few()
+        archive = ParetoArchive(few)
+        assert archive.offer(candidate("a**2*b"))
+        assert archive.offer(candidate("a*b + a**2*b/9")) is False
+        assert archive.latest == math.inf
+
+    @pytest.mark.parametrize("loss", ["squared", "huber"])
+    def test_refits_on_all_rows_use_weights_and_the_loss(self, loss: Literal["squared", "huber"]) -> None:
+        few, whole = self.few()
+        target = whole.target.copy()
+        target[::7] *= 3
+        weights = np.where(np.arange(20_000) % 5 == 0, 5.0, 1e-3)
+        weights = None if loss == "huber" else weights / weights.mean()
+        changed = replace(whole, target=target, weights=weights, loss=loss)
+        archive = ParetoArchive(replace(few, whole=changed, loss=loss))
+        archive.offer(candidate("0.9e0*a**2*b"))
+        (found,) = archive.front()
+        expected = refit(
+            parse("0.9e0*a**2*b", NAMES), changed.inputs, target, weights=weights, loss=loss
+        ).expression
+        assert found.candidate.expression == expected
+
+    def test_formulas_that_are_not_finite_on_all_rows_are_refused(self) -> None:
+        few, whole = self.few()
+        inputs = whole.inputs.copy()
+        inputs[-1, 0] = -1.0
+        archive = ParetoArchive(replace(few, whole=replace(whole, inputs=inputs)))
+        assert not archive.offer(candidate("sqrt(a)**4*b"))
+        assert archive.offer(candidate("a**2*b"))
+
+    def test_exact_formulas_are_not_judged_again(self) -> None:
+        whole = problem(noise=0.0, rows=2_000)
+        target = whole.target.copy()
+        target[1_000:] *= 2
+        few = replace(whole, inputs=whole.inputs[:100], target=whole.target[:100])
+        archive = ParetoArchive(replace(few, whole=replace(whole, target=target)))
+        assert archive.offer(candidate("a**2*b"))
+        assert archive.best_loss < NOTHING_LEFT

@@ -1,0 +1,389 @@
+"""The description length of a formula and the tests of its residuals, against their definitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from physdiffuser.expressions import Apply, Number, complexity, parse
+from physdiffuser.search.prior import usual_forms
+from physdiffuser.search.problem import Problem
+from physdiffuser.search.selection import (
+    JUDGED_SHARE,
+    MOST_DOUBT,
+    NATS_PER_UNIT,
+    NEIGHBOURS,
+    PLANE_COLUMNS,
+    PLANE_DEVIATIONS,
+    PLANE_ROWS,
+    ROUNDING_LOSS,
+    SIMPLER_NATS,
+    Yardstick,
+    exact_nats,
+    fitted_constants,
+    form_nats,
+    leaves_noise,
+    residual_is_noise,
+    rounding_loss,
+    shortest,
+)
+
+FloatArray = npt.NDArray[np.float64]
+NAMES = ("a", "b")
+
+
+class TestExactNumbers:
+    """Each exact number p/q costs log(p*q) nats; exponents that are common cost less."""
+
+    @pytest.mark.parametrize(
+        ("text", "nats"),
+        [
+            ("a*b", 0.0),
+            ("7", math.log(7)),
+            ("-7", math.log(7)),
+            ("0*a", 0.0),
+            ("2*a", math.log(2)),
+            ("3*a/4", math.log(3) + math.log(4)),
+            ("a + 1", 0.0),
+            ("2*a + 3*b", math.log(2) + math.log(3)),
+            ("a**2", 0.0),
+            ("a**4", 0.0),
+            ("a**8", math.log(2)),
+            ("sin(5*a)", math.log(5)),
+            ("2.5e0*a", 0.0),  # a fitted number
+        ],
+    )
+    def test_cost(self, text: str, nats: float) -> None:
+        assert exact_nats(parse(text, NAMES)) == pytest.approx(nats, abs=1e-12)
+
+    @pytest.mark.parametrize(
+        ("exponent", "nats"),
+        [
+            (Fraction(3, 2), math.log(6) - math.log(4)),
+            (Fraction(1, 2), 0.0),
+            (Fraction(2, 3), math.log(6)),
+            (Fraction(5, 4), math.log(20)),
+            (Fraction(-7), math.log(7) - math.log(4)),
+        ],
+    )
+    def test_cost_of_an_exponent(self, exponent: Fraction, nats: float) -> None:
+        assert exact_nats(Apply("pow", (parse("a", NAMES), Number(exponent)))) == pytest.approx(
+            nats, abs=1e-12
+        )
+
+    def test_an_exact_number_never_costs_more_than_a_fitted_one(self) -> None:
+        assert exact_nats(parse("1000", NAMES), 2.0) == 2.0
+        assert exact_nats(parse("1000*a + 3", NAMES), 2.0) == pytest.approx(2.0 + math.log(3))
+
+    def test_exponents_are_not_capped(self) -> None:
+        assert exact_nats(parse("a**1000", NAMES), 2.0) == pytest.approx(math.log(1000) - math.log(4))
+
+    def test_fitted_constants_are_counted(self) -> None:
+        assert fitted_constants(parse("2.5e0*a + 3*b**1.7e0 + 2.5e0", NAMES)) == 3
+        assert fitted_constants(parse("3*a**2/4 + pi", NAMES)) == 0
+
+
+class TestForm:
+    @pytest.mark.parametrize("text", ["a*b", "a/sqrt(1 - b**2)", "sin(cos(tan(a + b)))", "a**b**a"])
+    def test_the_cheaper_of_two_codes_and_a_small_price_of_complexity(self, text: str) -> None:
+        tree = parse(text, NAMES)
+        size = complexity(tree)
+        expected = min(NATS_PER_UNIT * size, usual_forms().nats(tree, 2)) + SIMPLER_NATS * size
+        assert form_nats(tree, 2) == pytest.approx(expected, abs=1e-12)
+
+    def test_both_codes_are_the_cheaper_one_somewhere(self) -> None:
+        def common(text: str) -> bool:
+            tree = parse(text, NAMES)
+            return usual_forms().nats(tree, 2) < NATS_PER_UNIT * complexity(tree)
+
+        assert common("a/sqrt(1 - b**2)")
+        assert not common("tan(tan(tan(a)))")
+
+    @pytest.mark.parametrize("difference", [-12.0, 0.0, 7.5, MOST_DOUBT, MOST_DOUBT + 50, math.inf])
+    def test_a_conditional_prior_is_pooled_and_its_doubt_is_limited(self, difference: float) -> None:
+        tree = parse("a/sqrt(1 - b**2)", NAMES)
+        alone = form_nats(tree, 2) - SIMPLER_NATS * complexity(tree)
+        pooled = form_nats(tree, 2, alone + difference)
+        assert pooled - form_nats(tree, 2) == pytest.approx(JUDGED_SHARE * min(difference, MOST_DOUBT))
+
+    def test_more_columns_make_a_form_longer(self) -> None:
+        tree = parse("a/sqrt(1 - b**2)", NAMES)
+        assert form_nats(tree, 9) > form_nats(tree, 2)
+
+
+class TestLength:
+    @pytest.mark.parametrize("rows", [2, 7, 40, 1000])
+    def test_a_fitted_constant_costs_half_a_logarithm_of_the_rows(self, rows: int) -> None:
+        assert Yardstick(rows, 2).constant_nats == pytest.approx(0.5 * math.log(rows))
+
+    def test_one_row_counts_as_two(self) -> None:
+        assert Yardstick(1, 2).constant_nats == pytest.approx(0.5 * math.log(2))
+
+    @pytest.mark.parametrize("constants", [0, 1, 3])
+    @pytest.mark.parametrize("loss", [1e-6, 0.2, 3.0])
+    def test_residuals_count_with_their_degrees_of_freedom(self, constants: int, loss: float) -> None:
+        measure = Yardstick(50, 2)
+        assert measure.left(constants, loss) == pytest.approx(0.5 * (50 - constants) * math.log(loss))
+        assert measure.total(4.5, constants, loss) == pytest.approx(
+            0.5 * (50 - constants) * math.log(loss) + 4.5 + constants * 0.5 * math.log(50)
+        )
+
+    @pytest.mark.parametrize("constants", [5, 6, 60])
+    def test_as_many_constants_as_rows_explain_nothing(self, constants: int) -> None:
+        assert Yardstick(5, 2).left(constants, 1e-12) == 0.0
+
+    def test_losses_below_rounding_are_equal(self) -> None:
+        measure = Yardstick(50, 2, floor=1e-8)
+        assert measure.left(1, 1e-8) == measure.left(1, 1e-15) == measure.left(1, 0.0)
+        assert measure.left(1, 2e-8) > measure.left(1, 1e-8)
+        assert Yardstick(50, 2).floor == ROUNDING_LOSS
+
+    @pytest.mark.parametrize("loss", [math.inf, math.nan])
+    def test_a_loss_that_is_not_finite_is_infinitely_long(self, loss: float) -> None:
+        assert Yardstick(50, 2).left(1, loss) == math.inf
+
+    def test_the_parts_of_a_formula_add_up(self) -> None:
+        measure = Yardstick(50, 2)
+        tree = parse("2.5e0*a**2 + 3*b", NAMES)
+        exact = exact_nats(tree, measure.constant_nats)
+        assert measure.formula_nats(tree) == pytest.approx(form_nats(tree, 2) + exact)
+        assert measure.formula_nats(tree, 80.0) == pytest.approx(form_nats(tree, 2, 80.0) + exact)
+        assert measure.length(tree, 0.1) == pytest.approx(measure.total(measure.formula_nats(tree), 1, 0.1))
+        assert measure.length(tree, 0.1, 80.0) == pytest.approx(
+            measure.total(measure.formula_nats(tree, 80.0), 1, 0.1)
+        )
+        assert measure.plain_length(tree, 0.1) == pytest.approx(
+            measure.total(NATS_PER_UNIT * complexity(tree) + exact, 1, 0.1)
+        )
+
+    def test_an_exact_number_is_capped_at_the_price_of_a_fitted_one(self) -> None:
+        measure = Yardstick(9, 1)
+        tree = parse("1234*a", ("a",))
+        assert measure.formula_nats(tree) == pytest.approx(form_nats(tree, 1) + 0.5 * math.log(9))
+
+    def test_one_more_constant_must_pay_for_itself(self) -> None:
+        """The gain that a constant needs: half a logarithm for it, and one degree of freedom less."""
+        measure = Yardstick(100, 1)
+        loss = 0.01
+        worth = loss * math.exp(-2 * 0.5 * math.log(100) / 98 + math.log(loss) / 98)
+        assert measure.total(0.0, 2, 0.99 * worth) < measure.total(0.0, 1, loss)
+        assert measure.total(0.0, 2, 1.01 * worth) > measure.total(0.0, 1, loss)
+
+    def test_the_shortest_is_the_first_among_equals(self) -> None:
+        assert shortest([3.0, 1.0, 2.0, 1.0]) == 1
+        assert shortest(iter([0.0])) == 0
+
+
+class TestRoundingLoss:
+    @pytest.mark.parametrize("digits", [2, 3, 5])
+    @pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
+    def test_it_is_what_rounding_to_digits_causes(self, digits: int, size: float) -> None:
+        random = np.random.default_rng(0)
+        exact = random.uniform(1, 90, 4000) * size
+        leading = 10.0 ** np.floor(np.log10(exact))
+        unit = leading * 10.0 ** (1 - digits)
+        written = np.round(exact / unit) * unit
+        caused = np.square((written - exact) / size).mean() / (exact / size).var()
+        # Half a unit of the last digit of a number that begins with a 1, relative.
+        expected = rounding_loss(written, 0.5 * 10.0 ** (1 - digits))
+        assert expected == pytest.approx(caused, rel=0.1)
+
+    def test_zeros_and_signs(self) -> None:
+        target = np.array([0.0, -2.0, 30.0, 400.0])
+        unit = target / 400
+        half = 0.005 * np.array([0.0, 1.0, 10.0, 100.0]) / 400
+        assert rounding_loss(target, 0.005) == pytest.approx(np.square(half).mean() / 3 / unit.var())
+
+    def test_full_precision_leaves_the_rounding_of_doubles(self) -> None:
+        assert rounding_loss(np.array([1.0, 2.0]), 1e-10) == ROUNDING_LOSS
+        assert rounding_loss(np.array([1.0, 2.0]), 2e-10) > ROUNDING_LOSS
+        assert rounding_loss(np.zeros(3), 1e-3) >= ROUNDING_LOSS
+
+
+def standardised(inputs: FloatArray) -> FloatArray:
+    """The columns that vary, with mean 0 and standard deviation 1."""
+    spread = inputs.std(axis=0)
+    return (inputs - inputs.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+
+
+def nearest(unit: FloatArray) -> npt.NDArray[np.intp]:
+    """The nearest other rows by brute force, shape (rows, neighbours)."""
+    return _nearest(unit.tobytes(), unit.shape)
+
+
+@lru_cache(maxsize=200)
+def _nearest(values: bytes, shape: tuple[int, int]) -> npt.NDArray[np.intp]:
+    unit = np.frombuffer(values).reshape(shape)
+    distance = np.square(unit[:, None, :] - unit[None, :, :]).sum(axis=2)
+    np.fill_diagonal(distance, np.inf)
+    return np.argsort(distance, axis=1)[:, :NEIGHBOURS]
+
+
+def neighbour_statistic(unit: FloatArray, residual: FloatArray) -> float:
+    """Mean product of nearest residuals in standard errors, over sqrt(2) for mutual neighbours."""
+    products = residual * residual[nearest(unit)[:, 0]]
+    return float(products.mean() / (products.std() / np.sqrt(len(products))) / np.sqrt(2))
+
+
+def sign_statistic(unit: FloatArray, residual: FloatArray) -> float:
+    """Agreement of signs with those of the neighbours, in standard errors, over sqrt(2)."""
+    sign = np.sign(residual - np.median(residual))
+    near = nearest(unit)
+    return float((sign[:, None] * sign[near]).mean() * np.sqrt(near.size) / np.sqrt(2))
+
+
+def quadratic_statistic(unit: FloatArray, residual: FloatArray) -> float:
+    """An F ratio of all quadratic terms over its critical value; above 1 there is a pattern."""
+    rows = len(unit)
+    columns = unit[:, : max(1, min(unit.shape[1], int(np.sqrt(rows / 3)) - 1))]
+    terms = [np.ones(rows), *columns.T]
+    squares = [
+        columns[:, i] * columns[:, j] for i in range(columns.shape[1]) for j in range(i, columns.shape[1])
+    ]
+    if 3 * (len(terms) + len(squares)) <= rows:
+        terms += squares
+    design = np.stack(terms, axis=1)
+    fitted = design @ np.linalg.pinv(design) @ residual
+    count, free = design.shape[1] - 1, rows - design.shape[1]
+    ratio = (fitted @ fitted / count) / (np.square(residual - fitted).sum() / free)
+    share = 2 / (9 * count)
+    return float(ratio / ((1 + 3.1 * np.sqrt(share) - share) ** 3 * (1 + 3 / np.sqrt(free))))
+
+
+def plane_statistic(unit: FloatArray, residual: FloatArray) -> float:
+    """The largest sign statistic among neighbours in one column and in two."""
+    columns = range(min(unit.shape[1], PLANE_COLUMNS))
+    if unit.shape[1] < 3:
+        return 0.0
+    some, left = unit[:PLANE_ROWS], residual[:PLANE_ROWS]
+    planes = [[c] for c in columns] + [list(pair) for pair in combinations(columns, 2)]
+    return max(sign_statistic(some[:, plane], left) for plane in planes)
+
+
+def cleaned(residual: FloatArray) -> FloatArray:
+    """Centred, with what lies beyond six robust standard deviations moved to them."""
+    residual = residual / np.abs(residual).max()
+    residual = residual - residual.mean()
+    limit = 6 * 1.4826 * np.median(np.abs(residual))
+    return np.clip(residual, -limit, limit)
+
+
+def is_noise(inputs: FloatArray, residual: FloatArray) -> bool:
+    """The four tests of `residual_is_noise` by their definitions."""
+    unit, residual = standardised(inputs), cleaned(residual)
+    return (
+        neighbour_statistic(unit[:1000], residual[:1000]) < 3.1
+        and sign_statistic(unit[:1000], residual[:1000]) < 3.1
+        and quadratic_statistic(unit, residual) < 1
+        and plane_statistic(unit, residual) < PLANE_DEVIATIONS
+    )
+
+
+Pattern = Callable[[FloatArray], FloatArray]
+PATTERNS: dict[str, Pattern] = {
+    "wave": lambda x: np.sin(9 * x[:, 0]),
+    "sign of a wave": lambda x: np.sign(np.sin(9 * x[:, 0])),
+    "slope": lambda x: x[:, -1],
+    "bowl": lambda x: x[:, 0] ** 2,
+    "saddle": lambda x: x[:, 0] * x[:, -1],
+    "plane": lambda x: np.sin(4 * x[:, 0]) * np.sin(4 * x[:, -1]),
+}
+
+
+class TestResiduals:
+    @pytest.mark.parametrize("pattern", PATTERNS)
+    @pytest.mark.parametrize(("rows", "columns"), [(12, 1), (40, 2), (150, 3), (420, 4)])
+    def test_decisions_are_those_of_the_definition(self, pattern: str, rows: int, columns: int) -> None:
+        """A pattern grows from nothing; the decision changes where the definition says."""
+        random = np.random.default_rng([rows, columns])
+        inputs = random.uniform(-1, 1, (rows, columns)) * 10.0 ** np.arange(columns)
+        noise = random.normal(size=rows)
+        signal = PATTERNS[pattern](inputs / 10.0 ** np.arange(columns))
+        sizes = np.concatenate([[0.0], np.geomspace(0.03, 10, 20)])
+        ours = [residual_is_noise(inputs, noise + size * signal) for size in sizes]
+        assert ours == [is_noise(inputs, noise + size * signal) for size in sizes]
+
+    @pytest.mark.parametrize("pattern", ["wave", "slope", "bowl"])
+    def test_strong_patterns_are_seen_and_noise_is_not_a_pattern(self, pattern: str) -> None:
+        alarms = 0
+        for seed in range(30):
+            random = np.random.default_rng(seed)
+            inputs = random.uniform(-1, 1, (300, 2))
+            noise = random.normal(size=300)
+            alarms += not residual_is_noise(inputs, noise)
+            assert not residual_is_noise(inputs, noise + 3 * PATTERNS[pattern](inputs))
+        assert alarms <= 1
+
+    def test_a_pattern_in_two_of_three_columns_is_seen(self) -> None:
+        """All three columns together hide it: the rows are far apart there."""
+        random = np.random.default_rng(5)
+        inputs = random.uniform(-1, 1, (400, 6))
+        pattern = np.sign(np.sin(5 * inputs[:, 1]) * np.sin(5 * inputs[:, 4]))
+        residual = pattern + 0.3 * random.normal(size=400)
+        assert sign_statistic(standardised(inputs), cleaned(residual)) < 3.1
+        assert not residual_is_noise(inputs, residual)
+
+    def test_outliers_do_not_hide_a_pattern(self) -> None:
+        random = np.random.default_rng(6)
+        inputs = random.uniform(-1, 1, (200, 1))
+        residual = inputs[:, 0] ** 2 + 0.2 * random.normal(size=200)
+        residual[:5] += np.array([900, -500, 700, -800, 600])
+        assert not residual_is_noise(inputs, residual)
+
+    def test_fewer_than_twelve_rows_tell_nothing(self) -> None:
+        x = np.linspace(0, 1, 12)
+        assert residual_is_noise(x[:11, None], x[:11] ** 2)
+        assert not residual_is_noise(x[:, None], 100 * x**2)
+
+    def test_weights_multiply_residuals_by_their_root(self) -> None:
+        random = np.random.default_rng(7)
+        inputs = random.uniform(-1, 1, (300, 1))
+        sigma = np.exp(2 * inputs[:, 0])
+        residual = sigma * random.normal(size=300) + 0.5 * sigma * np.sin(9 * inputs[:, 0])
+        weights = 1 / sigma**2
+        for factor in np.geomspace(0.1, 10, 20):
+            mixed = factor * sigma * np.sin(9 * inputs[:, 0]) + residual
+            assert residual_is_noise(inputs, mixed, weights) == is_noise(inputs, mixed / sigma)
+
+    def test_no_residual_is_no_pattern(self) -> None:
+        assert residual_is_noise(np.linspace(0, 1, 30)[:, None], np.zeros(30))
+
+    def test_columns_that_do_not_vary_say_nothing(self) -> None:
+        random = np.random.default_rng(8)
+        x = random.uniform(-1, 1, (100, 1))
+        both = np.column_stack([x, np.full(100, 3.0)])
+        residual = random.normal(size=100) + 0.4 * x[:, 0]
+        assert residual_is_noise(both, residual) == residual_is_noise(x, residual)
+        assert residual_is_noise(np.ones((50, 2)), random.normal(size=50))
+
+    @pytest.mark.parametrize("size", [1e-200, 1e200])
+    def test_magnitudes_change_nothing(self, size: float) -> None:
+        random = np.random.default_rng(9)
+        inputs = random.uniform(-1, 1, (100, 2))
+        residual = random.normal(size=100)
+        assert residual_is_noise(inputs * size, residual / size)
+        assert not residual_is_noise(inputs * size, (residual + 3 * inputs[:, 0]) / size)
+
+    def test_a_problem_is_judged_on_all_its_rows_with_its_weights(self) -> None:
+        random = np.random.default_rng(10)
+        inputs = random.uniform(1, 3, (400, 1))
+        bend = 0.3 * (inputs[:, 0] - 2) ** 2
+        target = inputs[:, 0] + bend + 0.1 * random.normal(size=400)
+        whole = Problem(inputs, target, ("a",))
+        few = replace(whole, inputs=inputs[:15], target=target[:15], whole=whole)
+        line = parse("a + 0.1", ("a",))
+        assert leaves_noise(replace(few, whole=None), line)
+        assert not leaves_noise(few, line)
+        trusted = np.where(np.arange(400) < 200, 1.0, 1e-12)
+        noise = inputs[:, 0] + 0.1 * random.normal(size=400)
+        mixed = replace(whole, target=np.where(trusted == 1.0, noise, target))
+        assert not leaves_noise(mixed, parse("a", ("a",)))
+        assert leaves_noise(replace(mixed, weights=trusted / trusted.mean()), parse("a", ("a",)))
