@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -15,11 +13,9 @@ from physdiffuser.expressions import Expression
 from physdiffuser.expressions.arrange import arrange
 from physdiffuser.fitting import refit
 from physdiffuser.generation.protocol import Generator
-from physdiffuser.generation.work import MeteredGenerator
 from physdiffuser.models.skeleton import bare
 from physdiffuser.search.archive import FEW_CONSTANTS, Entry, ParetoArchive
 from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.conclusion import with_exact_constants
 from physdiffuser.search.limits import limit_form
 from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.search.rewriting import small_phases, tame, without_powers, worth_arranging, worth_rounding
@@ -30,7 +26,6 @@ from physdiffuser.search.selection import (
     rounding_loss,
     shortest,
 )
-from physdiffuser.search.timing import TimeLimit
 
 # After the noise floor is reached the search goes on for this share of what it took to get there, and at
 # least so many steps, in case something simpler is near.
@@ -57,8 +52,7 @@ STEPS_UNEXPLAINED = 150
 # Simpler ways to write a formula are looked for where it is at most so many nats longer than the shortest.
 WORTH_ARRANGING = 60.0
 # Late generators take seconds to start, in which most laws are found without them. They are asked after so
-# many steps, or before a formula that leaves noise over is believed, if so many seconds are left (of an idle
-# machine; on a slower one that many times more).
+# many steps, or before a formula that leaves noise over is believed, if so many seconds are left.
 LATE_AFTER = 60
 LATE_SECONDS = 8.0
 # Followers, which vary what is in the archive, have a turn of at most so many steps before noise is believed,
@@ -106,8 +100,6 @@ class SearchLoop:
         Names of those that vary what others have found: asked whenever a formula would be believed.
     tolerance
         Relative rounding of the target's numbers.
-    limit
-        When the search has to end, measured while it runs; the deadline given to `run` counts as well.
     on_better
         Called with the archive's best entry whenever it changes.
     """
@@ -120,7 +112,6 @@ class SearchLoop:
         late: Collection[str] = (),
         following: Collection[str] = (),
         tolerance: float = 1e-10,
-        limit: TimeLimit | None = None,
         cancelled: Callable[[], bool] = lambda: False,
         on_better: Callable[[ParetoArchive, Entry], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -130,7 +121,6 @@ class SearchLoop:
         self.generators = dict(generators)
         self.late = frozenset(late)
         self.following = [name for name in self.generators if name in following]
-        self.limit = limit or TimeLimit(None, 0.0, clock=clock)
         self.cancelled = cancelled
         self.on_better = on_better
         self.clock = clock
@@ -161,7 +151,6 @@ class SearchLoop:
             for candidate in initial:
                 self._offer(candidate)
             while not self._over(steps, deadline):
-                self._try_conclusion()
                 if self._spent >= LATE_AFTER:
                     self._asks(scheduler, deadline)
                 turn = scheduler.next()
@@ -175,8 +164,7 @@ class SearchLoop:
                 if steps is not None:
                     granted = min(granted, steps - self._spent)
                 before = self._length(self._best)
-                with self._measured(name):
-                    used, finished = self._turn(name, granted, self._until(deadline))
+                used, finished = self._turn(name, granted, deadline)
                 self._spent += used
                 self._budget = None
                 gain = before - self._length(self._best)
@@ -204,7 +192,7 @@ class SearchLoop:
         before = self._length(self._best)
         for name in self.following:
             if name not in self.failed and not self._over(steps, deadline):
-                used, _ = self._turn(name, FOLLOWING_TURN, self._until(deadline))
+                used, _ = self._turn(name, FOLLOWING_TURN, deadline)
                 self._spent += used
                 self._following_steps[name] += used
                 self._budget = None
@@ -214,33 +202,12 @@ class SearchLoop:
 
     def _asks(self, scheduler: Scheduler, deadline: float) -> bool:
         """Whether there are late generators that have not been asked; now they are, if there is time."""
-        needed = LATE_SECONDS * self.limit.pace.slowdown
-        if self.exact or self._until(deadline) - self.clock() < needed or not scheduler.admit():
-            return False
-        # What they have loaded compares the formulas at the end, which takes time as well.
-        self.limit.comparing = True
-        return True
+        told = self.exact or deadline - self.clock() < LATE_SECONDS
+        return not told and scheduler.admit()
 
     def _over(self, steps: int | None, deadline: float) -> bool:
         spent = steps is not None and self._spent >= steps
-        return spent or self.clock() >= self._until(deadline) or self.cancelled()
-
-    def _until(self, deadline: float) -> float:
-        """The deadline, or when time has to be left for the conclusion by what was measured so far."""
-        return min(deadline, self.limit.search_until)
-
-    def _measured(self, name: str) -> AbstractContextManager[None]:
-        """Measures the pace while a generator works that waits for nothing but a processor."""
-        works = isinstance(self.generators[name], MeteredGenerator)
-        return self.limit.pace.measured() if works else nullcontext()
-
-    def _try_conclusion(self) -> None:
-        """Measure at times how long the constants of the best formula will take at the end."""
-        best = self._best
-        if best is not None and fitted_constants(best.candidate.expression):
-            self.limit.trial(
-                best, partial(with_exact_constants, best.candidate.expression, self.problem.all_rows)
-            )
+        return spent or self.clock() >= deadline or self.cancelled()
 
     def _turn(self, name: str, granted: int, deadline: float) -> tuple[int, bool]:
         """One turn; steps used, and whether the generator is done for good."""
@@ -253,52 +220,35 @@ class SearchLoop:
             lambda: self.cancelled() or (settles and self._settled_within()),
         )
         self._budget = budget
-        generator = self.generators[name]
         try:
-            for candidate in generator.propose(self.problem, self.archive, budget):
+            for candidate in self.generators[name].propose(self.problem, self.archive, budget):
                 self._offer(candidate)
-                if self.clock() >= deadline or self.cancelled():
-                    break  # whether or not the generator looks at its budget
                 if self.exact and self.archive.told and budget.spent:
                     # Finish the piece of work in hand, which may hold a simpler form, not the turn.
                     budget.steps = min(budget.steps, budget.spent + 1)
         except PluginError as error:
             self.failed.add(name)
-            if str(error) not in self._warnings:
-                self._warnings.append(str(error))
+            self._warnings.append(str(error))
             return max(budget.spent, 1), True
         except PhysdiffuserError:
             raise
         except Exception as error:
             # One broken generator must not cost the user the others' finds; it is said, not hidden.
             what = " ".join(str(error).split())[:200]
-            package = getattr(generator, "package", None)
-            prefix = "" if package is None else f"plugin package {package}: "
             self._warnings.append(
-                f"{prefix}generator {name!r} failed and was switched off ({type(error).__name__}: {what})"
+                f"generator {name!r} failed and was switched off ({type(error).__name__}: {what})"
             )
             return max(budget.spent, 1), True
-        warning = getattr(generator, "warning", None)
-        if warning is not None and warning not in self._warnings:
-            self._warnings.append(warning)
         return max(budget.spent, 1), not budget.exhausted
 
     def _offer(self, candidate: Candidate) -> None:
-        with self.limit.pace.measured():
-            self._take(candidate)
-
-    def _take(self, candidate: Candidate) -> None:
         candidate = replace(candidate, expression=small_phases(self._permitted(candidate.expression)))
-        if not self.archive.offer(candidate):
+        if self.archive.offer(candidate):
+            self._vary(candidate)
+        elif self.archive.cancelled:
+            self._offer_limit(candidate)
+        else:
             return
-        expression = candidate.expression
-        if fitted_constants(expression) and self.archive.best_loss > self.floor:
-            expression = self._refitted(expression)
-        if expression != candidate.expression:
-            self.archive.offer(replace(candidate, expression=expression))
-        if self.archive.latest <= self._length(self._best) + WORTH_ARRANGING:
-            for form in self._arranged(expression):
-                self.archive.offer(replace(candidate, expression=form))
         best = self.best
         if best is not None and best is not self._best:
             self._best = best
@@ -307,6 +257,24 @@ class SearchLoop:
                 self._reached, self._reached_length = self._now, length
             if self.on_better is not None:
                 self.on_better(self.archive, best)
+
+    def _vary(self, candidate: Candidate) -> None:
+        """Offer a formula of the archive with its constants refitted, and in simpler forms."""
+        expression = candidate.expression
+        if fitted_constants(expression) and self.archive.best_loss > self.floor:
+            expression = self._refitted(expression)
+        if expression != candidate.expression:
+            self.archive.offer(replace(candidate, expression=expression))
+        if self.archive.latest <= self._length(self._best) + WORTH_ARRANGING:
+            for form in self._arranged(expression):
+                self.archive.offer(replace(candidate, expression=form))
+
+    def _offer_limit(self, candidate: Candidate) -> None:
+        """In place of a formula whose terms cancel, the formula that it approaches."""
+        limit = limit_form(candidate.expression, self.problem.inputs)
+        if limit is not None and worth_arranging(limit):
+            limit = self._refitted(arrange(limit, positive=self.positive))
+            self.archive.offer(replace(candidate, expression=self._permitted(limit)))
 
     def _arranged(self, expression: Expression) -> list[Expression]:
         """Simpler ways to write a formula, and what it stands for if its constants are at a limit."""
