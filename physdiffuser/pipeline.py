@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time as clock_module
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from physdiffuser.data.arrays import ColumnRequest, load_dataset_from
+from physdiffuser.data import load_dataset
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.data.limits import reading_seconds
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions import (
     PI,
@@ -26,15 +24,14 @@ from physdiffuser.expressions import (
 )
 from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.tree import walk
-from physdiffuser.options import DEFAULTS, SolveOptions
 from physdiffuser.report.solution import Equation, Solution, sample_fit_points
 from physdiffuser.report.summary import summaries
 from physdiffuser.search.archive import Entry, ParetoArchive
-from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rivals, work_out
+from physdiffuser.search.conclusion import on_rows, rivals, work_out
 from physdiffuser.search.contenders import Asked, first_judge
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
+from physdiffuser.search.exactness import Exactness, exactness
 from physdiffuser.search.loop import SearchLoop, SearchResult
-from physdiffuser.search.magnitudes import solve_in_moderate_units
 from physdiffuser.search.posing import (
     FOLLOWING_GENERATORS,
     LATE_GENERATORS,
@@ -44,26 +41,28 @@ from physdiffuser.search.posing import (
     pose,
 )
 from physdiffuser.search.precision import decimal_precision
-from physdiffuser.search.problem import Problem
+from physdiffuser.search.problem import Loss, Problem
 from physdiffuser.search.sampling import Split, split_rows
-from physdiffuser.search.scatter import Weighed, put_back, weigh
-from physdiffuser.search.shown_rows import rows_to_show
-from physdiffuser.search.timing import TimeLimit
+from physdiffuser.search.scatter import Scatter, Weighed, put_back, weigh
+from physdiffuser.search.scoring import equation
+from physdiffuser.search.shown_rows import left_out, rows_to_show
 
 if TYPE_CHECKING:
-    from physdiffuser.data.arrays import ColumnOrValues, Source
+    import os
 
-# Options of `solve` that say how a file is written; the search sees the last one as well.
-READING_OPTIONS = ("encoding", "delimiter", "header", "thousands", "units_row")
-# Arguments of `solve` that are passed on to `solve_dataset`.
-PASSED_ON = ("on_progress", "cancelled", "report_seconds")
+    import pandas
 
-# Share of the time for the conclusion in which the formulas get their final constants; the rest is for
-# verifying the chosen one.
+    from physdiffuser.data.unit_files import UnitSource
+
+# Share of the time, and most seconds, kept for fitting, snapping and checking at the end.
+CONCLUSION_SHARE = 0.15
+CONCLUSION_SECONDS = 4.0
+# Share of it in which the formulas get their final constants; what is left is for verifying the chosen one.
 WORKING_OUT_SHARE = 0.7
 VERIFYING_SECONDS = 3.0
-LEAST_VERIFYING = 0.2
 PROGRESS_INTERVAL = 0.1
+# Seconds that a search gets however long reading the table took.
+LEAST_SEARCH = 2.0
 # Rows from which reading is what takes time.
 LARGE_TABLE = 100_000
 
@@ -92,14 +91,18 @@ class Progress:
 
 
 def solve(
-    source: Source,
-    y: object = None,
+    source: str | os.PathLike[str] | pandas.DataFrame,
     *,
-    names: Sequence[str] | None = None,
     target: str | None = None,
     inputs: Sequence[str] | None = None,
-    weights: ColumnOrValues = None,
-    errors: ColumnOrValues = None,
+    weights: str | None = None,
+    errors: str | None = None,
+    units: UnitSource | None = None,
+    units_row: bool = False,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    thousands: str | None = None,
     **options: Any,
 ) -> Solution:
     """Find the law behind a table.
@@ -107,26 +110,18 @@ def solve(
     Parameters
     ----------
     source
-        A path, `-` for standard input, a pandas DataFrame, anything that has `to_pandas()` (polars,
-        pyarrow), or a mapping of column names to values. With `y`: the inputs as an array, a sequence of
-        rows, a Series or any of these tables, of shape (rows, columns) or (rows,).
-    y
-        Values of the target, shape (rows,), when `source` holds only the inputs.
-    names
-        Names of the columns of the inputs, with `y`. By default the names that a table has, or x1, x2, ...
-    target
-        Name of the target. Without `y` the name of a column; the last column of numbers when None. With `y`
-        the name to call it; the name of the Series or `y` when None.
-    inputs
-        Names of the columns that may occur in the law; all others when None.
-    weights, errors
-        Name of a column, or with `y` also values of shape (rows,). Weights are 1/sigma**2, errors are sigma,
-        the standard deviation of the target in each row.
+        A path, `-` for standard input, or a pandas DataFrame.
+    target, inputs, weights, errors
+        Names of the columns; the last column is the target when none is named. Weights are 1/sigma**2, errors
+        are sigma, the standard deviation of the target in each row.
+    units
+        A JSON or YAML file, or a mapping: column name to unit.
+    units_row
+        The table's second row holds the units.
+    encoding, delimiter, header, thousands
+        How the file is written, where that cannot be seen from it.
     **options
-        For the search, as in `physdiffuser.options.SolveOptions`: time, steps, seed, units, generators,
-        operators, ... For reading a file, as in `physdiffuser.data.load_dataset`: encoding, delimiter,
-        header, thousands, units_row. `on_progress`, `cancelled`, `started` and `report_seconds` are passed
-        to `solve_dataset`.
+        As for `solve_dataset`: time, steps, seed, generators, operators, ...
 
     Returns
     -------
@@ -137,83 +132,111 @@ def solve(
     ------
     PhysdiffuserError
         With one message, when the table, a file or an option cannot be used.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> t = np.linspace(0.1, 3, 40)
-    >>> solve(t, 9.81 * t**2 / 2, names=["t"], target="s", time=10).best.text
-    '4.905*t**2'
     """
     # Reading counts: a caller who gives a minute wants an answer after a minute.
-    started = options.pop("started", None)
-    started = clock_module.monotonic() if started is None else started
-    reading = {name: options.pop(name) for name in READING_OPTIONS if name in options}
-    passed_on = {name: options.pop(name) for name in PASSED_ON if name in options}
-    search = DEFAULTS.changed(**options, units_row=reading.get("units_row", False))
-    columns = ColumnRequest(names, target, inputs, weights, errors)
-    dataset = load_dataset_from(source, y, columns, seconds=reading_seconds(search.time_limit), **reading)
-    return solve_dataset(dataset, search, **passed_on, started=started)
+    started = clock_module.monotonic()
+    dataset = load_dataset(
+        source,
+        target=target,
+        inputs=inputs,
+        weights=weights,
+        errors=errors,
+        encoding=encoding,
+        delimiter=delimiter,
+        header=header,
+        thousands=thousands,
+        units_row=units_row,
+    )
+    return solve_dataset(dataset, units=units, units_row=units_row, started=started, **options)
 
 
 def solve_dataset(
     dataset: Dataset,
-    options: SolveOptions = DEFAULTS,
     *,
+    time: float | None = 60.0,
+    steps: int | None = None,
+    seed: int = 0,
+    generators: Sequence[str] | None = None,
+    attention: str | None = None,
+    device: str = "auto",
+    units: UnitSource | None = None,
+    units_row: bool = False,
+    noise: float | None = None,
+    operators: Sequence[str] | None = None,
+    max_complexity: int = 60,
+    constants: str | Mapping[str, float | str | None] | None = None,
+    loss: Loss | Literal["auto"] = "auto",
+    scatter: Scatter = "auto",
+    plugins: bool = True,
+    initial: Sequence[str] = (),
     on_progress: Callable[[Progress], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     started: float | None = None,
-    report_seconds: float = 0.0,
-    **changes: Any,
 ) -> Solution:
     """Find the law behind a dataset.
 
     Parameters
     ----------
-    options
-        Options of the search.
+    time
+        Seconds in all, reading and conclusion included; None for no limit but the steps. The search gets
+        two seconds even where reading has used them up, and a warning says so.
+    steps
+        Most steps of the search; equal steps give equal results on one machine.
+    seed
+        Start of everything random.
+    generators
+        Names; the default ones and those of plugins when None.
+    attention
+        For the learned generators.
+    device
+        Where pair searches, fits of many formulas and the networks run: "cuda", or "cpu"; "auto" takes a GPU
+        for the networks alone. "cpu-torch" does on the processor what "cuda" does, for checks.
+    units, units_row
+        Units of the columns, given, or read with the table.
+    noise
+        Relative standard deviation of the target, if known.
+    operators
+        Names of the operators that may occur; all when None.
+    max_complexity
+        Larger formulas are not considered.
+    constants
+        Known constants that may occur, `{"G": 6.674e-11}`.
+    loss
+        "squared", or "huber" for tables with outliers; "auto" chooses by what neighbouring rows say.
+    scatter
+        Whether errors of the target are "constant" or "relative" (in proportion to its value, so that rows
+        are weighted by 1/value**2); "auto" chooses by what neighbouring rows say. Without effect on a table
+        with weights.
+    plugins
+        Whether to load generators and operators of other packages.
+    initial
+        Formulas to start from, in the table's aliases.
     on_progress, cancelled
         Called with each better formula, and asked often whether to stop.
     started
         Clock reading from which the time counts.
-    report_seconds
-        Seconds that the caller needs on an idle machine to write its report. Where other programs slow this
-        one down, time is reserved for it.
-    **changes
-        Single options, in place of those in `options`.
     """
-    options = options.changed(**changes)
-    check_options(options)
-    started = clock_module.monotonic() if started is None else started
-    limit = TimeLimit(options.time_limit, started, report_seconds, clock=clock_module.monotonic)
-    solve_table = partial(_solve, cancelled=cancelled or (lambda: False), started=started, limit=limit)
-    return solve_in_moderate_units(solve_table, dataset, options, on_progress)
-
-
-def _solve(
-    dataset: Dataset,
-    options: SolveOptions,
-    on_progress: Callable[[Progress], None] | None,
-    *,
-    cancelled: Callable[[], bool],
-    started: float,
-    limit: TimeLimit,
-) -> Solution:
     from physdiffuser.plugin_manager import load_plugins
 
-    time, seed, generators = options.time_limit, options.seed, options.generators
-    initial = options.formulas(dataset)
-    if time is not None:
-        # sympy takes a second to start in its own process; it may do so while the search runs.
-        from physdiffuser.verification.worker import shared_worker
-
-        shared_worker().start()
-    loaded = load_plugins(options.plugins, time=time or float("inf"))  # first: their operators join the table
-    begun = limit.pace.mark()
-    dataset, problem, warnings = pose(dataset, options, loaded)
+    check_options(
+        time=time,
+        steps=steps,
+        noise=noise,
+        max_complexity=max_complexity,
+        loss=loss,
+        scatter=scatter,
+        device=device,
+        generators=generators,
+        operators=operators,
+    )
+    started = clock_module.monotonic() if started is None else started
+    loaded = load_plugins(plugins)  # before the problem is posed: their operators join the table
+    dataset, problem, warnings = pose(
+        dataset, units, units_row, noise, operators, max_complexity, constants, "squared", seed, loaded
+    )
     if np.ptp(dataset.target) == 0:
         return _constant(dataset, seed, started, warnings)
-    weighed = weigh(dataset, options.loss, options.scatter)
+    weighed = weigh(dataset, loss, scatter)
     dataset = weighed.dataset
     # Rows and weights are taken from the dataset, by `on_rows`.
     problem = replace(problem, loss=weighed.loss)
@@ -221,40 +244,44 @@ def _solve(
     search_problem = on_rows(problem, dataset, split.search)
     if split.fit.size > split.search.size:
         search_problem = replace(search_problem, whole=on_rows(problem, dataset, split.fit))
-    chosen, refused = build_generators(generators, loaded, attention=options.attention, device=options.device)
-    limit.pace.record(begun)
-    used = limit.begin_search()
-    if used is not None and time is not None:
-        warnings = (*warnings, _used_up(used, time, dataset.rows))
+    chosen, refused = build_generators(generators, loaded, attention=attention, device=device)
+    reserve = min(CONCLUSION_SECONDS, CONCLUSION_SHARE * time) if time is not None else 0.0
+    deadline = float("inf") if time is None else started + time
+    now = clock_module.monotonic()
+    if time is not None and now - started > time / 2 and deadline - reserve < now + LEAST_SEARCH:
+        warnings = (*warnings, _used_up(now - started, time, dataset.rows))
+        deadline = now + min(LEAST_SEARCH, time) + reserve
     reporter = _Reporter(dataset, started, time, on_progress)
+    if time is not None:
+        # sympy takes a second to start in its own process; it may do so while the search runs.
+        from physdiffuser.verification.worker import shared_worker
+
+        shared_worker().start()
     loop = SearchLoop(
         search_problem,
         chosen,
         late=LATE_GENERATORS if generators is None else (),
         following=FOLLOWING_GENERATORS,
         tolerance=decimal_precision(search_problem.target),
-        limit=limit,
-        cancelled=cancelled,
+        cancelled=cancelled or (lambda: False),
         on_better=reporter,
-        clock=clock_module.monotonic,
     )
     # Matrices here are small: a second BLAS thread gains little on an idle machine, and waits for its
     # turn on a busy one (a QR of 750 x 200 took 28 ms with two threads and 4 ms with one).
     with threadpool_limits(limits=1, user_api="blas"):
-        result = loop.run(options.steps, float("inf"), initial_candidates(initial, dataset, problem))
+        result = loop.run(steps, deadline - reserve, initial_candidates(initial, dataset, problem))
         if generators is not None and set(chosen) <= loop.failed:
             raise PluginError("; ".join(result.warnings))  # nothing that was asked for could run
-        warnings = (*warnings, *refused, *result.warnings, *result.archive.faults, *loaded.operator_faults)
+        warnings = (*warnings, *refused, *result.warnings, *loaded.operator_faults)
         if weighed.whole is not None and loop.best is not None:
             weighed = put_back(weighed, loop.best.candidate.expression)
             dataset = weighed.dataset
             split = split_rows(dataset, seed)
         # A stopped run has a second to say what it has.
-        if loop.cancelled():
-            limit.end_within(0.3)
+        conclude_by = clock_module.monotonic() + 0.3 if loop.cancelled() else deadline
         judge = first_judge(loop.generators, result.steps, loop.failed, loop.problem)
         return _conclude(
-            dataset, split, problem, result, loop.floor, seed, started, limit, warnings, weighed, judge
+            dataset, split, problem, result, loop.floor, seed, started, conclude_by, warnings, weighed, judge
         )
 
 
@@ -324,25 +351,17 @@ def _conclude(
     floor: float,
     seed: int,
     started: float,
-    limit: TimeLimit,
+    deadline: float,
     warnings: tuple[str, ...],
     weighed: Weighed,
     judge: Asked | None,
 ) -> Solution:
-    searched, deadline, slowdown = clock_module.monotonic(), limit.conclude_by, limit.slowdown
+    searched = clock_module.monotonic()
     fit_problem = on_rows(problem, dataset, split.fit)
     # Formulas of many constants take long to verify as well.
     worked_out_by = searched + WORKING_OUT_SHARE * (deadline - searched)
     laws, position = (
-        work_out(
-            result.archive,
-            fit_problem,
-            floor,
-            worked_out_by,
-            clock=clock_module.monotonic,
-            judge=judge,
-            slowdown=slowdown,
-        )
+        work_out(result.archive, fit_problem, floor, worked_out_by, judge=judge)
         if result.archive.front()
         else ([], 0)
     )
@@ -351,21 +370,23 @@ def _conclude(
     made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
     scale = float(np.abs(dataset.target).max())
     rounding = float(np.sqrt(floor) * (dataset.target / scale).std()) * scale
-    shown = rows_to_show([row for row, _ in made], position, rounding)
+    scored = [row for row, _ in made]
+    shown = rows_to_show(scored, position, rounding)
+    hidden = [scored[row] for row in left_out(scored, position, rounding)] if scored else []
     laws, made = [laws[row] for row in shown], [made[row] for row in shown]
     position = shown.index(position) if made else 0
     solution = _frame(dataset, seed, warnings)
     if not made:
         return replace(solution, timing=_timing(started, searched, result))
     best, prediction = made[position]
-    exact = best.max_relative_error < EXACT_ERROR
+    judged = exactness(best.expression, dataset, prediction)
+    exact = judged.exact
     pattern = laws[position].loss > floor and not exact and shows_pattern(dataset, prediction)
-    left = max(slowdown * LEAST_VERIFYING, deadline - clock_module.monotonic())
-    verified = _verify(laws[position].fitted, best, dataset, split, left, slowdown, pattern)
+    verified = _verify(laws[position].fitted, best, dataset, split, deadline, pattern, judged)
     equations = [one for one, _ in made]
     equations[position] = verified
     close = [row + 1 for row in rivals(laws, position, floor)]
-    doubtful = doubts(verified, dataset, exact=exact, pattern=pattern, rivals=close)
+    doubtful = doubts(verified, dataset, exact=exact, pattern=pattern, rivals=close, left_out=hidden)
     held_out = np.zeros(dataset.rows, bool)
     held_out[split.held_out] = True
     return replace(
@@ -380,7 +401,9 @@ def _conclude(
             *((weighed.note,) if weighed.note else ()),
             *(() if exact else weighed.said),
             *doubtful,
+            *((judged.interpolation,) if judged.interpolation else ()),
         ),
+        notes={**solution.notes, **_weighting(weighed, exact)},
         held_out_rows=int(split.held_out.size),
         known_constants=_named_constants(problem, equations),
         timing=_timing(started, searched, result),
@@ -389,20 +412,29 @@ def _conclude(
     )
 
 
+def _weighting(weighed: Weighed, exact: bool) -> dict[str, str]:
+    """What the errors of an exact law's table are weighted by; else a warning says so."""
+    if not exact or not weighed.said or weighed.dataset.weights is None:
+        return {}
+    return {
+        "errors": f"those of approximate formulas are weighted by 1/{weighed.dataset.target_column.name}**2"
+    }
+
+
 def _verify(
     fitted: Expression,
     best: Equation,
     dataset: Dataset,
     split: Split,
-    left: float,
-    slowdown: float,
+    deadline: float,
     pattern: bool,
+    judged: Exactness,
 ) -> Equation:
     from physdiffuser.verification import verify
     from physdiffuser.verification.worker import shared_worker
 
     # Whether a law is verified must not depend on how fast the machine is: a start is not counted.
-    limit = slowdown * VERIFYING_SECONDS + shared_worker().starting()
+    limit = VERIFYING_SECONDS + shared_worker().starting()
     checked = verify(
         fitted,
         best.expression,
@@ -412,8 +444,9 @@ def _verify(
         split.held_out,
         names=dataset.names,
         weights=dataset.weights,
-        pattern=pattern if dataset.rows >= ENOUGH_ROWS and best.max_relative_error >= EXACT_ERROR else None,
-        seconds=min(limit, left),
+        pattern=pattern if dataset.rows >= ENOUGH_ROWS and not judged.exact else None,
+        interpolation=judged.interpolation,
+        seconds=max(0.2, min(limit, deadline - clock_module.monotonic())),
     )
     return replace(best, verdict=checked.verdict, verification=checked.sentences)
 

@@ -11,11 +11,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from physdiffuser.data.display import visible
 from physdiffuser.errors import DataError
-from physdiffuser.expressions import Expression, Number, parse, to_text
-from physdiffuser.expressions.latex import to_latex
+from physdiffuser.expressions import Expression, Number, parse
 from physdiffuser.expressions.tree import Apply
+from physdiffuser.report.digits import TABLE_DIGITS
 from physdiffuser.report.document_reader import Reader
 from physdiffuser.report.solution import ConstantEstimate, Equation, Solution
 
@@ -148,9 +147,6 @@ def solution_from_document(content: object, source: str = "result.json") -> Solu
     names = tuple(row.text("alias") for row in inputs)
     if len(set(names)) != len(names):
         raise DataError(f"{source}: two inputs have the same alias; the file was changed by hand")
-    for name in names:
-        if not name.isidentifier():
-            raise DataError(f"{source}: the alias '{visible(name)}' is no name; the file was changed by hand")
     known = {name: value for name, value in reader.numbers("known_constants").items() if value is not None}
     pareto = tuple(_read_equation(row, names, known) for row in reader.rows("pareto"))
     best_row = reader.optional("best")
@@ -202,6 +198,8 @@ def _equation(equation: Equation) -> Json:
         "constants": [_constant(constant) for constant in equation.constants],
         "covariance": _finite_matrix(equation.covariance),
         "degrees_of_freedom": equation.degrees_of_freedom,
+        "table_digits": equation.table_digits,
+        "more_digits": equation.more_digits,
         "derivation": list(equation.derivation),
         "generator": equation.generator,
     }
@@ -219,13 +217,13 @@ def _constant(constant: ConstantEstimate) -> Json:
 
 
 def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, float]) -> Equation:
+    text = reader.text("expression")
     constants = tuple(_read_constant(row) for row in reader.rows("constants"))
     expression = _with_fitted(reader.formula("expression", parse, names, known), constants)
     return Equation(
         expression=expression,
-        # Not the stored texts: what is printed is what is computed.
-        text=to_text(expression, names),
-        latex=to_latex(expression, names),
+        text=text,
+        latex=reader.text("latex"),
         complexity=reader.integer("complexity"),
         rmse=reader.number("rmse"),
         r2=reader.number("r2"),
@@ -238,6 +236,8 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         generator=reader.text("generator"),
         covariance=reader.optional_matrix("covariance"),
         degrees_of_freedom=reader.optional_integer("degrees_of_freedom"),
+        table_digits=reader.optional_integer("table_digits") or TABLE_DIGITS,
+        more_digits=reader.optional_integer("more_digits") or 0,
     )
 
 
