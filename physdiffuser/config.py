@@ -14,10 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from physdiffuser.data.display import visible
 from physdiffuser.data.safe_yaml import load_yaml
-from physdiffuser.data.sources import read_bounded
 from physdiffuser.errors import FileError, UsageError
 
-MAX_BYTES = 1_000_000
 Positive = Annotated[int, Field(gt=0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Level = Annotated[float, Field(gt=0.0, le=1.0)]
@@ -229,10 +227,7 @@ def load_training_config(source: str | Path) -> TrainingConfig:
         if str(source) in recipes():
             text = (files("physdiffuser") / "configs" / f"{source}.yaml").read_text(encoding="utf-8")
         else:
-            data = read_bounded(path, MAX_BYTES)
-            if data is None:
-                raise UsageError(f"{name}: more than {MAX_BYTES:,} bytes; this is no training configuration")
-            text = data.decode("utf-8")
+            text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"{name}: not UTF-8 text at byte {error.start}; save it as UTF-8") from error
     except OSError as error:

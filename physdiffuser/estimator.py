@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +11,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from physdiffuser.data.arrays import dataset_from_arrays, free_name, numbered_names
+from physdiffuser.data.arrays import dataset_from_arrays
 from physdiffuser.errors import NothingFoundError, UsageError
 from physdiffuser.expressions import evaluate
-from physdiffuser.options import DEFAULTS, SolveOptions
 from physdiffuser.pipeline import solve_dataset
 
 if TYPE_CHECKING:
@@ -36,11 +34,10 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     Parameters
     ----------
     time
-        Time limit in seconds; 60 if neither `time` nor `steps` is given. The search stops earlier when the
-        law is exact, or as good as the noise allows.
+        Seconds for the search. It stops earlier when the law is exact, or as good as the noise allows.
     steps
-        Maximum number of steps of the search: equal steps give equal results on the same machine, which
-        seconds cannot promise. With both, whichever ends first.
+        Units of work in place of seconds: equal steps give equal results on the same machine, which
+        seconds cannot promise. `time` still ends the search.
     random_state
         Seed of the search. None for a fresh one at each fit.
     generators
@@ -58,10 +55,10 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     noise
         Relative standard deviation of the target, if known.
     loss
-        "squared", or "huber" for tables with outliers; "auto" compares neighbouring rows to choose.
+        "squared", or "huber" where the table has outliers; "auto" to have it found out.
     scatter
-        "constant", or "relative" where errors of `y` are in proportion to its value; "auto" compares
-        neighbouring rows to choose. Without effect when rows have different weights.
+        "constant", or "relative" where errors of `y` are in proportion to its value; "auto" to have it
+        found out. (Not by default, so that repeated rows and weights mean the same.)
     attention
         For the learned generators: name of the attention variant.
     device
@@ -75,18 +72,14 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     best_
         The chosen formula: `text`, `latex`, `complexity`, `rmse`, `r2`, `verdict`, ...
     equations_
-        Data frame of the Pareto front, simple formulas first; `chosen` marks `best_`. Its index, `row`,
-        counts from 1, as the report of the command line does; `sympy`, `latex`, `to_numpy` and `to_torch`
-        take it.
+        Data frame of the Pareto front, simple formulas first; `chosen` marks `best_`.
     n_features_in_, feature_names_in_
         As scikit-learn defines them.
 
     Notes
     -----
-    The search and its defaults are those of `physdiffuser.solve`. Before it, `fit` merges, drops and sorts
-    rows: a row that occurs twice is a row with twice the weight, a row of weight zero is no row, and the
-    order of the rows does not matter. `solve` leaves the rows as they are, so on a table with noise, whose
-    rows are not sorted, other rows are held out and the constants can differ within their intervals.
+    A row that occurs twice is a row with twice the weight, a row of weight zero is no row, and the order
+    of the rows does not matter: `fit` merges, drops and sorts before it searches.
 
     Examples
     --------
@@ -100,19 +93,19 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     def __init__(
         self,
-        time: float | None = DEFAULTS.time,
-        steps: int | None = DEFAULTS.steps,
-        random_state: int | np.random.RandomState | None = DEFAULTS.seed,
-        generators: Sequence[str] | None = DEFAULTS.generators,
-        operators: Sequence[str] | None = DEFAULTS.operators,
-        max_complexity: int = DEFAULTS.max_complexity,
-        constants: str | Mapping[str, float | str | None] | None = DEFAULTS.constants,
-        units: Any = DEFAULTS.units,
-        noise: float | None = DEFAULTS.noise,
-        loss: Loss | Literal["auto"] = DEFAULTS.loss,
-        scatter: Scatter = DEFAULTS.scatter,
-        attention: str | None = DEFAULTS.attention,
-        device: str = DEFAULTS.device,
+        time: float = 60.0,
+        steps: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        generators: Sequence[str] | None = None,
+        operators: Sequence[str] | None = None,
+        max_complexity: int = 60,
+        constants: Mapping[str, float | None] | None = None,
+        units: Any = None,
+        noise: float | None = None,
+        loss: Loss | Literal["auto"] = "squared",
+        scatter: Scatter = "constant",
+        attention: str | None = None,
+        device: str = "auto",
     ) -> None:
         self.time = time
         self.steps = steps
@@ -152,19 +145,27 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        rows = distinct_rows(X, np.asarray(y, dtype=np.float64), weights)
-        names = [str(name) for name in getattr(self, "feature_names_in_", numbered_names(X.shape[1]))]
+        inputs, target, merged = distinct_rows(X, np.asarray(y, dtype=np.float64), weights)
+        names = [str(name) for name in getattr(self, "feature_names_in_", _numbered(X.shape[1]))]
         dataset = dataset_from_arrays(
-            rows.inputs,
-            rows.target,
-            names=names,
-            target_name=free_name((target_name, "y", "target"), names),
-            weights=rows.weights,
+            inputs, target, names=names, target_name=_target_name(target_name, names), weights=merged
         )
-        parameters = self.get_params(deep=False)
-        del parameters["random_state"]
-        options = SolveOptions(seed=self._seed(), **parameters)
-        self.solution_ = solve_dataset(replace(dataset, row_numbers=rows.first), options)
+        self.solution_ = solve_dataset(
+            dataset,
+            time=self.time,
+            steps=self.steps,
+            seed=self._seed(),
+            generators=self.generators,
+            operators=self.operators,
+            max_complexity=self.max_complexity,
+            constants=self.constants,
+            units=self.units,
+            noise=self.noise,
+            loss=self.loss,
+            scatter=self.scatter,
+            attention=self.attention,
+            device=self.device,
+        )
         if self.solution_.best is None:
             raise NothingFoundError("no formula is finite on all rows; allow more operators or more time")
         return self
@@ -188,53 +189,46 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     @property
     def equations_(self) -> pd.DataFrame:
-        """The Pareto front, one row a formula, simple ones first, numbered from 1."""
+        """The Pareto front, one row a formula, simple ones first."""
         check_is_fitted(self, "solution_")
         import pandas as pd
 
-        front = self.solution_.pareto
         return pd.DataFrame(
-            [
-                {
-                    "expression": equation.text,
-                    "complexity": equation.complexity,
-                    "rmse": equation.rmse,
-                    "r2": equation.r2,
-                    "max_relative_error": equation.max_relative_error,
-                    "held_out_rmse": equation.held_out_rmse,
-                    "latex": equation.latex,
-                    "verdict": equation.verdict,
-                    "generator": equation.generator,
-                    "chosen": equation == self.best_,
-                }
-                for equation in front
-            ],
-            index=pd.RangeIndex(1, len(front) + 1, name="row"),
+            {
+                "expression": equation.text,
+                "complexity": equation.complexity,
+                "rmse": equation.rmse,
+                "r2": equation.r2,
+                "max_relative_error": equation.max_relative_error,
+                "held_out_rmse": equation.held_out_rmse,
+                "latex": equation.latex,
+                "verdict": equation.verdict,
+                "generator": equation.generator,
+                "chosen": equation == self.best_,
+            }
+            for equation in self.solution_.pareto
         )
 
     def sympy(self, row: int | None = None) -> Any:
-        """The chosen formula, or a row of `equations_` counted from 1, as a sympy expression."""
+        """The chosen formula, or a row of `equations_`, as a sympy expression."""
         from physdiffuser.report.functions import to_sympy
 
         equation = self._equation(row)
         return to_sympy(equation.expression, self.solution_.names)
 
     def latex(self, row: int | None = None) -> str:
-        """The chosen formula, or a row of `equations_` counted from 1, as LaTeX."""
+        """The chosen formula, or a row of `equations_`, as LaTeX."""
         return self._equation(row).latex
 
     def to_numpy(self, row: int | None = None) -> NumpyFunction:
-        """The chosen formula, or a row of `equations_` counted from 1, as a function of numpy arrays."""
+        """The chosen formula, or a row of `equations_`, as a function of numpy arrays."""
         from physdiffuser.report.functions import to_numpy
 
         equation = self._equation(row)
         return to_numpy(equation.expression, self.solution_.names)
 
     def to_torch(self, row: int | None = None) -> TorchLaw:
-        """The chosen formula, or a row of `equations_` counted from 1, as a torch module.
-
-        Its fitted constants are trainable parameters.
-        """
+        """The chosen formula, or a row of `equations_`, as a torch module with trainable constants."""
         from physdiffuser.report.functions import to_torch
 
         equation = self._equation(row)
@@ -245,9 +239,9 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         if row is None:
             return best
         pareto: tuple[Equation, ...] = self.solution_.pareto
-        if not 1 <= row <= len(pareto):
-            raise UsageError(f"equations_ has no row {row}: its rows are numbered from 1 to {len(pareto)}")
-        return pareto[row - 1]
+        if not 0 <= row < len(pareto):
+            raise UsageError(f"row {row} of equations_, which has rows 0 to {len(pareto) - 1}")
+        return pareto[row]
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
@@ -255,28 +249,9 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
 
-class DistinctRows(NamedTuple):
-    """The different rows of a table.
-
-    Attributes
-    ----------
-    inputs
-        Shape (distinct, columns).
-    target
-        Shape (distinct,).
-    weights
-        Shape (distinct,), or None when all are equal.
-    first
-        Shape (distinct,): where each row occurs first in the table, counted from 0.
-    """
-
-    inputs: FloatArray
-    target: FloatArray
-    weights: FloatArray | None
-    first: npt.NDArray[np.intp]
-
-
-def distinct_rows(inputs: FloatArray, target: FloatArray, weights: FloatArray | None = None) -> DistinctRows:
+def distinct_rows(
+    inputs: FloatArray, target: FloatArray, weights: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """One row for each that occurs, with the weights of its copies added up, in lexicographic order.
 
     Parameters
@@ -288,19 +263,23 @@ def distinct_rows(inputs: FloatArray, target: FloatArray, weights: FloatArray | 
     weights
         Shape (rows,), not negative; all 1 when None. Rows of weight zero are left out.
 
+    Returns
+    -------
+    inputs, target, weights
+        Shapes (distinct, columns), (distinct,) and (distinct,). The weights are None when all are equal.
+
     Raises
     ------
     ValueError
         If fewer than two distinct rows are left.
     """
     kept = np.ones(target.shape[0]) if weights is None else weights
-    numbers = np.flatnonzero(kept > 0)
-    table = np.column_stack([inputs, target])[numbers] + 0.0  # -0.0 + 0.0 is 0.0: one zero, not two
-    kept = kept[numbers]
+    table = np.column_stack([inputs, target])[kept > 0] + 0.0  # -0.0 + 0.0 is 0.0: one zero, not two
+    kept = kept[kept > 0]
     # The last key of lexsort counts most: columns from the right, so that the first input comes first.
     # Weights are the least of the keys: in a sum over equal rows, their order must not show.
     order = np.lexsort((kept, *table.T[::-1]))
-    table, kept, numbers = table[order], kept[order], numbers[order]
+    table, kept = table[order], kept[order]
     starts = np.flatnonzero(np.r_[True, (table[1:] != table[:-1]).any(axis=1)]) if len(table) else order
     if len(starts) < 2:
         raise ValueError(
@@ -308,5 +287,19 @@ def distinct_rows(inputs: FloatArray, target: FloatArray, weights: FloatArray | 
         )
     sums = np.add.reduceat(kept, starts)
     rows = table[starts]
-    first = np.minimum.reduceat(numbers, starts)
-    return DistinctRows(rows[:, :-1], rows[:, -1], None if np.ptp(sums) == 0.0 else sums, first)
+    return rows[:, :-1], rows[:, -1], None if np.ptp(sums) == 0.0 else sums
+
+
+def _numbered(count: int) -> list[str]:
+    return [f"x{index + 1}" for index in range(count)]
+
+
+def _target_name(given: object, names: Sequence[str]) -> str:
+    """The Series' name, or `y`; never that of a column."""
+    for name in (given, "y", "target"):
+        if isinstance(name, str) and name and name not in names:
+            return name
+    number = 2
+    while f"y{number}" in names:
+        number += 1
+    return f"y{number}"

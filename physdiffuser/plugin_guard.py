@@ -1,31 +1,33 @@
 """What stands between a stranger's code and the search: time limits, checks, and a count of faults.
 
 A plugin's mistake costs its own candidates and nothing else. Exceptions, `SystemExit`, values that are
-not what was asked for, changed inputs, generators that ignore their budget and hangs in Python code are
-contained; code that ends the process or hangs inside a C extension while it holds the interpreter's lock is
-not.
+not what was asked for, changed inputs and hangs in Python code are contained; code that ends the process
+or hangs inside a C extension while it holds the interpreter's lock is not.
 """
 
 from __future__ import annotations
 
-import signal
+import contextlib
+import ctypes
+import queue
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.errors import PluginError
-from physdiffuser.expressions.operators import OperatorSpec
-from physdiffuser.plugin_calls import PluginWorker
-from physdiffuser.plugin_candidates import candidate_fault
-from physdiffuser.plugin_records import describe
+from physdiffuser.expressions.operators import OPERATORS, OperatorSpec
+from physdiffuser.expressions.tree import Apply, Number, Parameter, Symbol, Variable, size, walk
 from physdiffuser.search.candidate import Candidate
 
 if TYPE_CHECKING:
     from physdiffuser.generation.protocol import Generator, GeneratorSpec
-    from physdiffuser.search.archive import Entry, ParetoArchive
+    from physdiffuser.search.archive import ParetoArchive
     from physdiffuser.search.problem import Budget, Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -38,112 +40,122 @@ GRACE = 0.5
 """Seconds a generator may run past its deadline, or past the user's wish to stop."""
 
 SILENCE = 60.0
-"""Seconds in which a plugin neither yields nor spends, after which it counts as hanging."""
-
-SILENCE_SHARE = 0.25
-"""Where the run has a time limit: this share of the time that is left, and at least a second."""
-
-CANDIDATES_CHARGED = 200
-"""Candidates that a generator may yield without spending; for so many it is charged a step."""
-
-CANDIDATES_PER_STEP = 1000
-"""Candidates that a generator may still yield once its budget is spent; then its turn is ended."""
+"""Seconds between two candidates of a plugin after which, without a deadline, it counts as hanging."""
 
 BUILD_LIMIT = 60.0
+MAX_NODES = 1000
+_POLL = 0.05
 
 
-_READABLE = ("best_loss", "told", "offered")
+class _Worker:
+    """One daemon thread that runs calls for us, so that a call that never returns can be left behind."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="physdiffuser-plugin", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            try:
+                self._answers.put((call(), None))
+            except BaseException as error:  # SystemExit and the like, too: it is the plugin's, not ours
+                self._answers.put((None, error))
+
+    def call(self, function: Callable[[], T], give_up: Callable[[float], bool]) -> T:
+        """Run a call; raises what it raises, or TimeoutError once `give_up(seconds waited)`."""
+        waited = 0.0
+        # The document on stdout is ours alone.
+        with contextlib.redirect_stdout(sys.stderr):
+            self._calls.put(function)
+            while True:
+                try:
+                    value, error = self._answers.get(timeout=_POLL)
+                    break
+                except queue.Empty:
+                    waited += _POLL
+                    if give_up(waited):
+                        self.abandon()
+                        raise TimeoutError from None
+        if error is None:
+            return value  # type: ignore[no-any-return]
+        if isinstance(error, Exception):
+            raise error
+        raise RuntimeError(f"it raised {type(error).__name__}({', '.join(map(repr, error.args))})") from error
+
+    def abandon(self) -> None:
+        """Ask the thread to end; it does at its next step of Python code, and is a daemon in any case."""
+        self._calls.put(None)
+        if self._thread.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit)
+            )
+
+    def close(self) -> None:
+        """Let the thread end."""
+        self._calls.put(None)
 
 
-class ArchiveView:
-    """What a plugin sees of the archive: formulas can be read, and not offered, changed or removed.
+def call_with_limit(function: Callable[[], T], limit: float) -> T:
+    """Call a function in a thread of its own; TimeoutError if it takes longer than `limit` seconds."""
+    worker = _Worker()
+    try:
+        return worker.call(function, lambda waited: waited >= limit)
+    finally:
+        worker.close()
 
-    Attributes
-    ----------
-    problem
-        The problem with arrays that cannot be written to.
+
+def candidate_fault(candidate: object, problem: Problem) -> str | None:
+    """What is wrong with a candidate, in words; None if nothing is.
+
+    Its accuracy is not looked at: a formula that is not finite on the rows is merely a bad one.
     """
-
-    def __init__(self, archive: ParetoArchive, problem: Problem) -> None:
-        self._archive = archive
-        self.problem = problem
-
-    def front(self) -> list[Entry]:
-        """Entries of the Pareto front, simple ones first."""
-        return self._archive.front()
-
-    def near(self) -> list[Entry]:
-        """Formulas with fitted constants that describe the rows in nearly as few nats, best first."""
-        return self._archive.near()
-
-    def length(self, entry: Entry) -> float:
-        """Nats to describe the rows by an entry."""
-        return self._archive.length(entry)
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """A copy of what generators found out about the rows."""
-        return dict(self._archive.notes)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _READABLE:
-            return getattr(self._archive, name)
-        raise AttributeError(
-            f"plugins read the archive and yield their candidates; it has no {name!r} for them"
-        )
+    if not isinstance(candidate, Candidate):
+        return f"it yielded {type(candidate).__name__}, not a Candidate"
+    derivation = candidate.derivation
+    if not isinstance(derivation, tuple) or not all(isinstance(step, str) for step in derivation):
+        return "the derivation is not a tuple of texts"
+    try:
+        if size(candidate.expression) > MAX_NODES:
+            return f"the expression has more than {MAX_NODES} nodes"
+        for node in walk(candidate.expression):
+            fault = _node_fault(node, problem)
+            if fault is not None:
+                return fault
+    except (TypeError, AttributeError, RecursionError) as error:
+        return f"the expression is malformed ({type(error).__name__}: {error})"
+    return None
 
 
-class CandidateMeter:
-    """Counts what a generator yields without spending, so that a budget ends whatever the generator does."""
-
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
-        self._spent = budget.spent
-        self._unspent = 0
-        self._beyond = 0
-
-    def count(self) -> bool:
-        """Count one candidate; whether the generator has gone on for too long after its budget was spent."""
-        budget = self.budget
-        self._unspent = self._unspent + 1 if budget.spent == self._spent else 1
-        if self._unspent >= CANDIDATES_CHARGED:
-            budget.spend()
-            self._unspent = 0
-        self._spent = budget.spent
-        self._beyond = self._beyond + 1 if budget.exhausted else 0
-        return self._beyond >= CANDIDATES_PER_STEP or budget.clock() >= budget.deadline + GRACE
-
-
-class Patience:
-    """Decides when one call of a generator has lasted too long; called with the seconds waited."""
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._spent = budget.spent
-        self._progress = 0.0
-        self._overdue: float | None = None
-        left = budget.deadline - budget.clock()
-        self._silence = min(SILENCE, max(1.0, SILENCE_SHARE * left))
-
-    def __call__(self, waited: float) -> bool:
-        budget = self._budget
-        if budget.spent != self._spent:
-            self._spent, self._progress = budget.spent, waited
-        if waited - self._progress >= self._silence:
-            return True
-        if budget.clock() < budget.deadline and not budget.cancelled():
-            return False
-        self._overdue = waited if self._overdue is None else self._overdue
-        return waited - self._overdue >= GRACE
+def _node_fault(node: object, problem: Problem) -> str | None:
+    match node:
+        case Number(value=value):
+            if isinstance(value, float) and not np.isfinite(value):
+                return f"the expression holds the number {value}"
+            if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+                return f"the expression holds a number of type {type(value).__name__}"
+        case Variable(index=index):
+            if not isinstance(index, int) or not 0 <= index < problem.columns:
+                return f"the expression holds the variable {index}, of {problem.columns}"
+        case Symbol(name=name):
+            if name != "pi" and name not in {constant.name for constant in problem.constants}:
+                return f"the expression holds the unknown constant {name!a}"
+        case Apply(operator=operator, arguments=arguments):
+            spec = OPERATORS.get(operator)
+            if spec is None:
+                return f"the expression holds the unknown operator {operator!a}"
+            if not isinstance(arguments, tuple) or len(arguments) != spec.arity:
+                return f"{operator} has {len(arguments)} arguments, not {spec.arity}"
+        case Parameter():
+            return "the expression holds a parameter without a value; fit the constants first"
+        case _:
+            return f"the expression holds a {type(node).__name__}"
+    return None
 
 
 class GuardedGenerator:
     """A plugin's generator, as the search sees it.
-
-    Attributes
-    ----------
-    warning
-        A fault that did not cost the plugin its place, for the user; None without one.
 
     Raises
     ------
@@ -151,38 +163,23 @@ class GuardedGenerator:
         From `propose` or on construction: the generator misbehaved and must not be called again.
     """
 
-    def __init__(
-        self,
-        package: str,
-        spec: GeneratorSpec,
-        build_limit: Callable[[], float] = lambda: BUILD_LIMIT,
-        /,
-        **options: Any,
-    ) -> None:
+    def __init__(self, package: str, spec: GeneratorSpec, **options: Any) -> None:
         self.name = spec.name
         self.package = package
-        self.warning: str | None = None
         self._faults = 0
-        self._off: PluginError | None = None
-        self._worker = PluginWorker()
+        self._worker = _Worker()
         self._rows: tuple[Problem, Problem] | None = None
 
-        def build() -> tuple[Generator, bool]:
-            built = spec.build(**options)
-            return built, callable(getattr(built, "propose", None))
+        def build() -> Generator:
+            return spec.build(**options)
 
-        limit = build_limit()
-        self._inner, usable = self._call(build, lambda waited: waited >= limit, "could not be built")
-        if not usable:
+        self._inner: Generator = self._call(build, lambda waited: waited >= BUILD_LIMIT, "could not be built")
+        if not callable(getattr(self._inner, "propose", None)):
             raise self._error(f"build returned {type(self._inner).__name__}, which has no propose()")
-
-    def __del__(self) -> None:
-        self._worker.close()
 
     def _error(self, reason: str) -> PluginError:
         self._worker.close()
-        self._off = PluginError(f"plugin package {self.package}: generator {self.name!r} {reason}")
-        return self._off
+        return PluginError(f"plugin package {self.package}: generator {self.name!r} {reason}")
 
     def _call(self, function: Callable[[], T], give_up: Callable[[float], bool], what: str) -> T:
         try:
@@ -190,79 +187,57 @@ class GuardedGenerator:
         except TimeoutError:
             raise self._error("hangs, and is switched off") from None
         except Exception as error:
-            raise self._error(f"{what}, and is switched off ({describe(error)})") from error
+            text = " ".join(str(error).split())[:300]
+            raise self._error(f"{what}, and is switched off ({type(error).__name__}: {text})") from error
 
     def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
-        """Pass on what the plugin proposes, one at a time, as long as it is well formed and in its budget."""
-        if self._off is not None:
-            raise self._off
+        """Pass on what the plugin proposes, one at a time, as long as it is well formed."""
         protected = self._protected(problem)
-        view: Any = ArchiveView(archive, protected)
-        proposals: Iterator[Any] = iter(())
 
-        def start() -> None:
-            nonlocal proposals
-            proposals = iter(self._inner.propose(protected, view, budget))
+        def start() -> Iterator[Candidate]:
+            return iter(self._inner.propose(protected, archive, budget))
 
         def step() -> object:
             return next(proposals, _END)
 
-        patience = Patience(budget)
-        meter = CandidateMeter(budget)
-        try:
-            self._call(start, patience, "raised an error")
-            while True:
-                patience = Patience(budget)
-                candidate = self._call(step, patience, "raised an error")
-                if candidate is _END:
-                    return
-                fault = candidate_fault(candidate, problem)
-                if fault is None:
-                    assert isinstance(candidate, Candidate)
-                    yield Candidate(candidate.expression, candidate.generator, candidate.derivation)
-                else:
-                    self._count_fault(fault)
-                if meter.count():
-                    self.warning = (
-                        f"plugin package {self.package}: generator {self.name!r} goes on after its budget is "
-                        "spent, so its turns are cut short; it must return when budget.spend() answers False"
-                    )
-                    return
-        finally:
-            self._close(proposals)
+        overdue_since: list[float] = []
 
-    def _count_fault(self, fault: str) -> None:
-        self._faults += 1
-        if self._faults >= FAULTS_ALLOWED:
-            raise self._error(f"proposed {self._faults} malformed candidates, and is switched off; {fault}")
+        def give_up(waited: float) -> bool:
+            if budget.deadline == float("inf") and waited >= SILENCE:
+                return True
+            if budget.clock() >= budget.deadline or budget.cancelled():
+                overdue_since.append(waited)
+                return waited - overdue_since[0] >= GRACE
+            return False
 
-    def _close(self, proposals: Iterator[Any]) -> None:
-        """Run what the plugin's generator has in its `finally` blocks, with a time limit as well."""
-        if self._off is not None or not hasattr(proposals, "close"):
-            return
-        try:
-            self._call(proposals.close, lambda waited: waited >= GRACE, "raised an error when it was closed")
-        except PluginError as error:
-            self.warning = str(error)  # raised by the next call
+        proposals = self._call(start, give_up, "raised an error")
+        while True:
+            overdue_since.clear()
+            candidate = self._call(step, give_up, "raised an error")
+            if candidate is _END:
+                return
+            fault = candidate_fault(candidate, problem)
+            if fault is None:
+                assert isinstance(candidate, Candidate)
+                yield candidate
+                continue
+            self._faults += 1
+            if self._faults >= FAULTS_ALLOWED:
+                raise self._error(
+                    f"proposed {self._faults} malformed candidates, and is switched off; {fault}"
+                )
 
     def _protected(self, problem: Problem) -> Problem:
         """The same problem with arrays of its own that cannot be written to."""
         if self._rows is None or self._rows[0] is not problem:
-            self._rows = (problem, read_only_problem(problem))
+            copies = {}
+            for name in ("inputs", "target", "weights"):
+                array = getattr(problem, name)
+                if array is not None:
+                    copies[name] = array.copy()
+                    copies[name].flags.writeable = False
+            self._rows = (problem, replace(problem, **copies))
         return self._rows[1]
-
-
-def read_only_problem(problem: Problem) -> Problem:
-    """A problem with copies of all arrays, which cannot be written to."""
-    copies: dict[str, Any] = {}
-    for name in ("inputs", "target", "weights"):
-        array = getattr(problem, name)
-        if array is not None:
-            copies[name] = array.copy()
-            copies[name].flags.writeable = False
-    if problem.whole is not None:
-        copies["whole"] = read_only_problem(problem.whole)
-    return replace(problem, **copies)
 
 
 _END = object()
@@ -288,13 +263,8 @@ class GuardedNumeric:
                 if value.dtype == np.float64 and value.shape == shape:
                     return value
                 self.reason = f"returned {value.dtype} of shape {value.shape}, not float64 of shape {shape}"
-            except (Exception, SystemExit, KeyboardInterrupt) as error:
-                # Python raises it for Ctrl-C only where its own handler of the signal is in place.
-                if isinstance(error, KeyboardInterrupt) and (
-                    signal.getsignal(signal.SIGINT) is signal.default_int_handler
-                ):
-                    raise
-                self.reason = f"raised {describe(error)}"
+            except (Exception, SystemExit) as error:
+                self.reason = f"raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
             self.faults += 1
         return np.full(shape, np.nan)
 

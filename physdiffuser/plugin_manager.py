@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import difflib
 import importlib.metadata
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from physdiffuser.errors import PluginError
-from physdiffuser.plugin_calls import PluginWorker
-from physdiffuser.plugin_limits import SHARE, LoadLimit
+from physdiffuser.errors import PluginError, UsageError
 from physdiffuser.plugin_records import BUILT_IN_PACKAGE as BUILT_IN_PACKAGE
 from physdiffuser.plugin_records import CHECKS, BadRecordError, Failure, Origin, Registered, Spec, describe
 
@@ -31,14 +30,17 @@ if TYPE_CHECKING:
 
 GROUP = "physdiffuser"
 COMMAND_GROUP = "physdiffuser.commands"
+LOAD_LIMIT = 10.0
+"""Seconds that importing one plugin and asking it for its records may take; `LIMIT_VARIABLE` in the
+environment sets another number, for very slow disks."""
+LIMIT_VARIABLE = "PHYSDIFFUSER_PLUGIN_LIMIT"
 
 
 @dataclass
 class Plugins:
     """What is installed, by kind and name.
 
-    `attention`, `generator` and `operator` look one up by name; `warnings` holds what failed, and
-    `seconds` the time limit of the run in progress.
+    `attention`, `generator` and `operator` look one up by name; `warnings` holds what failed.
     """
 
     attentions: dict[str, Registered[AttentionSpec]] = field(default_factory=dict)
@@ -46,7 +48,6 @@ class Plugins:
     operators: dict[str, Registered[Any]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     operator_guards: list[GuardedOperator] = field(default_factory=list)
-    seconds: float = float("inf")
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -57,12 +58,6 @@ class Plugins:
     def operator_faults(self) -> tuple[str, ...]:
         """One message per plugin operator that has misbehaved in this process so far."""
         return tuple(fault for guard in self.operator_guards if (fault := guard.warning) is not None)
-
-    def build_limit(self) -> float:
-        """Seconds that a plugin may take to build a generator."""
-        from physdiffuser.plugin_guard import BUILD_LIMIT
-
-        return min(BUILD_LIMIT, SHARE * self.seconds)
 
     def attention(self, name: str) -> AttentionSpec:
         """The attention variant of that name; raises PluginError, saying why, if there is none."""
@@ -100,7 +95,7 @@ def available_generators(plugins: bool = True) -> dict[str, GeneratorSpec]:
     return {name: entry.spec for name, entry in load_plugins(plugins).generators.items()}
 
 
-def load_plugins(plugins: bool | None = None, *, time: float | None = None) -> Plugins:
+def load_plugins(plugins: bool | None = None) -> Plugins:
     """Everything installed, loaded once a process.
 
     Parameters
@@ -108,27 +103,19 @@ def load_plugins(plugins: bool | None = None, *, time: float | None = None) -> P
     plugins
         False loads only what the package itself ships (`--no-plugins`). None stands for what the last
         call said, and at first for True: parts deep inside need not be told.
-    time
-        Seconds that the run has in all, inf for no limit; loading takes half of it at most. None when no
-        run begins.
     """
     if plugins is not None:
         _last_said[0] = plugins
-    known = _loaded.get(_last_said[0])
-    if known is None:
-        known = _loaded[_last_said[0]] = _load(_last_said[0], LoadLimit.for_run(time or float("inf")))
-    if time is not None:
-        known.seconds = time
-    return known
+    return _load(_last_said[0])
 
 
 _last_said = [True]
-_loaded: dict[bool, Plugins] = {}
 
 
-def _load(plugins: bool, limit: LoadLimit) -> Plugins:
+@lru_cache(maxsize=2)
+def _load(plugins: bool) -> Plugins:
     loaded = Plugins()
-    loader = _Loader(loaded, limit)
+    loader = _Loader(loaded, _limit())
     from physdiffuser import __version__
     from physdiffuser.generation import builtin
 
@@ -138,6 +125,17 @@ def _load(plugins: bool, limit: LoadLimit) -> Plugins:
             loader.load(entry, origin)
     loader.settle()
     return loaded
+
+
+def _limit() -> float:
+    text = os.environ.get(LIMIT_VARIABLE, "")
+    try:
+        limit = float(text) if text else LOAD_LIMIT
+    except ValueError:
+        limit = 0.0
+    if not 0.0 < limit < float("inf"):
+        raise UsageError(f"{LIMIT_VARIABLE}={text!a}: must be a number of seconds above 0")
+    return limit
 
 
 def entry_points(
@@ -226,7 +224,7 @@ def _plugin_manager() -> Any:
 class _Loader:
     """Loads one plugin after the other and sorts what they return into the tables."""
 
-    def __init__(self, loaded: Plugins, limit: LoadLimit) -> None:
+    def __init__(self, loaded: Plugins, limit: float) -> None:
         self.loaded = loaded
         self.limit = limit
         self.manager = _plugin_manager()
@@ -242,12 +240,14 @@ class _Loader:
         self._guarded(partial(self._collect, plugin, origin), origin, ())
 
     def _guarded(self, load: partial[list[Registered[Any]]], origin: Origin, names: tuple[str, ...]) -> None:
-        worker = PluginWorker()
-        watch = self.limit.watch(worker)
+        from physdiffuser.plugin_guard import call_with_limit
+
         try:
-            records = load() if origin.built_in else worker.call(load, watch)
+            records = call_with_limit(load, self.limit)
         except TimeoutError:
-            self.loaded.failures.append(origin.failed(self.limit.reason, names))
+            self.loaded.failures.append(
+                origin.failed(f"it did not finish loading within {self.limit:g} s", names)
+            )
         except BadRecordError as error:
             self.loaded.failures.append(origin.failed(f"it is refused ({error})", (*names, error.name)))
         except Exception as error:
@@ -255,9 +255,6 @@ class _Loader:
         else:
             for record in records:
                 self.offered.setdefault((record.kind, record.name), []).append(record)
-        finally:
-            watch.end()
-            worker.close()
 
     def _collect(self, plugin: object, origin: Origin) -> list[Registered[Any]]:
         """All records of one plugin; raises if any of them is not what the hook asks for."""
@@ -310,9 +307,7 @@ class _Loader:
                 self.loaded.attentions[record.name] = record
             case "generator":
                 if not record.origin.built_in:
-                    build = partial(
-                        GuardedGenerator, record.origin.package, record.spec, self.loaded.build_limit
-                    )
+                    build = partial(GuardedGenerator, record.origin.package, record.spec)
                     record = replace(record, spec=replace(record.spec, build=build))
                 self.loaded.generators[record.name] = record
             case _:

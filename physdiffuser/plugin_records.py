@@ -104,11 +104,8 @@ class BadRecordError(Exception):
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line; one whose text cannot be had is described by its type alone."""
-    try:
-        text = " ".join(str(error).split())[:300]
-    except Exception:
-        text = "it has no readable text"
+    """An exception in one line."""
+    text = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -147,7 +144,7 @@ def _check_operator(spec: Any) -> None:
     from physdiffuser.testing import check_operator
 
     _check_common(spec, OperatorSpec)
-    check_operator(spec)  # within the limits for loading, which end sooner
+    check_operator(spec)
 
 
 CHECKS = {"attention": _check_attention, "generator": _check_generator, "operator": _check_operator}

@@ -256,7 +256,7 @@ def test_units_let_a_constant_of_nature_be_recognised() -> None:
 def test_reading_counts_and_a_slow_one_leaves_a_short_search(
     large: int, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("physdiffuser.search.timing.LEAST_SEARCH", 0.05)
+    monkeypatch.setattr(pipeline, "LEAST_SEARCH", 0.05)
     monkeypatch.setattr(pipeline, "LARGE_TABLE", large)
     x = np.linspace(1.0, 2.0, 40)
     dataset = dataset_from_arrays(x[:, None], np.exp(np.sin(9 * x)) + x**x)

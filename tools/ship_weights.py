@@ -17,14 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from physdiffuser.models.checkpoint import load_model, read_tensors, sha256, write_tensors
 from physdiffuser.models.checkpoint_files import BLOCKS, DESCRIPTION, read_json
 from physdiffuser.models.shipped import weights_folder
 from physdiffuser.report.atomic import write_bytes_atomic, write_text_atomic
-
-ENCODER = "encoder.safetensors"
 
 
 def ship(model: Path, name: str, base: str | None = None) -> list[str]:
@@ -52,24 +49,24 @@ def ship(model: Path, name: str, base: str | None = None) -> list[str]:
     for file, total in description["files"].items():
         if total in others:
             files[Path(os.path.relpath(others[total], target)).as_posix()] = total
-        elif base is not None and Path(file).name == ENCODER:
-            files |= _blocks(read_tensors(model / file, total), target, base)
+        elif base is not None and file == "encoder.safetensors":
+            files |= _blocks(model, target, base)
         else:
-            own = Path(file).name
-            write_bytes_atomic(target / own, (model / file).read_bytes())
-            files[own] = total
+            write_bytes_atomic(target / file, (model / file).read_bytes())
+            files[file] = total
     description["files"] = files
     write_text_atomic(target / DESCRIPTION, json.dumps(description, indent=2) + "\n")
     load_model(target)
     return list(files)
 
 
-def _blocks(here: dict[str, Tensor], target: Path, base: str) -> dict[str, str]:
+def _blocks(model: Path, target: Path, base: str) -> dict[str, str]:
     """Write what differs from the encoder of another variant; the files that together are the encoder."""
-    file = ENCODER
+    file = "encoder.safetensors"
     shared = weights_folder() / base
     total = str(read_json(shared / DESCRIPTION)["files"][file])
     there = read_tensors(shared / file, total)
+    here = read_tensors(model / file, str(read_json(model / DESCRIPTION)["files"][file]))
     differing = {
         name: tensor
         for name, tensor in here.items()

@@ -20,8 +20,8 @@ for path in sorted(package.rglob("*")):
         print(path.relative_to(folder))
 
 # %% [markdown]
-# That is a complete package. Once it is installed with `pip`, the variant is there. The entry point is one
-# line:
+# That is a complete package: `pip install -e` it, run its test, and the variant is there. The entry point
+# is one line:
 
 # %%
 print((package / "pyproject.toml").read_text())
@@ -100,7 +100,9 @@ else:
 # %% [markdown]
 # ## In a network
 #
-# Here the variant stands by itself, as the encoder builds it:
+# The configuration of a training run names it: `attention: cosine` under `model` (see
+# [Training](../training.md)), and `physdiffuser solve --attention cosine` uses weights that were trained
+# with it. Here it stands in an encoder, by itself:
 
 # %%
 import torch
@@ -111,60 +113,3 @@ attention = build_attention(spec, 64, 4, {"temperature": 0.5})
 output, weights = attention(torch.randn(2, 20, 64), torch.randn(2, 7, 64), need_weights=True)
 print("output", tuple(output.shape), " weights", tuple(weights.shape))
 assert torch.allclose(weights.sum(-1), torch.ones(2, 4, 20), atol=1e-5)
-
-# %% [markdown]
-# ## Training with it
-#
-# Other programs find the variant once its package is installed. Outside a tutorial this is
-# `pip install -e physdiffuser-cosine`; here it goes into a folder of its own.
-
-# %%
-import os
-
-installed = folder / "installed"
-install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target", str(installed), str(package)]
-subprocess.run([sys.executable, *install], check=True)
-paths = [str(installed), os.environ.get("PYTHONPATH", "")]
-environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
-
-# %% [markdown]
-# The configuration of a training run names the variant at `model.encoder.attention`. This one is so small
-# that it ends in seconds and learns nothing; [Training](../training.md) has sizes that do.
-
-# %%
-configuration = """
-out: run
-steps: 4
-batch: 8
-micro_batch: 8
-device: cpu
-validation_laws: 8
-data: {rows: [16, 24]}
-model:
-  width: 32
-  heads: 2
-  encoder: {attention: cosine, rows: 16, layers: 1, inducing: 4, mixing: 1}
-  diffusion: null
-  autoregressive: {layers: 1}
-"""
-(folder / "cosine.yaml").write_text(configuration)
-train = [sys.executable, "-m", "physdiffuser", "train", "cosine.yaml", "--quiet"]
-subprocess.run(train, cwd=folder, env=environment, check=True)
-print(sorted(path.name for path in (folder / "run" / "model").iterdir()))
-
-# %% [markdown]
-# `solve` uses these weights when `PHYSDIFFUSER_WEIGHTS` names their folder. The checkpoint holds the name of
-# the plugin and its version; without the package, loading says which one is missing.
-
-# %%
-import json
-
-rows = ["t,s"] + [f"{t / 10},{4.905 * (t / 10) ** 2:.17g}" for t in range(1, 41)]
-(folder / "fall.csv").write_text("\n".join(rows) + "\n")
-solve = [sys.executable, "-m", "physdiffuser", "solve", "fall.csv", "--steps", "10", "--json", "--quiet"]
-solve += ["--generators", "enumeration,autoregressive", "--attention", "cosine"]
-weights_folder = {"PHYSDIFFUSER_WEIGHTS": str(folder / "run" / "model")}
-done = subprocess.run(
-    solve, cwd=folder, env=environment | weights_folder, capture_output=True, text=True, check=True
-)
-print(json.loads(done.stdout)["best"]["expression"])

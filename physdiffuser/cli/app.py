@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 import click
 
-from physdiffuser.cli import interrupt_on_signals
-
 
 @dataclass(frozen=True)
 class LazyCommand:
@@ -18,12 +16,10 @@ class LazyCommand:
     module: str
     attribute: str
     summary: str
-    handles_signals: bool = False
-    """Whether it answers Ctrl-C itself, from its first statement on."""
 
 
 BUILT_IN = {
-    "solve": LazyCommand("physdiffuser.cli.solve", "solve", "Find the law behind a table.", True),
+    "solve": LazyCommand("physdiffuser.cli.solve", "solve", "Find the law behind a table."),
     "predict": LazyCommand("physdiffuser.cli.predict", "predict", "Apply a law that was found to a table."),
     "export": LazyCommand("physdiffuser.cli.export", "export", "Write a law as Python, C, LaTeX, ..."),
     "inspect": LazyCommand("physdiffuser.cli.inspect", "inspect", "Look inside the learned generators."),
@@ -58,12 +54,9 @@ class LazyGroup(click.Group):
             return command
         if cmd_name not in _plugin_commands():
             return None
-        from physdiffuser.cli.stdout import reserved_stdout
         from physdiffuser.plugin_manager import load_command
 
-        # What the module prints while it is imported is no output of the command; what the command prints is.
-        with reserved_stdout(restore=True):
-            return load_command(cmd_name, self)
+        return load_command(cmd_name, self)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -75,12 +68,7 @@ class LazyGroup(click.Group):
                 near = difflib.get_close_matches(args[0], names, n=1)
                 hint = f" Did you mean '{near[0]}'?" if near else f" Commands are {', '.join(names)}."
                 ctx.fail(f"No such command '{args[0]}'.{hint}")
-        name, command, rest = super().resolve_command(ctx, args)
-        lazy = BUILT_IN.get(name or "")
-        if lazy is None or not lazy.handles_signals:
-            # The command has been imported, and may have to tidy up when it is interrupted.
-            interrupt_on_signals()
-        return name, command, rest
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from what is known without importing them."""

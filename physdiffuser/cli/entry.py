@@ -6,6 +6,7 @@ ended by signal n.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 
 import click
 
-from physdiffuser.cli import ending, messages, stdout
+from physdiffuser.cli import messages
 from physdiffuser.cli.app import cli
 from physdiffuser.errors import PhysdiffuserError
 
@@ -25,32 +26,23 @@ DEBUG_VARIABLE = "PHYSDIFFUSER_DEBUG"
 BUG, USAGE, IO = 1, 2, 4
 
 
-def main(arguments: Sequence[str] | None = None, started: float | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program.
 
     Parameters
     ----------
     arguments
-        Words of the command line. None stands for those of the process, which then ends with the program.
-    started
-        Reading of `time.monotonic` at which the program was started, if it is known.
+        Words of the command line; those of the process when None.
 
     Returns
     -------
     The exit code.
     """
-    if arguments is not None:
-        return _run(arguments, started)
-    stdout.own_process()
-    return ending.end_process(_run(None, started))
-
-
-def _run(arguments: Sequence[str] | None, started: float | None) -> int:
     _prepare()
     try:
-        result = cli.main(args=arguments, prog_name="physdiffuser", standalone_mode=False, obj=started)
+        result = cli.main(args=arguments, prog_name="physdiffuser", standalone_mode=False)
         # Inside the try: a full disk or a closed pipe may show only now.
-        stdout.stream().flush()
+        sys.stdout.flush()
     except PhysdiffuserError as error:
         messages.error(str(error))
         _show_traceback()
@@ -65,10 +57,10 @@ def _run(arguments: Sequence[str] | None, started: float | None) -> int:
         return 128 + signal.SIGINT
     except BrokenPipeError:
         # The reader has left (`| head`); nobody is there to be told.
-        stdout.drop()
+        _drop_stdout()
         return IO
     except OSError as error:
-        stdout.drop()
+        _drop_stdout()
         where = f" '{error.filename}'" if error.filename else ""
         messages.error(f"{error.strerror or error}{where}")
         _show_traceback()
@@ -104,6 +96,12 @@ def _usage(error: click.UsageError) -> int:
 def _show_traceback() -> None:
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
+
+
+def _drop_stdout() -> None:
+    """Keep the interpreter from failing once more when it flushes at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _bug(error: Exception) -> None:

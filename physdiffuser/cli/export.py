@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from physdiffuser.cli.stdout import reserved_stdout
 from physdiffuser.cli.stored import chosen_equation, load_run, row_option, write_output
 
 FORMATS = ("python", "numpy", "c", "torch", "sympy", "latex")
@@ -25,7 +24,6 @@ FORMATS = ("python", "numpy", "c", "torch", "sympy", "latex")
 )
 @row_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of stdout.")
-@reserved_stdout()
 def export(run: Path, format_name: str, row: int | None, out: Path | None) -> int:
     """Write the law found by RUN (a run folder, or its result.json) in another language."""
     from physdiffuser.report.exports import export as written

@@ -11,7 +11,6 @@ import click
 
 from physdiffuser.cli import messages
 from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
-from physdiffuser.cli.stdout import reserved_stdout
 from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +41,9 @@ _SUITES = ("fsred", "tiers", "ood", "dev")
 @click.option(
     "--trajectories", type=WholeNumber(1, 4096), metavar="N", help="Windows filled; else 64, 8 a law."
 )
-@click.option("--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Random seed.")
+@click.option(
+    "--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Start of chance."
+)
 @click.option(
     "--dpi", type=WholeNumber(50, 600), default=300, metavar="N", show_default=True, help="Of the PNG."
 )
@@ -50,7 +51,6 @@ _SUITES = ("fsred", "tiers", "ood", "dev")
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder; else a fresh one in runs/."
 )
 @click.option("--quiet", is_flag=True, help="No progress and no notes on stderr; warnings stay.")
-@reserved_stdout()
 def inspect(
     table: str | None,
     equation: str | None,
@@ -65,8 +65,7 @@ def inspect(
     standard input.
     """
     _check(table, equation, suite, options)
-    from physdiffuser.inspection.folder import fresh_name, write
-    from physdiffuser.report.output_folder import check_writable
+    from physdiffuser.inspection.folder import check_writable, fresh_name, write
 
     subject = table or equation or suite or ""
     folder = out if out is not None else fresh_name("stdin" if subject == "-" else Path(subject).name)

@@ -33,7 +33,7 @@ def check_learned_options(search: Mapping[str, Any]) -> None:
     from physdiffuser.plugin_manager import load_plugins
     from physdiffuser.search.posing import DEFAULT_GENERATORS
 
-    loaded = load_plugins(search["plugins"], time=search.get("time") or float("inf"))
+    loaded = load_plugins(search["plugins"])
     if "attention" in given:
         loaded.attention(given["attention"])
     names = search["generators"] or DEFAULT_GENERATORS

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from physdiffuser.cli import stdout
 from physdiffuser.data.display import visible
 
 _LIMIT = 4_000
@@ -13,9 +14,8 @@ _LIMIT = 4_000
 def output(text: str) -> None:
     """Write data to stdout: what the program was asked for, and nothing else."""
     # Not click.echo: it takes an ASCII terminal for a misconfigured one and writes UTF-8 to it.
-    file = stdout.stream()
-    file.write(text)
-    file.flush()
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def one_line(text: str) -> str:

@@ -26,12 +26,7 @@ _FILES: Mapping[str, Mapping[str, str]] = {
 _USAGE = {
     "generator": "    physdiffuser solve data.csv --generators enumeration,{name}",
     "operator": "    physdiffuser solve data.csv --operators add,mul,div,{name}",
-    "attention": (
-        "    physdiffuser train config.yaml      # with `model: {{encoder: {{attention: {name}}}}}` in it\n"
-        "    PHYSDIFFUSER_WEIGHTS=FOLDER/model physdiffuser solve data.csv --generators autoregressive "
-        "--attention {name}\n\n"
-        "FOLDER is the one that the configuration names as `out`."
-    ),
+    "attention": "    physdiffuser train CONFIG.yaml      # with `attention: {name}` in it",
 }
 _NAME = re.compile(r"[a-z](?:[a-z0-9]|[-_](?=[a-z0-9])){0,39}")
 

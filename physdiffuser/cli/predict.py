@@ -9,7 +9,6 @@ import click
 
 from physdiffuser.cli import messages
 from physdiffuser.cli.options import table_options
-from physdiffuser.cli.stdout import reserved_stdout
 from physdiffuser.cli.stored import chosen_equation, load_run, row_option, write_output
 
 if TYPE_CHECKING:
@@ -28,16 +27,11 @@ if TYPE_CHECKING:
 @click.option("--intervals", is_flag=True, help="Add the 95 % confidence interval of each prediction.")
 @table_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of stdout.")
-@reserved_stdout()
 def predict(run: Path, table: str, row: int | None, intervals: bool, out: Path | None, **written: Any) -> int:
     """Apply the law found by RUN (a run folder, or its result.json) to TABLE.
 
     Writes CSV: one line for each row of TABLE, nan where an input is missing or outside the domain.
     """
-    if out is not None:
-        from physdiffuser.report.output_folder import check_writable_file
-
-        check_writable_file(out)  # before a large table is read
     import numpy as np
 
     from physdiffuser.report.predictions import prediction_csv, prediction_interval

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,26 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from physdiffuser.cli import messages, stdout
+from physdiffuser.cli import messages
 from physdiffuser.cli.progress import ProgressLine
 from physdiffuser.cli.stopping import Stopping
-from physdiffuser.errors import FileError, NothingFoundError, UsageError
+from physdiffuser.errors import FileError, NothingFoundError
 
 if TYPE_CHECKING:
-    from physdiffuser.data.dataset import Dataset
     from physdiffuser.pipeline import Progress
-    from physdiffuser.report.runfolder import RunFolder, SavedFormulas
+    from physdiffuser.report.runfolder import RunFolder
     from physdiffuser.report.solution import Solution
-    from physdiffuser.report.table_record import TableRecord
     from physdiffuser.report.terminal import Style
 
 SAVE_INTERVAL = 5.0
 """Seconds between two saves of what the search has so far: as much as a killed run loses."""
-
-REPORT_SECONDS = 0.75
-"""Seconds of an idle machine between the solution and the end of the program: page, plot, exit."""
-ANSWER_SECONDS = 0.1
-"""The same where no folder is written."""
 
 
 class Run:
@@ -54,8 +47,6 @@ class Run:
         Print the JSON document instead of the report.
     quiet
         No progress and no notes.
-    started
-        Reading of `time.monotonic` from which the time limit counts; now when None.
     """
 
     def __init__(
@@ -67,7 +58,6 @@ class Run:
         resume: bool,
         as_json: bool,
         quiet: bool,
-        started: float | None = None,
     ) -> None:
         self.table = table
         self.search = search
@@ -75,10 +65,8 @@ class Run:
         self.resume = resume
         self.as_json = as_json
         self.quiet = quiet
-        self.started = time.monotonic() if started is None else started
         self.folder: RunFolder | None = None
         self.progress: Progress | None = None
-        self.record: TableRecord | None = None
 
     def go(self, stopping: Stopping) -> int:
         """Search, save and print; returns the exit code."""
@@ -86,12 +74,11 @@ class Run:
             self.folder = self._open_folder()
             if self.folder is not None:
                 stack.enter_context(self.folder)
-            saved = self._saved()
-            self._import_report()
+            initial = self._initial()
             line = ProgressLine(not self.quiet and sys.stderr.isatty(), self.search.get("time"))
             stack.callback(line.close)
             with self._saving():
-                solution = self._solve(stopping.cancelled, line.update, saved)
+                solution = self._solve(stopping.cancelled, line.update, initial)
             stopping.begin_report()
             line.close()
             if stopping.signal_number is not None:
@@ -99,13 +86,6 @@ class Run:
             code = stopping.exit_code or (5 if solution.best is None else 0)
             self._report(solution, code, stopping)
             return code
-
-    def _import_report(self) -> None:
-        """Import what prints the result: after Ctrl-C, on a busy machine, there is no time for it."""
-        if self.as_json:
-            import physdiffuser.report.json_document
-        else:
-            import physdiffuser.report.terminal  # noqa: F401
 
     def _open_folder(self) -> RunFolder | None:
         from physdiffuser.report.runfolder import RunFolder, fresh_folder
@@ -115,29 +95,23 @@ class Run:
         # Before the search: a folder that cannot be written should not cost a minute to find out.
         return None if self.as_json else fresh_folder(self.table)
 
-    def _saved(self) -> tuple[SavedFormulas, ...]:
+    def _initial(self) -> tuple[str, ...]:
         if self.folder is None:
             return ()
         if self.resume:
-            saved = self.folder.saved_formulas()
-            if not any(one.formulas for one in saved):
+            formulas = self.folder.saved_formulas()
+            if not formulas:
                 self._note("nothing to resume in the run folder; starting anew")
-            return saved
+            return formulas
         if self.folder.has_result:
             self._note(f"replacing the earlier result in {self.folder.path}; --resume would build on it")
         return ()
 
     def _solve(
-        self,
-        cancelled: Callable[[], bool],
-        show: Callable[[Progress], None],
-        saved: tuple[SavedFormulas, ...],
+        self, cancelled: Callable[[], bool], show: Callable[[Progress], None], initial: tuple[str, ...]
     ) -> Solution:
         from physdiffuser.cli.learned import check_learned_options
-        from physdiffuser.expressions import ExpressionSyntaxError
         from physdiffuser.pipeline import solve
-        from physdiffuser.report.runfolder import resumed_formulas
-        from physdiffuser.report.table_record import TableRecord
 
         check_learned_options(self.search)
 
@@ -145,28 +119,7 @@ class Run:
             self.progress = progress
             show(progress)
 
-        def initial(dataset: Dataset) -> tuple[str, ...]:
-            self.record = TableRecord.of(dataset)
-            return () if self.folder is None else resumed_formulas(saved, self.record, self.folder.path)
-
-        try:
-            return solve(
-                self.table,
-                initial=initial,
-                on_progress=on_progress,
-                cancelled=cancelled,
-                started=self.started,
-                report_seconds=ANSWER_SECONDS if self.folder is None else REPORT_SECONDS,
-                **self.search,
-            )
-        except ExpressionSyntaxError as error:
-            if not saved:
-                raise
-            raise UsageError(
-                f"--resume: a formula in '{messages.one_line(str(self.out))}' cannot be used with the "
-                f"options of this run ({error}). Give the --constants and the plugins of the earlier run, "
-                "or leave out --resume to start anew."
-            ) from error
+        return solve(self.table, initial=initial, on_progress=on_progress, cancelled=cancelled, **self.search)
 
     @contextlib.contextmanager
     def _saving(self) -> Iterator[None]:
@@ -198,17 +151,12 @@ class Run:
     def _save_front(self) -> None:
         progress = self.progress
         if self.folder is not None and progress is not None and progress.front:
-            content = {"elapsed_seconds": progress.elapsed, "front": list(progress.front)}
-            self.folder.save_progress(content | self._table())
-
-    def _table(self) -> dict[str, Any]:
-        """Which table the run belongs to, for the files in the folder."""
-        return {} if self.record is None else {"table": self.record.to_json()}
+            self.folder.save_progress({"elapsed_seconds": progress.elapsed, "front": list(progress.front)})
 
     def _report(self, solution: Solution, code: int, stopping: Stopping) -> None:
         from physdiffuser.report.json_document import document, document_text
 
-        content = document(solution) | self._table()
+        content = document(solution)
         # A run that was stopped before its first formula must not wipe out an earlier result.
         folder = self.folder
         if folder is not None and solution.best is None and folder.has_result:
@@ -250,6 +198,8 @@ class Run:
     def emergency(self, signal_number: int) -> None:
         """Print and save the best so far while the main thread is busy; called in another thread."""
         progress = self.progress
+        with contextlib.suppress(FileError):
+            self._save_front()
         if self.as_json:
             from physdiffuser.report.json_document import document_text, unfinished_document
 
@@ -267,8 +217,6 @@ class Run:
             messages.warning(_stop_warning(signal_number))
         else:
             messages.error(_NOTHING_YET)
-        with contextlib.suppress(FileError):
-            self._save_front()
 
 
 _NOTHING = (
@@ -291,10 +239,10 @@ def terminal_style() -> Style:
     """What stdout can show."""
     from physdiffuser.report.terminal import Style
 
-    is_terminal = stdout.stream().isatty()
+    is_terminal = sys.stdout.isatty()
     colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Style(
-        width=stdout.width() if is_terminal else None,
+        width=shutil.get_terminal_size().columns if is_terminal else None,
         unicode=_can_show("▸±²…"),
         emphasise=(lambda text: click.style(text, bold=True)) if colour else str,
     )
@@ -302,7 +250,7 @@ def terminal_style() -> Style:
 
 def _can_show(text: str) -> bool:
     try:
-        text.encode(stdout.stream().encoding or "ascii")
+        text.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return False
     return True

@@ -8,10 +8,9 @@ from typing import Any
 import click
 
 from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
-from physdiffuser.cli.stdout import reserved_stdout
 from physdiffuser.errors import UsageError
-from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS
 
+DEFAULT_TIME = 60.0
 _DEVICES = click.Choice(["auto", "cpu", "cuda", "cpu-torch"])
 _DEVICE_HELP = "Where pair searches, fits of many and networks run: cuda, cpu; auto: only networks on a GPU."
 _LOSS_HELP = "What is minimised: squared, or huber, which bears outliers; else found out."
@@ -19,7 +18,6 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
 
 
 @click.command()
-@click.pass_context
 @click.argument("table")
 @click.option("--target", metavar="COLUMN", help="Column to explain; else the last one.")
 @click.option("--inputs", type=Names(), metavar="A,B", help="Columns that may explain it; else all others.")
@@ -32,37 +30,33 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
     "seconds",
     type=FiniteNumber(above=0),
     metavar="SECONDS",
-    help=f"Most seconds, start and reading included; {DEFAULT_SECONDS:g} unless --steps is given.",
+    help=f"Most seconds, reading included; {DEFAULT_TIME:g} unless --steps is given.",
 )
 @click.option("--steps", type=WholeNumber(1), metavar="N", help="Most steps: the same answer on every run.")
 @click.option(
-    "--seed", type=WholeNumber(0), default=DEFAULTS.seed, metavar="N", show_default=True, help="Random seed."
+    "--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Start of chance."
 )
 @click.option("--generators", type=Names(), metavar="A,B", help="Generators to use, not the default ones.")
 @click.option("--attention", metavar="NAME", help="Attention variant of the learned generators.")
-@click.option("--device", type=_DEVICES, default=DEFAULTS.device, metavar="NAME", help=_DEVICE_HELP)
+@click.option("--device", type=_DEVICES, default="auto", metavar="NAME", help=_DEVICE_HELP)
 @click.option("--noise", type=FiniteNumber(least=0), metavar="SIGMA", help="Relative error of the target.")
 @click.option("--operators", type=Names(), metavar="A,B", help="Operators that may occur: add,mul,sqrt,...")
 @click.option(
     "--max-complexity",
     type=WholeNumber(1),
-    default=DEFAULTS.max_complexity,
+    default=60,
     metavar="N",
     show_default=True,
     help="Largest formula.",
 )
 @click.option("--constants", metavar="G=6.674e-11", help="Known constants that may occur.")
 @click.option(
-    "--loss",
-    type=click.Choice(["auto", "squared", "huber"]),
-    default=DEFAULTS.loss,
-    metavar="NAME",
-    help=_LOSS_HELP,
+    "--loss", type=click.Choice(["auto", "squared", "huber"]), default="auto", metavar="NAME", help=_LOSS_HELP
 )
 @click.option(
     "--scatter",
     type=click.Choice(["auto", "constant", "relative"]),
-    default=DEFAULTS.scatter,
+    default="auto",
     metavar="NAME",
     help=_SCATTER_HELP,
 )
@@ -71,10 +65,7 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
 @click.option("--no-plugins", is_flag=True, help="Use only what ships with physdiffuser.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.option("--quiet", is_flag=True, help="No progress and no notes on stderr; warnings stay.")
-@reserved_stdout()
 def solve(
-    context: click.Context,
-    /,
     table: str,
     seconds: float | None,
     out: Path | None,
@@ -93,15 +84,12 @@ def solve(
     if search["units"] is not None and search["units_row"]:
         raise UsageError("give the units once: either --units FILE or --units-row.")
     # A budget of steps alone has no clock: the same answer on a slow machine as on a fast one.
-    search["time"] = DEFAULTS.changed(time=seconds, steps=search["steps"]).time_limit
+    search["time"] = DEFAULT_TIME if seconds is None and search["steps"] is None else seconds
     search["plugins"] = not no_plugins
 
     from physdiffuser.cli.run import Run
     from physdiffuser.cli.stopping import Stopping
 
-    started = context.find_object(float)  # of the program, where it is one
-    run = Run(table, search, out=out, resume=resume, as_json=as_json, quiet=quiet, started=started)
+    run = Run(table, search, out=out, resume=resume, as_json=as_json, quiet=quiet)
     with Stopping(run.emergency) as stopping:
-        code = run.go(stopping)
-        stopping.leave_if_stopped()
-        return code
+        return run.go(stopping)

@@ -19,13 +19,6 @@ from types import FrameType
 GRACE = 0.75
 """Seconds the search gets to come back with its result."""
 
-LEAST_GRACE = 0.25
-"""The same at least, on a machine where this thread itself has to wait for a processor."""
-
-_TURNS = 4.0
-"""Turns at a processor, and at the interpreter's lock, that printing and ending may take."""
-
-_PROBE = 0.02
 _REPEAT = 0.05
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -49,7 +42,6 @@ class Stopping:
         self._claim = threading.Lock()
         self._reported = False
         self._last = float("-inf")
-        self._too_late_at: float | None = None
         self._previous: dict[int, object] = {}
 
     def cancelled(self) -> bool:
@@ -68,11 +60,6 @@ class Stopping:
     def end_report(self) -> None:
         """Everything is printed and saved; from now on the first signal ends the process."""
         self._reported = True
-
-    def leave_if_stopped(self) -> None:
-        """End the process if a signal came: the end of the interpreter would add to the response time."""
-        if self.signal_number is not None:
-            self._leave()
 
     def __enter__(self) -> Stopping:
         global _active
@@ -96,18 +83,7 @@ class Stopping:
 
     def _watch(self) -> None:
         with self._reader:
-            while True:
-                # One thread does it all: each change of threads costs time on a busy machine.
-                at = self._too_late_at
-                self._reader.settimeout(None if at is None else max(at - time.monotonic(), 1e-3))
-                try:
-                    data = self._reader.recv(64)
-                except TimeoutError:
-                    self._too_late_at = None
-                    self._too_late()
-                    continue
-                if not data:
-                    return
+            while data := self._reader.recv(64):
                 for number in data:
                     if number in _SIGNALS:
                         self._arrived(number)
@@ -121,7 +97,9 @@ class Stopping:
             self.signal_number = number
             if self._reported:
                 self._leave()
-            self._too_late_at = now + shortened(self._grace, _lag())
+            timer = threading.Timer(self._grace, self._too_late)
+            timer.daemon = True
+            timer.start()
         elif not repeat:
             self._leave()
 
@@ -140,18 +118,6 @@ class Stopping:
             for child in multiprocessing.active_children():
                 child.kill()
         os._exit(self.exit_code)
-
-
-def shortened(grace: float, lag: float) -> float:
-    """Seconds the search gets, if the thread that prints afterwards waits `lag` seconds for each turn."""
-    return max(min(LEAST_GRACE, grace), grace - _TURNS * lag)
-
-
-def _lag() -> float:
-    """Seconds that this thread waits for its turn after a sleep."""
-    begun = time.monotonic()
-    time.sleep(_PROBE)
-    return time.monotonic() - begun - _PROBE
 
 
 _active = False

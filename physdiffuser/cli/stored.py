@@ -25,7 +25,7 @@ def row_option(function: Function) -> Function:
         "--row",
         type=WholeNumber(1),
         metavar="K",
-        help="Row of the Pareto table, counted from 1; the chosen formula when not given.",
+        help="Row of the Pareto table; the chosen formula when not given.",
     )
     return option(function)
 
@@ -60,10 +60,7 @@ def chosen_equation(solution: Solution, row: int | None, run: Path) -> Equation:
             raise UsageError(f"'{shown}' holds no formula: its search found none.")
         return solution.best
     if row > len(solution.pareto):
-        raise UsageError(
-            f"'{shown}' has no row {row}: the rows of its Pareto table are numbered from 1 to "
-            f"{len(solution.pareto)}."
-        )
+        raise UsageError(f"'{shown}' has no row {row}: its Pareto table has {len(solution.pareto)} rows.")
     return solution.pareto[row - 1]
 
 

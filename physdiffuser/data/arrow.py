@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -10,21 +9,17 @@ import numpy as np
 from physdiffuser.data.cells import NumberFormat
 from physdiffuser.data.columns import ColumnBuilder
 from physdiffuser.data.display import visible
-from physdiffuser.data.limits import LARGEST_RATIO, ReadLimits, check_cells
 from physdiffuser.data.table import Choose, Table, check_names, finish_columns
 from physdiffuser.errors import DataError, UsageError
 
-FREE_CELLS = 1 << 22
-"""Tables with at most this many cells are read however small their file is."""
 
-
-def read_parquet(stream: BinaryIO, source: str, choose: Choose, limits: ReadLimits) -> Table:
+def read_parquet(stream: BinaryIO, source: str, choose: Choose) -> Table:
     """Read the wanted columns of a Parquet file, batch by batch.
 
     Raises
     ------
     DataError
-        When the file is damaged, a column holds something else than numbers or text, or a limit is exceeded.
+        When the file is damaged or a column holds something else than numbers or text.
     UsageError
         When pyarrow is not installed.
     """
@@ -41,7 +36,6 @@ def read_parquet(stream: BinaryIO, source: str, choose: Choose, limits: ReadLimi
         raw = ["" if name.startswith("__index_level_") else name for name in file.schema_arrow.names]
         names = check_names(raw, source)
         wanted = sorted(choose(names))
-        _check_size(file.metadata.num_rows, len(wanted), stream, source)
         builders = {
             position: ColumnBuilder(
                 names[position],
@@ -59,7 +53,6 @@ def read_parquet(stream: BinaryIO, source: str, choose: Choose, limits: ReadLimi
             for position, name in zip(wanted, selected, strict=True):
                 _extend(builders[position], batch.column(name), line, pyarrow)
             line += batch.num_rows
-            limits.check(source)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
@@ -73,19 +66,6 @@ def read_parquet(stream: BinaryIO, source: str, choose: Choose, limits: ReadLimi
         source=source,
         notes={"format": "Parquet"},
     )
-
-
-def _check_size(rows: int, columns: int, stream: BinaryIO, source: str) -> None:
-    """Refuse a table that memory cannot hold, or that a few bytes claim to be."""
-    check_cells(rows, columns, source)
-    position = stream.tell()
-    size = stream.seek(0, io.SEEK_END)
-    stream.seek(position)
-    if rows * columns > FREE_CELLS and rows * columns * 8 > LARGEST_RATIO * size:
-        raise DataError(
-            f"{source}: {rows:,} rows in a file of {size:,} bytes: nearly all values are repeated, as no "
-            "measurements are. Choose other columns with --inputs, or give fewer rows."
-        )
 
 
 def _extend(builder: ColumnBuilder, array: Any, line: int, pyarrow: Any) -> None:

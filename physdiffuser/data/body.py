@@ -13,7 +13,6 @@ from physdiffuser.data.dialect import WHITESPACE, Dialect, is_comment, rows_of, 
 from physdiffuser.data.display import counted, visible
 from physdiffuser.data.encoding import Block
 from physdiffuser.data.header import Header
-from physdiffuser.data.limits import check_cells
 from physdiffuser.errors import DataError
 
 LONGEST_QUOTE = 200
@@ -121,7 +120,6 @@ class BodyReader:
                 self._add_careful(block)
             except OpenQuote:
                 self._pending = block
-        check_cells(self.rows, len(self.builders), self._source)
         if total_bytes and block.bytes_read < total_bytes and self.rows > 1000:
             # Two percent more than expected: pages that are never written cost no memory.
             expected = int(self.rows * (total_bytes / block.bytes_read) * 1.02)

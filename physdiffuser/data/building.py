@@ -87,7 +87,6 @@ def dataset_from_table(table: Table, roles: Roles) -> Dataset:
         unit_strings=table.unit_strings,
         unused=tuple(name for name in every if name not in names),
         notes={**table.notes, "target": f"{columns[-1].shown} ({parts.how})"},
-        row_numbers=None if keep is None else np.flatnonzero(keep),
     )
 
 

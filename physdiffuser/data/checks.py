@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,12 +48,6 @@ def _stands_apart(values: FloatArray, extreme: float) -> bool:
 def count_share(values: FloatArray, value: float) -> float:
     """The share of entries equal to `value`."""
     return float(np.count_nonzero(values == value)) / values.size
-
-
-LEAST_WEIGHT = 1e-100
-"""Smallest weight of a row, relative to the largest."""
-MOST_WEIGHT = 1e50
-"""Weights whose largest lies beyond this, or below its inverse, are scaled."""
 
 
 def limit_warning(name: str, values: FloatArray) -> str | None:
@@ -123,24 +116,9 @@ def check_errors(values: FloatArray, name: str, source: str) -> None:
 
 def weights_of(errors: FloatArray) -> FloatArray:
     """Weights `1/sigma**2` of mean 1 for standard deviations, shape (rows,)."""
-    unit = np.maximum(errors.min() / errors, math.sqrt(LEAST_WEIGHT))
-    weights: FloatArray = np.square(unit)
+    weights: FloatArray = np.square(errors.min() / errors)
     weights /= weights.mean()
     return weights
-
-
-def moderate_weights(weights: FloatArray) -> FloatArray:
-    """The weights themselves, or multiples of mean 1 where squares of them would not be normal numbers.
-
-    A row with less than `LEAST_WEIGHT` of the largest weight counts that much: its residuals do not matter,
-    but a weight must not be zero.
-    """
-    largest = float(weights.max())
-    if 1 / MOST_WEIGHT <= largest <= MOST_WEIGHT and weights.min() >= LEAST_WEIGHT * largest:
-        return weights
-    unit: FloatArray = np.maximum(weights / largest, LEAST_WEIGHT)
-    unit /= unit.mean()
-    return unit
 
 
 def check_weights(values: FloatArray, name: str, source: str) -> None:

@@ -72,9 +72,6 @@ class Dataset:
         Column name to unit as written in the table's own row of units; empty when it has none.
     unused
         Names of the table's columns that are neither inputs nor the target.
-    row_numbers
-        Shape (rows,): where each row stands in the table as the user has it, counted from 0; None when it
-        is the table itself.
     """
 
     inputs: FloatArray
@@ -87,7 +84,6 @@ class Dataset:
     notes: Mapping[str, str] = field(default_factory=dict)
     unit_strings: Mapping[str, str] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
-    row_numbers: npt.NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
         if self.inputs.ndim != 2 or self.inputs.shape != (self.target.shape[0], len(self.columns)):
@@ -115,7 +111,4 @@ class Dataset:
     def take(self, rows: npt.NDArray[np.intp]) -> Dataset:
         """The same table with only the given rows, in that order."""
         weights = None if self.weights is None else self.weights[rows]
-        numbers = rows if self.row_numbers is None else self.row_numbers[rows]
-        return replace(
-            self, inputs=self.inputs[rows], target=self.target[rows], weights=weights, row_numbers=numbers
-        )
+        return replace(self, inputs=self.inputs[rows], target=self.target[rows], weights=weights)

@@ -33,9 +33,6 @@ ENOUGH_LINES = 50
 MOST_SAMPLED = 1 << 23
 """Lines and bytes to learn the dialect from; fewer only when there are no more."""
 
-MOST_COMMENTS = 1 << 26
-"""Bytes of comments and blank lines that may stand above the table."""
-
 
 @dataclass(frozen=True)
 class _Head:
@@ -80,7 +77,7 @@ def read_delimited(
     """
     encoding = find_encoding(head, options.encoding)
     blocks = line_blocks(stream, encoding, source)
-    first = _first_rows(blocks, source)
+    first = _first_rows(blocks)
     if first is None:
         raise DataError(f"{source}: the file is empty. A table needs a header and at least two rows.")
     found = _read_head(first, source, options)
@@ -111,16 +108,11 @@ def read_delimited(
     )
 
 
-def _first_rows(blocks: Iterator[Block], source: str) -> Block | None:
+def _first_rows(blocks: Iterator[Block]) -> Block | None:
     """Join blocks until there are enough rows to learn from: lines may be long, or comments many."""
     parts: list[Block] = []
     rows = size = 0
     for block in blocks:
-        if rows < 3 and block.bytes_read > MOST_COMMENTS:
-            raise DataError(
-                f"{source}: no table in the first {MOST_COMMENTS >> 20} MB, only blank lines and comments. "
-                "Remove them."
-            )
         if not parts and (block.data.isspace() or not block.data):
             continue
         parts.append(block)

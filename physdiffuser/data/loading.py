@@ -41,7 +41,6 @@ def load_dataset(
     header: bool | None = None,
     thousands: str | None = None,
     units_row: bool = False,
-    seconds: float | None = None,
 ) -> Dataset:
     """Read a table and prepare it for the search.
 
@@ -59,8 +58,6 @@ def load_dataset(
         Instead of it, name of a column with the standard deviation of the target in every row.
     encoding, delimiter, header, thousands, units_row
         How the table is written; see `read_table`.
-    seconds
-        Most seconds that reading may take; None for no limit.
 
     Returns
     -------
@@ -89,7 +86,6 @@ def load_dataset(
             header=header,
             thousands=thousands,
             units_row=units_row,
-            seconds=seconds,
         )
     )
 

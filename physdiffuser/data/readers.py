@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, BinaryIO
 from physdiffuser.data.compression import GuardedGzip
 from physdiffuser.data.delimited import read_delimited
 from physdiffuser.data.header import TextOptions
-from physdiffuser.data.limits import MOST_PIPED, ReadLimits
 from physdiffuser.data.signatures import HEAD_BYTES, identify
 from physdiffuser.data.sources import byte_size, file_error, open_binary, source_name
 from physdiffuser.data.table import Choose, Table, every_column
@@ -28,7 +27,6 @@ def read_table(
     thousands: str | None = None,
     units_row: bool = False,
     choose: Choose = every_column,
-    seconds: float | None = None,
 ) -> Table:
     """Read a table without choosing a target or leaving anything out.
 
@@ -42,8 +40,6 @@ def read_table(
         Whether the row below the header holds units; they are in `Table.unit_strings`.
     choose
         Which columns to read; the cells of the others are not looked at.
-    seconds
-        Most seconds that reading may take; None for no limit.
 
     Raises
     ------
@@ -56,23 +52,21 @@ def read_table(
     """
     options = TextOptions(encoding, delimiter, header, thousands, units_row)
     if not isinstance(source, str | os.PathLike):
-        from physdiffuser.data.frame import as_frame, read_frame
+        from physdiffuser.data.frame import is_frame, read_frame
 
-        frame = as_frame(source)
-        if frame is not None:
-            return read_frame(frame, choose)
+        if is_frame(source):
+            return read_frame(source, choose)
         raise UsageError(
-            f"a table is a path, '-', a DataFrame or a mapping of column names to values, not "
-            f"{type(source).__name__}. For arrays of inputs X and of the target y: solve(X, y)"
+            f"a table is a path, '-' or a pandas DataFrame, not {type(source).__name__}; "
+            "for arrays use dataset_from_arrays"
         )
     name = source_name(source)
-    limits = ReadLimits(seconds)
-    with open_binary(source, limits) as stream:
+    with open_binary(source) as stream:
         try:
             head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
         except OSError as error:
             raise file_error(source, error) from error
-        return _dispatch(stream, head, name, options, choose, limits)
+        return _dispatch(stream, head, name, options, choose, byte_size(stream))
 
 
 def _dispatch(
@@ -81,36 +75,23 @@ def _dispatch(
     name: str,
     options: TextOptions,
     choose: Choose,
-    limits: ReadLimits,
+    size: int | None,
 ) -> Table:
     kind = identify(head, name)
     if kind == "gzip":
-        unpacked = io.BufferedReader(GuardedGzip(stream, name, limits), 1 << 16)
+        unpacked = io.BufferedReader(GuardedGzip(stream, name), 1 << 16)
         inner = unpacked.peek(HEAD_BYTES)[:HEAD_BYTES]
         if identify(inner, name.lower().removesuffix(".gz")) != "text":
             raise DataError(f"{name}: there is no text table inside the gzip file. Decompress it first.")
         return read_delimited(unpacked, inner, name, options, choose)
     if kind == "text":
-        return read_delimited(stream, head, name, options, choose, total_bytes=byte_size(stream))
+        return read_delimited(stream, head, name, options, choose, total_bytes=size)
     # Both containers keep their directory at the end, which a pipe cannot jump to.
-    seekable: BinaryIO = stream if stream.seekable() else _kept(stream, name)
+    seekable: BinaryIO = stream if stream.seekable() else io.BytesIO(stream.read())
     if kind == "excel":
         from physdiffuser.data.excel import read_excel
 
-        return read_excel(seekable, name, options, choose, limits)
+        return read_excel(seekable, name, options, choose)
     from physdiffuser.data.arrow import read_parquet
 
-    return read_parquet(seekable, name, choose, limits)
-
-
-def _kept(stream: io.BufferedReader, name: str) -> io.BytesIO:
-    """What comes through a pipe, in memory."""
-    kept = io.BytesIO()
-    while data := stream.read(1 << 20):
-        kept.write(data)
-        if kept.tell() > MOST_PIPED:
-            raise DataError(
-                f"{name}: more than {MOST_PIPED:,} bytes came through the pipe. Name a file instead."
-            )
-    kept.seek(0)
-    return kept
+    return read_parquet(seekable, name, choose)

@@ -17,7 +17,6 @@ import numpy as np
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.display import listed, visible
 from physdiffuser.data.safe_yaml import load_yaml
-from physdiffuser.data.sources import read_bounded
 from physdiffuser.data.unit_names import SI_BASE
 from physdiffuser.data.units import FEYNMAN_BASE, ParsedUnit, Unit, parse_unit
 from physdiffuser.errors import FileError, UsageError
@@ -147,10 +146,9 @@ def _unbracketed(text: str) -> str:
 
 def _read(path: Path) -> Mapping[str, Any]:
     try:
-        data = read_bounded(path, MAX_BYTES)
-        if data is None:
-            raise UsageError(f"{path}: more than {MAX_BYTES:,} bytes; this is no file of units")
-        text = data.decode("utf-8-sig")
+        if path.stat().st_size > MAX_BYTES:
+            raise UsageError(f"{path}: {path.stat().st_size} bytes; a file of units has at most {MAX_BYTES}")
+        text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

@@ -29,8 +29,6 @@ integers, halves and multiples of pi are found from 1 % on nearly always.
 """
 _PRIOR_WIDTH = 10.0
 """Standard deviation of a constant that the data do not fix, in units of its own size."""
-_LEAST_SQUARES = 1e-290
-"""Smallest sum of squares, in units of the largest value's square; its quotients are normal numbers."""
 _BLIND = 1e-12
 """Smallest singular value, relative to the largest, of directions the rows say anything about."""
 _WINDOW = 4.0
@@ -227,8 +225,7 @@ class Evidence:
         # In units of the target's scale before they are squared: squares of 1e200 are not finite.
         largest = np.maximum(np.abs(prediction), np.abs(self._target)) / self._scale
         size = ((tape_size * largest) ** 2 + moved) * np.square(root)
-        # Where weights count rows of tiny values alone, squares in units of the largest value vanish.
-        return max(float(size.sum()), _LEAST_SQUARES)
+        return float(size.sum())
 
     @property
     def window(self) -> float:
@@ -311,5 +308,5 @@ class Evidence:
             return -(squares - self._reference) / (2.0 * self._variance)
         # Student's: the noise level is itself an estimate.
         # Below the floor all fits are alike: what differs is rounding.
-        gain = math.log(max(squares, self._floor)) - math.log(max(self._reference, self._floor))
-        return float(-0.5 * self._freedom * gain / self._inflation)
+        ratio = max(squares, self._floor) / max(self._reference, self._floor)
+        return float(-0.5 * self._freedom * math.log(ratio) / self._inflation)

@@ -171,7 +171,7 @@ def _round(evidence: Evidence, state: State, index: int) -> list[Proposal]:
     for digits in range(1, 9):
         text = f"{value:.{digits - 1}e}"
         rounded = float(text)
-        if math.isfinite(rounded) and abs(rounded - value) <= 2.5 * error + 4e-16 * abs(value):
+        if abs(rounded - value) <= 2.5 * error + 4e-16 * abs(value):
             cost = decimal_cost(
                 len(text.split("e")[0].strip("-0.").replace(".", "")) or 1, int(text.split("e")[1])
             )

@@ -24,7 +24,7 @@ Covariance = Literal["auto", "classical", "sandwich"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _MANY = 1_000
-"""Degrees of freedom from which the expansion is exact to ten digits."""
+"""Degrees of freedom from which the expansion is exact to twelve digits."""
 _ROWS_FOR_SANDWICH = 8
 """Rows beyond the number of constants from which the sandwich is used by "auto"; see docs/fitting.md."""
 
@@ -67,9 +67,8 @@ class Uncertainty:
 
     def intervals(self, level: float = 0.95) -> FloatArray:
         """Confidence intervals, shape (parameters, 2)."""
-        with np.errstate(over="ignore"):  # an interval may reach beyond the largest double
-            half = student_quantile(level, self.degrees_of_freedom) * self.standard_errors
-            return np.stack([self.parameters - half, self.parameters + half], axis=1)
+        half = student_quantile(level, self.degrees_of_freedom) * self.standard_errors
+        return np.stack([self.parameters - half, self.parameters + half], axis=1)
 
 
 @lru_cache(maxsize=256)
@@ -118,6 +117,7 @@ def _expanded(normal: float, freedom: int) -> float:
         (square + 1) / 4,
         ((5 * square + 16) * square + 3) / 96,
         (((3 * square + 19) * square + 17) * square - 15) / 384,
+        ((((79 * square + 776) * square + 1482) * square - 1920) * square - 945) / 92160,
     )
     total = 0.0
     for part in reversed(corrections):

@@ -28,22 +28,15 @@ class MeteredGenerator(ABC):
     def __init__(self) -> None:
         self._work: Work | None = None
         self._debt = 0.0
-        self._failure: Exception | None = None
 
     @abstractmethod
     def run(self, problem: Problem, archive: ParetoArchive) -> Work:
         """Everything the generator would do without a budget."""
 
     def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
-        """Go on where the last turn ended until the budget is spent; see `Generator.propose`.
-
-        A run that raised an exception is over: each later turn raises the same exception. Its iterator is
-        exhausted, and would otherwise pass for a run that has come to its end.
-        """
-        if self._failure is not None:
-            raise self._failure
+        """Go on where the last turn ended until the budget is spent; see `Generator.propose`."""
         if self._work is None:
-            self._work = self._recorded(self.run(problem, archive))
+            self._work = self.run(problem, archive)
         for item in self._work:
             if isinstance(item, Candidate):
                 yield item
@@ -53,10 +46,3 @@ class MeteredGenerator(ABC):
             self._debt -= steps * STEP_SECONDS
             if not budget.spend(steps):
                 return
-
-    def _recorded(self, work: Work) -> Work:
-        try:
-            yield from work
-        except Exception as error:
-            self._failure = error
-            raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -12,10 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from physdiffuser.data.display import visible
 from physdiffuser.errors import FileError
 from physdiffuser.inspection.page import Report, html
 from physdiffuser.report.atomic import write_bytes_atomic
-from physdiffuser.report.output_folder import make_missing, refused, remove_empty
 
 PAGE, NUMBERS = "inspection.html", "inspection.json"
 
@@ -30,6 +31,27 @@ def fresh_name(title: str, root: Path = Path("runs")) -> Path:
         if not path.exists():
             return path
         number += 1
+
+
+def check_writable(folder: Path) -> None:
+    """Find out before minutes of work whether files can be written there.
+
+    Leaves nothing behind, not even folders that it had to make.
+
+    Raises
+    ------
+    FileError
+        If they cannot.
+    """
+    made: list[Path] = []
+    try:
+        made = _make(folder)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _refused(folder, error) from error
+    finally:
+        _unmake(made)
 
 
 def write(report: Report, folder: Path) -> list[Path]:
@@ -49,23 +71,51 @@ def write(report: Report, folder: Path) -> list[Path]:
     staging: Path | None = None
     done = False
     try:
-        made = make_missing(folder)
+        made = _make(folder)
         staging = Path(tempfile.mkdtemp(dir=folder, prefix=".inspection.", suffix=".tmp"))
         for name, content in contents.items():
             write_bytes_atomic(staging / name, content)
-        # The page of an earlier run first, the new one last: where a page is, everything in it is its own.
-        (folder / PAGE).unlink(missing_ok=True)
-        for name in contents:
+        for name in contents:  # the page last: where it is, everything else is
             os.replace(staging / name, folder / name)
         done = True
     except OSError as error:
-        raise error if isinstance(error, FileError) else refused(folder, error) from error
+        raise error if isinstance(error, FileError) else _refused(folder, error) from error
     finally:
         if staging is not None:
             shutil.rmtree(staging, ignore_errors=True)
         if not done:
-            remove_empty(made)
+            _unmake(made)
     return [folder / PAGE, *(folder / name for name in contents if name != PAGE)]
+
+
+def _make(folder: Path) -> list[Path]:
+    """Make a folder and those above it; returns those that were made, the deepest first."""
+    missing = []
+    place = folder
+    while not place.exists():
+        missing.append(place)
+        if place.parent == place:
+            break
+        place = place.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        _unmake(missing)
+        raise
+    return missing
+
+
+def _unmake(folders: list[Path]) -> None:
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _refused(folder: Path, error: OSError) -> FileError:
+    return FileError(
+        f"cannot write to '{visible(str(folder), 300)}': {error.strerror or error}. "
+        "Choose a folder you can write to with --out."
+    )
 
 
 def _finite(value: Any) -> Any:

@@ -24,7 +24,7 @@ from torch import Tensor
 from physdiffuser.config import ModelConfig
 from physdiffuser.errors import FileError, PluginError, UsageError
 from physdiffuser.models.attention import find_attention
-from physdiffuser.models.checkpoint_files import BLOCKS, DESCRIPTION, read_json, read_regular
+from physdiffuser.models.checkpoint_files import BLOCKS, DESCRIPTION, read_json
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.vocabulary import Vocabulary
 from physdiffuser.plugin_manager import load_plugins
@@ -47,30 +47,22 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     return sha256(data)
 
 
-def read_tensors(path: Path, expected: str, description: Path | None = None) -> dict[str, Tensor]:
+def read_tensors(path: Path, expected: str) -> dict[str, Tensor]:
     """Read a safetensors file whose SHA-256 sum must be `expected`.
-
-    Parameters
-    ----------
-    path
-        The file.
-    expected
-        Its sum.
-    description
-        The file that states the sum, for the message; the description of a model when None.
 
     Raises
     ------
     FileError
         If the file is missing, unreadable, or not the one described.
     """
-    data = read_regular(path, "the weights ")
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot read the weights '{path}': {error.strerror or error}") from error
     if sha256(data) != expected:
-        named, advice = (
-            (f"'{description}'", "") if description else (DESCRIPTION, "; install or train them again")
-        )
         raise FileError(
-            f"the weights '{path}' are damaged: their SHA-256 sum is not the one in {named}{advice}"
+            f"the weights '{path}' are damaged: their SHA-256 sum is not the one in {DESCRIPTION}; "
+            "install or train them again"
         )
     try:
         return load(data)
@@ -100,12 +92,8 @@ def save_model(
     vocabulary: Vocabulary,
     tensors: Mapping[str, Tensor],
     notes: Mapping[str, Any],
-    inside: str = "",
 ) -> None:
     """Write weights as bfloat16, one file for the encoder and one for each generator.
-
-    The description is written last. With another name `inside` for each save, an earlier model in the same
-    folder stays complete until the description of the new one takes its place.
 
     Parameters
     ----------
@@ -117,18 +105,15 @@ def save_model(
         Its parameters by name.
     notes
         What it was trained on, for readers.
-    inside
-        Name of a folder in `folder` that takes the tensors; `folder` itself when empty.
     """
-    (folder / inside).mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     sums: dict[str, str] = {}
     for part in PARTS:
         chosen = {
             name: tensor.to(torch.bfloat16) for name, tensor in tensors.items() if part_of(name) == part
         }
         if chosen:
-            name = Path(inside, f"{part}.safetensors").as_posix()
-            sums[name] = write_tensors(folder / name, chosen)
+            sums[f"{part}.safetensors"] = write_tensors(folder / f"{part}.safetensors", chosen)
     description = {
         "format": FORMAT,
         "config": config.model_dump(mode="json"),

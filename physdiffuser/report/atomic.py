@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from physdiffuser.data.display import visible
@@ -20,7 +19,7 @@ from physdiffuser.errors import FileError
 _MODE = 0o666
 
 
-def write_bytes_atomic(path: str | os.PathLike[str], data: bytes, *, outdated: Sequence[Path] = ()) -> None:
+def write_bytes_atomic(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file in one step.
 
     Parameters
@@ -30,16 +29,12 @@ def write_bytes_atomic(path: str | os.PathLike[str], data: bytes, *, outdated: S
         points to is replaced and the link stays.
     data
         The whole content.
-    outdated
-        Files made from the previous content. They are removed when the new content is on the disk and
-        before it takes the name, so that they never stand beside a file that they were not made from.
 
     Raises
     ------
     FileError
-        If the file cannot be written or one of the outdated files cannot be removed (disk full, no
-        permission, open in another program, ...). The previous content is then still there and the
-        temporary file is gone.
+        If the file cannot be written (disk full, no permission, ...). What was there before is untouched
+        and the temporary file is removed.
     """
     target = Path(path)
     temporary: str | None = None
@@ -55,15 +50,9 @@ def write_bytes_atomic(path: str | os.PathLike[str], data: bytes, *, outdated: S
             if hasattr(os, "fchmod"):
                 os.fchmod(stream.fileno(), _mode(final))
             os.fsync(stream.fileno())
-        for old in outdated:
-            remove(old)
-        if outdated:
-            _sync_folder(folder)
         os.replace(temporary, final)
         temporary = None
         _sync_folder(folder)
-    except FileError:
-        raise
     except OSError as error:
         raise FileError(
             f"cannot write '{visible(str(target), 300)}': {error.strerror or error}. "
@@ -76,7 +65,7 @@ def write_bytes_atomic(path: str | os.PathLike[str], data: bytes, *, outdated: S
                 os.unlink(temporary)
 
 
-def write_text_atomic(path: str | os.PathLike[str], text: str, *, outdated: Sequence[Path] = ()) -> None:
+def write_text_atomic(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file in one step, as UTF-8 with the line ends that `text` has.
 
     Raises
@@ -84,24 +73,7 @@ def write_text_atomic(path: str | os.PathLike[str], text: str, *, outdated: Sequ
     FileError
         As `write_bytes_atomic`.
     """
-    write_bytes_atomic(path, text.encode("utf-8"), outdated=outdated)
-
-
-def remove(path: Path) -> None:
-    """Remove a file of an earlier run, if it is there.
-
-    Raises
-    ------
-    FileError
-        If it is there and cannot be removed.
-    """
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise FileError(
-            f"cannot remove '{visible(str(path), 300)}', which belongs to an earlier run: "
-            f"{error.strerror or error}. Close the program that has it open, or choose another --out."
-        ) from error
+    write_bytes_atomic(path, text.encode("utf-8"))
 
 
 def _mode(final: str) -> int:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from physdiffuser.data.display import visible
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, to_text
-from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.tree import free_constants, variables
 from physdiffuser.report.solution import Equation, Solution
 from physdiffuser.report.source_code import (
@@ -38,6 +37,8 @@ class Formula:
         Their names in the table.
     target
         Name of the target in the table.
+    latex
+        The formula in LaTeX.
     origin
         What made it, for the head of a file.
     """
@@ -46,6 +47,7 @@ class Formula:
     names: tuple[str, ...]
     columns: tuple[str, ...]
     target: str
+    latex: str
     origin: str
 
     @property
@@ -77,6 +79,7 @@ def formula_of(solution: Solution, equation: Equation) -> Formula:
         names=solution.names,
         columns=solution.columns,
         target=solution.target,
+        latex=equation.latex,
         origin=f"physdiffuser {solution.version}".strip(),
     )
 
@@ -205,7 +208,7 @@ def sympy_file(formula: Formula) -> str:
 
 def latex_text(formula: Formula) -> str:
     """The formula in LaTeX, one line."""
-    return to_latex(formula.expression, formula.names) + "\n"
+    return formula.latex + "\n"
 
 
 FORMATS: dict[str, Callable[[Formula], str]] = {

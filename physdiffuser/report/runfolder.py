@@ -1,9 +1,7 @@
 """The folder a run leaves behind: `result.json`, `pareto.csv`, `fit.png`, `report.html`.
 
 Every file is written in one step, and a folder holds one run at a time, so whatever happens to the
-process, the folder can be read afterwards. `result.json` decides which run that is: the files made from an
-earlier one are removed before it takes its name, and the others are written after it. `progress.json` belongs
-to a run that has not finished yet, and names its own table. Other files in the folder are not touched.
+process, the folder can be read afterwards.
 """
 
 from __future__ import annotations
@@ -15,20 +13,16 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from physdiffuser.data.csv_safe import neutralise
 from physdiffuser.data.display import visible
-from physdiffuser.data.sources import read_bounded
-from physdiffuser.errors import DataError, FileError, UsageError
+from physdiffuser.errors import DataError, FileError
 from physdiffuser.report.atomic import write_bytes_atomic, write_text_atomic
-from physdiffuser.report.document_reader import Reader
 from physdiffuser.report.folder_lock import FolderLock
-from physdiffuser.report.json_document import SCHEMA, document, document_text, solution_from_document
+from physdiffuser.report.json_document import document, document_text, solution_from_document
 from physdiffuser.report.solution import Solution
-from physdiffuser.report.table_record import TableRecord
 
 RESULT_NAME = "result.json"
 PARETO_NAME = "pareto.csv"
@@ -48,22 +42,6 @@ _PARETO_HEADER = (
     "expression",
     "latex",
 )
-
-
-@dataclass(frozen=True)
-class SavedFormulas:
-    """Formulas that an earlier run left in a file.
-
-    Attributes
-    ----------
-    formulas
-        As text, in the aliases of its table.
-    table
-        The table of that run; None when the file does not say.
-    """
-
-    formulas: tuple[str, ...]
-    table: TableRecord | None
 
 
 class RunFolder:
@@ -110,9 +88,11 @@ class RunFolder:
         write_text_atomic(self.path / PROGRESS_NAME, json.dumps(content, allow_nan=False) + "\n")
 
     def save_result(self, content: Mapping[str, Any]) -> None:
-        """Save the document, in one step; what was made from an earlier one here is removed first."""
-        made = [self.path / name for name in (PARETO_NAME, PLOT_NAME, REPORT_NAME)]
-        write_text_atomic(self.path / RESULT_NAME, document_text(content), outdated=made)
+        """Save the document, in one step; what showed an earlier result here is removed first."""
+        for name in (PLOT_NAME, REPORT_NAME):
+            with contextlib.suppress(OSError):
+                (self.path / name).unlink(missing_ok=True)
+        write_text_atomic(self.path / RESULT_NAME, document_text(content))
         with contextlib.suppress(OSError):
             (self.path / PROGRESS_NAME).unlink(missing_ok=True)
 
@@ -143,27 +123,30 @@ class RunFolder:
         """Whether an earlier run has left a result here."""
         return (self.path / RESULT_NAME).is_file()
 
-    def saved_formulas(self) -> tuple[SavedFormulas, ...]:
-        """What `--resume` starts from: the formulas of the result, and of a run that was killed.
+    def saved_formulas(self) -> tuple[str, ...]:
+        """Formulas of the Pareto table that an earlier run left here, the chosen one first.
 
-        Of the result the chosen formula comes first. Empty when there is neither.
+        Empty when there is none. Of a run that was killed during its search, the formulas it saved
+        last.
 
         Raises
         ------
         DataError, UsageError
-            If a file is there but was not written by `solve`.
+            If a file is there but is no result.
         """
-        saved = []
+        formulas: list[str] = []
         if self.has_result:
-            saved.append(_formulas_of_result(self.path / RESULT_NAME))
+            solution = load_solution(self.path)
+            rows = ([solution.best] if solution.best else []) + list(solution.pareto)
+            formulas += [row.text for row in rows]
         interim = self.path / PROGRESS_NAME
         if interim.is_file():
-            reader = Reader(_read_json(interim), visible(str(interim), 300))
-            table = reader.optional("table")
-            saved.append(
-                SavedFormulas(reader.texts("front"), None if table is None else TableRecord.read(table))
-            )
-        return tuple(saved)
+            content = _read_json(interim)
+            rows_text = content.get("front", []) if isinstance(content, dict) else None
+            if not isinstance(rows_text, list) or not all(isinstance(row, str) for row in rows_text):
+                raise DataError(f"{interim}: not written by 'physdiffuser solve'; delete the file.")
+            formulas += rows_text
+        return tuple(dict.fromkeys(formulas))
 
     def close(self) -> None:
         """Give the folder back; a folder that this run made and left empty is removed."""
@@ -253,63 +236,14 @@ def load_solution(run: Path) -> Solution:
     return solution_from_document(_read_json(path), visible(str(path), 300))
 
 
-def _formulas_of_result(path: Path) -> SavedFormulas:
-    """The formulas as text: parsing them may need plugins, which are not loaded yet."""
-    reader = Reader(_read_json(path), visible(str(path), 300))
-    reader.schema(SCHEMA)
-    best = reader.optional("best")
-    rows = ([] if best is None else [best]) + reader.rows("pareto")
-    formulas = tuple(dict.fromkeys(row.text("expression") for row in rows))
-    table = reader.optional("table")
-    if table is not None:
-        return SavedFormulas(formulas, TableRecord.read(table))
-    # Written by a version that stored the columns only.
-    inputs = tuple(row.text("name") for row in reader.rows("inputs"))
-    return SavedFormulas(formulas, TableRecord(reader.text("target"), inputs))
-
-
-def resumed_formulas(saved: tuple[SavedFormulas, ...], table: TableRecord, folder: Path) -> tuple[str, ...]:
-    """The formulas to start from: those found in this table, each once.
-
-    A folder may hold a result for one table and what a run on another, which was killed, has saved.
-
-    Parameters
-    ----------
-    saved
-        What the folder holds.
-    table
-        The table of the new run.
-    folder
-        For messages.
-
-    Raises
-    ------
-    UsageError
-        If all of it was made from another table; says what is different.
-    """
-    fitting: list[SavedFormulas] = []
-    different: list[str] = []
-    for one in saved:
-        found = [] if one.table is None else list(one.table.differences(table))
-        if found:
-            different = found
-        else:
-            fitting.append(one)
-    if different and not fitting:
-        raise UsageError(
-            f"--resume: the run in '{visible(str(folder), 300)}' was made from another table: "
-            f"{'; '.join(different)}. Choose another folder with --out, or leave out --resume to start anew."
-        )
-    return tuple(dict.fromkeys(formula for one in fitting for formula in one.formulas))
-
-
 def _read_json(path: Path) -> object:
     shown = visible(str(path), 300)
     try:
-        data = read_bounded(path, MAX_RESULT_BYTES)
+        with path.open("rb") as stream:
+            data = stream.read(MAX_RESULT_BYTES + 1)
     except (OSError, ValueError) as error:
         raise FileError(f"cannot read '{shown}': {getattr(error, 'strerror', None) or error}.") from error
-    if data is None:
+    if len(data) > MAX_RESULT_BYTES:
         raise DataError(f"{shown}: more than {MAX_RESULT_BYTES:,} bytes; this is no result of 'solve'.")
     try:
         return json.loads(data, parse_constant=_refuse_constant)

@@ -29,7 +29,7 @@ def _summary(column: Column, values: FloatArray, dataset: Dataset) -> ColumnSumm
         alias=column.alias,
         unit=str(column.unit) if column.unit is not None else written,
         low=float(values.min()),
-        median=2 * float(np.median(values / 2)),  # the sum of two values may exceed the largest double
+        median=float(np.median(values)),
         high=float(values.max()),
         distinct=int(np.unique(some).size),
         looked_at=int(some.size),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +14,10 @@ from physdiffuser.errors import PluginError, UsageError
 from physdiffuser.expressions import OPERATORS, Number, Symbol, parse
 from physdiffuser.generation.protocol import Generator
 from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Problem
+from physdiffuser.search.problem import Loss, Problem
 
 if TYPE_CHECKING:
-    from physdiffuser.options import SolveOptions
+    from physdiffuser.data.unit_files import UnitSource
     from physdiffuser.plugin_manager import Plugins
 
 # Which generators a run uses unless told otherwise, in the order of their first turns.
@@ -28,9 +28,18 @@ LATE_GENERATORS = frozenset({"autoregressive"})
 FOLLOWING_GENERATORS = frozenset({"neighbours"})
 
 
-def check_options(options: SolveOptions) -> None:
+def check_options(
+    *,
+    time: object,
+    steps: object,
+    noise: object,
+    max_complexity: object,
+    loss: object,
+    scatter: object,
+    device: str,
+    **names: object,
+) -> None:
     """Refuse options that only a call from Python can get wrong."""
-    time, steps, noise = options.time, options.steps, options.noise
 
     def above_zero(name: str, value: object, kinds: type | tuple[type, ...], what: str) -> None:
         right = isinstance(value, kinds) and not isinstance(value, bool)
@@ -41,16 +50,18 @@ def check_options(options: SolveOptions) -> None:
         above_zero("time", time, (int, float, np.integer, np.floating), "a number of seconds")
     if steps is not None:
         above_zero("steps", steps, (int, np.integer), "a whole number")
+    if time is None and steps is None:
+        raise UsageError("give time or steps: without either the search would not end")
     if noise is not None and noise != 0:
         above_zero("noise", noise, (int, float, np.integer, np.floating), "a relative standard deviation")
-    above_zero("max_complexity", options.max_complexity, (int, np.integer), "a whole number")
-    if options.loss not in ("auto", "squared", "huber"):
-        raise UsageError(f"loss={options.loss!r}: must be 'auto', 'squared' or 'huber'")
-    if options.scatter not in ("auto", "constant", "relative"):
-        raise UsageError(f"scatter={options.scatter!r}: must be 'auto', 'constant' or 'relative'")
+    above_zero("max_complexity", max_complexity, (int, np.integer), "a whole number")
+    if loss not in ("auto", "squared", "huber"):
+        raise UsageError(f"loss={loss!r}: must be 'auto', 'squared' or 'huber'")
+    if scatter not in ("auto", "constant", "relative"):
+        raise UsageError(f"scatter={scatter!r}: must be 'auto', 'constant' or 'relative'")
     # Also refuses a GPU where there is none, before any work is done.
-    open_device(options.device)
-    for name, value in (("generators", options.generators), ("operators", options.operators)):
+    open_device(device)
+    for name, value in names.items():
         # A text is a sequence too, of its letters.
         if isinstance(value, str):
             listed = [part.strip() for part in value.split(",")]
@@ -58,20 +69,29 @@ def check_options(options: SolveOptions) -> None:
 
 
 def pose(
-    dataset: Dataset, options: SolveOptions, loaded: Plugins
+    dataset: Dataset,
+    units: UnitSource | None,
+    units_row: bool,
+    noise: float | None,
+    operators: Sequence[str] | None,
+    max_complexity: int,
+    constants: str | Mapping[str, float | str | None] | None,
+    loss: Loss,
+    seed: int,
+    loaded: Plugins,
 ) -> tuple[Dataset, Problem, tuple[str, ...]]:
     """The problem that the table and the options pose (on all rows), and warnings."""
     from physdiffuser.data.constants import PHYSICAL_CONSTANTS, parse_constants
 
-    known = parse_constants(options.constants, taken=dataset.names)
+    known = parse_constants(constants, taken=dataset.names)
     constant_units = {constant.symbol.name: constant.unit for constant in known if constant.unit is not None}
     in_si = False
-    if options.units is not None or options.units_row:
+    if units is not None or units_row:
         from physdiffuser.data.unit_files import load_units, units_from_row
 
         names = [constant.symbol.name for constant in known]
-        if options.units is not None:
-            table_units = load_units(options.units, dataset, constants=names)
+        if units is not None:
+            table_units = load_units(units, dataset, constants=names)
         else:
             table_units = units_from_row(dataset.unit_strings, dataset)
         dataset = table_units.attach(dataset)
@@ -90,15 +110,16 @@ def pose(
         target=dataset.target,
         names=dataset.names,
         weights=dataset.weights,
-        operators=_operators(options.operators, loaded),
-        max_complexity=options.max_complexity,
+        operators=_operators(operators, loaded),
+        max_complexity=max_complexity,
         constants=tuple(constant.symbol for constant in known),
         units=column_units if complete else None,  # type: ignore[arg-type]
         target_unit=dataset.target_column.unit if complete else None,
         constant_units=constant_units,
         physical_constants=physical,
-        noise=options.noise,
-        seed=options.seed,
+        noise=noise,
+        loss=loss,
+        seed=seed,
         target_name=dataset.target_column.alias,
     )
     return dataset, problem, dataset.warnings

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.data.checks import weights_of
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, evaluate
 
@@ -62,8 +61,6 @@ ROUND = 0.5
 MATTERS = 4.0
 # Usual errors within which a law agrees with a row.
 AGREES = 5.0
-# Logarithm of half of the largest double.
-LARGEST_LOGARITHM = float(np.log(np.finfo(np.float64).max / 2))
 # Neighbours are looked for among so many rows.
 REFERENCES = 1_000
 BLOCK = 500
@@ -136,7 +133,8 @@ def weigh(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -> W
             raise DataError(
                 f"errors cannot be in proportion to {name}, which is 0 in some rows: give --weights"
             )
-        weights = weights_of(np.abs(dataset.target))
+        weights = 1 / np.square(dataset.target / np.abs(dataset.target).min())
+        weights = weights / weights.mean()
     elif weights is None and scatter == "auto" and found.weights is not None:
         weights = found.weights
         said.append(
@@ -150,7 +148,7 @@ def weigh(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -> W
         return Weighed(dataset, "squared", tuple(said))
     if dataset.rows < ENOUGH_ROWS:
         said.append(
-            f"{_named(dataset, found.off)} far from the neighbouring rows: such rows count less "
+            f"{_named(found.off)} far from the neighbouring rows: such rows count less "
             "(--loss squared to count all alike)"
         )
         return Weighed(dataset, "huber", tuple(said))
@@ -168,25 +166,20 @@ def put_back(weighed: Weighed, law: Expression) -> Weighed:
         return weighed
     whole = weighed.whole
     error = np.abs(whole.target - evaluate(law, whole.inputs))
-    kept = np.delete(error, weighed.numbers)
-    scale = float(kept.max()) or 1.0
-    # In units of the largest: the squares of 1e200 are no numbers.
-    usual = scale * float(np.sqrt(np.mean(np.square(kept / scale))))
+    usual = float(np.sqrt(np.mean(np.square(np.delete(error, weighed.numbers)))))
     away = ~(error <= np.maximum(AGREES * usual, 1e-9 * np.abs(whole.target)))
     numbers = tuple(number for number in weighed.numbers if away[number])
     if not numbers:
         return replace(weighed, dataset=whole, whole=None, numbers=())
     note = (
-        f"{_named(whole, numbers)} far from the neighbouring rows and from the law, and did not count "
+        f"{_named(numbers)} far from the neighbouring rows and from the law, and did not count "
         "(--loss squared to count all rows alike)"
     )
     return replace(_without(whole, numbers, weighed.said), note=note)
 
 
-def _named(dataset: Dataset, rows: tuple[int, ...]) -> str:
-    # As the user has them: gaps may have been left out, and rows sorted.
-    numbers = rows if dataset.row_numbers is None else sorted(map(int, dataset.row_numbers[list(rows)]))
-    text = ", ".join(str(row + 1) for row in numbers[:MOST_NAMED])
+def _named(rows: tuple[int, ...]) -> str:
+    text = ", ".join(str(row + 1) for row in rows[:MOST_NAMED])
     more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
     return f"data row{'s' if len(rows) > 1 else ''} {text}{more} {'lie' if len(rows) > 1 else 'lies'}"
 
@@ -257,7 +250,7 @@ class _Image:
 
     def back(self, values: FloatArray) -> FloatArray:
         """The target's values for values of the image."""
-        result: FloatArray = self.sign * _exp(values) if self.sign else values
+        result: FloatArray = self.sign * np.exp(values) if self.sign else values
         return result
 
 
@@ -270,12 +263,6 @@ class _Seen:
     error: FloatArray
     usual: float
     left_over: float
-
-
-def _exp(values: FloatArray) -> FloatArray:
-    """The exponential, at most half of the largest double: linear predictions of logarithms may exceed it."""
-    result: FloatArray = np.exp(np.minimum(values, LARGEST_LOGARITHM))
-    return result
 
 
 def _images(target: FloatArray) -> list[_Image]:
@@ -338,7 +325,7 @@ def _off(image: _Image, unit: FloatArray) -> _Seen | None:
         far = np.abs(error) > max(FAR * usual, FAR_SHARE * (1.0 if image.logarithmic else spread))
         if image.logarithmic:
             # Small values may be far off in proportion without being wrong.
-            absolute = np.abs(_exp(values) - _exp(predicted))
+            absolute = np.abs(np.exp(values) - np.exp(predicted))
             far &= absolute > FAR * _usual(absolute[kept])
         if not (far & kept).any():
             # Some were off only because of a misprint beside them.

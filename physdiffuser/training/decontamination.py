@@ -2,16 +2,14 @@
 
 Two laws count as the same when, after all constant factors are taken out of both, some renaming of
 variables makes them equal in value, up to one factor, at fixed points. Values do not care how a
-law is written, so rewriting does not hide it. A law with constant placeholders also counts as the same if
-they can take values that make it so: `exp(C*u)` is `exp(-u)`, and `u**C` is `u**2` (`placeholders`). Laws of
-at most nine tokens (`a*b/c`) are arithmetic that no training set can avoid; they are let through, and so are
-longer ones that are such a product but for a constant in front (`q*B/(2*pi*m)`): in training that constant is
-1 or any random number.
+law is written, so rewriting does not hide it. Laws of at most nine tokens (`a*b/c`) are arithmetic
+that no training set can avoid; they are let through, and so are longer ones that are such a product but
+for a constant in front (`q*B/(2*pi*m)`): in training that constant is 1 or any random number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice, permutations
 from typing import Any
 
@@ -19,17 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Apply, Expression, Parameter, Variable, evaluate, to_prefix
-from physdiffuser.expressions.tree import substitute, variables, walk
+from physdiffuser.expressions.tree import substitute, variables
 from physdiffuser.models.skeleton import bare, terms
 from physdiffuser.models.vocabulary import MAX_VARIABLES
-from physdiffuser.training.placeholders import (
-    Instances,
-    exponents,
-    group_of,
-    instances_of,
-    values,
-    with_unit_constants,
-)
 
 ComplexArray = npt.NDArray[np.complex128]
 
@@ -38,37 +28,40 @@ SHORT = 9
 _POINTS = np.random.default_rng(20_240_607).uniform(0.55, 1.9, (3, MAX_VARIABLES)).astype(np.complex128)
 _RESOLUTION = 1e6
 _CHUNK = 40_000
-_REMEMBERED = 20_000
+
+
+def _is_constant(expression: Expression) -> bool:
+    return not variables(expression)
 
 
 def without_factors(expression: Expression) -> Expression:
     """The formula with every constant factor, at any depth, replaced by 1; signs stay."""
-    return _without_factors(expression)[0]
-
-
-def _without_factors(expression: Expression) -> tuple[Expression, bool]:
-    """The formula without constant factors, and whether it is a constant itself."""
     if isinstance(expression, Parameter):
-        return ONE, True
+        return ONE
     if not isinstance(expression, Apply):
-        return expression, not isinstance(expression, Variable)
-    found = [_without_factors(argument) for argument in expression.arguments]
-    constant = all(alone for _, alone in found)
-    arguments = tuple(argument for argument, _ in found)
+        return expression
     if expression.operator == "pow":
-        return Apply("pow", (arguments[0], expression.arguments[1])), constant
-    if expression.operator not in ("mul", "div") or constant:
-        return Apply(expression.operator, arguments), constant
-    left, right = arguments
-    factor = next((argument for argument, alone in found if alone), None)
-    if factor is None:
-        return Apply(expression.operator, arguments), False
-    if not found[1][1]:
-        rest = right if expression.operator == "mul" else Apply("div", (ONE, right))
-    else:
-        rest = left
-    negative = factor != ONE and bool(evaluate(factor, np.empty((1, 0)))[0] < 0)
-    return Apply("neg", (rest,)) if negative else rest, False
+        return Apply("pow", (without_factors(expression.arguments[0]), expression.arguments[1]))
+    arguments = tuple(without_factors(argument) for argument in expression.arguments)
+    if expression.operator in ("mul", "div") and not _is_constant(expression):
+        kept: list[Expression] = []
+        negative = False
+        for argument in arguments:
+            if _is_constant(argument):
+                negative ^= bool(evaluate(argument, np.empty((1, 0)))[0] < 0)
+                kept.append(ONE)
+            else:
+                kept.append(argument)
+        left, right = kept
+        result: Expression
+        if right == ONE:
+            result = left
+        elif left == ONE and expression.operator == "mul":
+            result = right
+        else:
+            result = Apply(expression.operator, (left, right))
+        return Apply("neg", (result,)) if negative else result
+    return Apply(expression.operator, arguments)
 
 
 def _keys(values: ComplexArray) -> npt.NDArray[np.int64]:
@@ -106,27 +99,6 @@ def forms(expression: Expression) -> list[Expression]:
     return [found[0]] if found[0] == found[1] else found
 
 
-def without_constants(expression: Expression) -> Expression:
-    """The form of an excluded law that laws with placeholders are compared with."""
-    ones = substitute(expression, lambda node: ONE if isinstance(node, Parameter) else None)
-    return _with_unit_numbers(ones)
-
-
-def _as_exponential(node: Expression) -> Expression | None:
-    """`10**u` as an exponential."""
-    if not isinstance(node, Apply) or node.operator != "pow" or variables(node.arguments[0]):
-        return None
-    base, exponent = float(evaluate(node.arguments[0], np.empty((1, 0)))[0]), node.arguments[1]
-    if not variables(exponent) or not 0.0 < base < np.inf or base == 1.0:
-        return None
-    exponent = substitute(exponent, _as_exponential)
-    return Apply("exp", (exponent if base > 1.0 else Apply("neg", (exponent,)),))
-
-
-def _with_unit_numbers(expression: Expression) -> Expression:
-    return bare(with_unit_constants(without_factors(substitute(expression, _as_exponential))))
-
-
 def _chunks(count: int) -> Iterator[npt.NDArray[np.intp]]:
     orders = permutations(range(count))
     while chunk := list(islice(orders, _CHUNK)):
@@ -135,19 +107,15 @@ def _chunks(count: int) -> Iterator[npt.NDArray[np.intp]]:
 
 def signatures(expression: Expression) -> npt.NDArray[np.int64]:
     """Keys of a law under every renaming of its variables."""
-    return _signatures(forms(expression))
-
-
-def _signatures(found: Iterable[Expression]) -> npt.NDArray[np.int64]:
-    keys: list[npt.NDArray[np.int64]] = []
-    for form in found:
+    found: list[npt.NDArray[np.int64]] = []
+    for form in forms(expression):
         renamed, count = _renamed(form)
         if count == 0:
             continue
         for orders in _chunks(count):
             values = np.stack([_values(renamed, point[orders]) for point in _POINTS], axis=1)
-            keys.append(np.unique(_keys(values)))
-    return np.unique(np.concatenate(keys)) if keys else np.empty(0, dtype=np.int64)
+            found.append(np.unique(_keys(values)))
+    return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
 
 
 def key(expression: Expression) -> list[int]:
@@ -159,39 +127,6 @@ def key(expression: Expression) -> list[int]:
             values = _values(renamed, _POINTS[:, :count])
             found.extend(int(number) for number in _keys(values[None, :]))
     return found
-
-
-class _Group:
-    """Excluded laws with as many variables and functions of the same families.
-
-    Parameters
-    ----------
-    laws
-        Without constant factors, and with added constants of 1 and -1.
-    """
-
-    def __init__(self, laws: Sequence[Expression]) -> None:
-        self.exponents = frozenset(exponents(law) for law in laws)
-        self.keys = _signatures(dict.fromkeys(laws))
-
-    def contains(self, instances: Instances) -> bool:
-        """Whether some values of the placeholders give one of the laws."""
-        for constants in values(instances.roles, self.exponents):
-            rows = len(constants)
-            table = np.empty((rows, 3, instances.count + constants.shape[1]), dtype=np.complex128)
-            table[:, :, : instances.count] = _POINTS[None, :, : instances.count]
-            table[:, :, instances.count :] = constants[:, None, :]
-            found = _values(instances.expression, table.reshape(3 * rows, -1))
-            if _any_of(_keys(np.broadcast_to(found, 3 * rows).reshape(rows, 3)), self.keys):
-                return True
-        return False
-
-
-def _any_of(numbers: npt.NDArray[np.int64], keys: npt.NDArray[np.int64]) -> bool:
-    if not len(keys):
-        return False
-    places = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
-    return bool((keys[places] == numbers).any())
 
 
 class Excluded:
@@ -212,9 +147,7 @@ class Excluded:
 
     def __init__(self, laws: Iterable[Expression]) -> None:
         self.short = self.short_but_for_factor = self.long = 0
-        self._answers: dict[Expression, bool] = {}
         keys: list[npt.NDArray[np.int64]] = []
-        groups: dict[tuple[int, frozenset[str], bool], list[Expression]] = {}
         for law in laws:
             if len(to_prefix(law)) <= SHORT:
                 self.short += 1
@@ -223,41 +156,15 @@ class Excluded:
             else:
                 self.long += 1
                 keys.append(signatures(law))
-                form = without_constants(law)
-                # Without its constants exp(-2*u) + exp(-3*u) is exp(-u); that must not refuse exp(C*u).
-                merged = len(terms(form)) == 1 < len(terms(bare(law)))
-                groups.setdefault((*group_of(form), merged), []).append(form)
-        self._groups = {group: _Group(members) for group, members in groups.items()}
         self._keys = np.unique(np.concatenate(keys)) if keys else np.empty(0, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def contains(self, expression: Expression) -> bool:
-        """Whether the formula is an excluded law, for some values of its parameters."""
-        law, _ = _renamed(expression)
-        answer = self._answers.get(law)
-        if answer is None:
-            if len(self._answers) >= _REMEMBERED:
-                self._answers.clear()
-            answer = self.contains_as_written(law) or self.contains_instance(law)
-            self._answers[law] = answer
-        return answer
-
-    def contains_as_written(self, expression: Expression) -> bool:
-        """Whether the formula is an excluded law with every parameter taken for a factor of 1."""
-        return _any_of(np.array(key(expression), dtype=np.int64), self._keys)
-
-    def contains_instance(self, expression: Expression) -> bool:
-        """Whether the parameters can take other values that give an excluded law."""
-        if not any(isinstance(node, Parameter) for node in walk(expression)):
-            return False
-        size, families = group_of(expression)
-        kinds = [False, True] if len(terms(expression)) > 1 else [False]
-        groups = [
-            self._groups[size, families, kind] for kind in kinds if (size, families, kind) in self._groups
-        ]
-        if not groups:
-            return False
-        instances = instances_of(expression, _with_unit_numbers)
-        return any(group.contains(instances) for group in groups)
+        """Whether the formula is one of the excluded laws."""
+        for number in key(expression):
+            place = int(np.searchsorted(self._keys, number))
+            if place < len(self._keys) and int(self._keys[place]) == number:
+                return True
+        return False

@@ -7,6 +7,7 @@ would have done otherwise, to the bit.
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -18,27 +19,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from physdiffuser.config import TrainingConfig
+from physdiffuser.config import ModelConfig, TrainingConfig
 from physdiffuser.errors import FileError, UsageError
-from physdiffuser.models.checkpoint import load_model
+from physdiffuser.models.checkpoint import load_model, save_model
+from physdiffuser.models.checkpoint_files import DESCRIPTION
 from physdiffuser.models.network import LawModel
-from physdiffuser.models.shipped import fast_bfloat16
+from physdiffuser.models.shipped import fast_bfloat16, shipped, weights_folder
 from physdiffuser.models.vocabulary import BOS, Vocabulary
-from physdiffuser.training.checkpoints import Checkpoint, save_checkpoint, save_model_of_step
+from physdiffuser.training.checkpoints import Checkpoint, load_latest, save_checkpoint
 from physdiffuser.training.decontamination import Excluded
-from physdiffuser.training.metrics import append_row, keep_rows_until, open_board
 from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss, memory_loss
 from physdiffuser.training.optimisers import KEPT, build_optimisers
 from physdiffuser.training.processes import Processes, choose_device, moved
-from physdiffuser.training.restoring import (
-    CHECKPOINTS,
-    check_unused,
-    checkpoint_to_resume,
-    damage_messages,
-    earlier_weights,
-    model_folder,
-    restore_moments,
-)
 from physdiffuser.training.stream import Batch, LawStream, benchmark_laws
 
 VALIDATION = 1_000_000
@@ -57,6 +49,47 @@ def learning_rate(config: TrainingConfig, step: int) -> float:
     return rate.rate * (rate.final + (1.0 - rate.final) * 0.5 * (1.0 + math.cos(math.pi * done)))
 
 
+def _board(folder: Path) -> Any:
+    """A TensorBoard writer.
+
+    Raises
+    ------
+    UsageError
+        If tensorboard is not installed.
+    """
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise UsageError(
+            "tensorboard: true needs the package tensorboard; install 'physdiffuser[tensorboard]'"
+        ) from error
+    return SummaryWriter(str(folder))
+
+
+def model_folder(source: str) -> Path | None:
+    """Folder of the weights that ship under a name, or of a model; None where there is no model."""
+    folder = weights_folder() / source if source in shipped() else Path(source)
+    return folder if (folder / DESCRIPTION).is_file() else None
+
+
+def earlier_weights(source: str, config: ModelConfig) -> dict[str, Tensor]:
+    """Parameters by name, of a run (their moving average), of a folder of weights, or of weights that ship.
+
+    Raises
+    ------
+    FileError
+        If there is neither a complete checkpoint nor a model.
+    """
+    folder = model_folder(source)
+    if folder is not None:
+        parts = [part for part in ("diffusion", "autoregressive") if getattr(config, part) is not None]
+        return dict(load_model(folder, parts).state_dict())
+    found = load_latest(Path(source) / "checkpoints")
+    if found is None:
+        raise FileError(f"start_from: no complete checkpoint and no weights in '{source}'")
+    return found.tensors["average"]
+
+
 @dataclass
 class Trainer:
     """A run of training.
@@ -66,20 +99,12 @@ class Trainer:
     config
         What to train and how.
     resume
-        Go on from the newest intact checkpoint in the output folder.
-
-    Attributes
-    ----------
-    step
-        Optimiser steps done.
-    warnings
-        What the user has to know about the files that were read.
+        Go on from the newest checkpoint in the output folder.
     """
 
     config: TrainingConfig
     resume: bool = False
     step: int = field(default=0, init=False)
-    warnings: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         config = self.config
@@ -104,7 +129,7 @@ class Trainer:
         self._validation: list[Batch] = []
         self._restore()
         leads = config.tensorboard and self.processes.rank == 0
-        self.board: Any = open_board(self.folder / "tensorboard", self.step + 1) if leads else None
+        self.board: Any = _board(self.folder / "tensorboard") if leads else None
 
     def _teacher(self, source: str) -> LawModel:
         folder = model_folder(source)
@@ -113,36 +138,66 @@ class Trainer:
         return load_model(folder, (), self.device.type)
 
     def _restore(self) -> None:
-        checkpoint = None
-        if self.resume:
-            checkpoint = checkpoint_to_resume(self.folder, self.config)
-        else:
-            check_unused(self.folder)
-        if checkpoint is not None:
-            self.warnings += damage_messages(checkpoint)
-            self._load_weights(checkpoint.tensors["weights"], checkpoint.tensors["average"])
-            restore_moments(self.optimisers, self.model, checkpoint.tensors["optimiser"])
-            self.step = checkpoint.step
-            self.seconds = float(checkpoint.state.get("seconds", 0.0))
-        elif self.config.start_from is not None:
-            self._start_from(self.config.start_from)
-        if self.processes.rank == 0:
-            keep_rows_until(self.folder, self.step)
+        checkpoints = self.folder / "checkpoints"
+        checkpoint = load_latest(checkpoints)
+        if checkpoint is not None and not self.resume:
+            raise UsageError(
+                f"'{self.folder}' already holds a run of {checkpoint.step} steps; "
+                "continue it with --resume, or choose another 'out'"
+            )
+        if checkpoint is None:
+            if self.config.start_from is not None:
+                self._start_from(self.config.start_from)
+            return
+        trained = checkpoint.state.get("config")
+        now = self.config.model_dump(mode="json")
+        if trained != now:
+            changed = sorted(
+                key for key in now if not isinstance(trained, dict) or trained.get(key) != now[key]
+            )
+            allowed = {
+                "steps",
+                "checkpoint_every",
+                "keep",
+                "log_every",
+                "validate_every",
+                "threads",
+                "device",
+            }
+            if set(changed) - allowed:
+                raise UsageError(
+                    f"the run in '{self.folder}' was started with another configuration; changed: "
+                    f"{', '.join(changed)}. Restore it, or start afresh with another 'out'"
+                )
+        self._load_weights(checkpoint.tensors["weights"], checkpoint.tensors["average"])
+        moments = checkpoint.tensors["optimiser"]
+        by_parameter = {id(p): name for name, p in self.model.named_parameters()}
+        for optimiser in self.optimisers:
+            for parameter in (p for group in optimiser.param_groups for p in group["params"]):
+                name = by_parameter[id(parameter)]
+                kept = {
+                    key: moments[f"{name}.{as_}"] for key, as_ in KEPT.items() if f"{name}.{as_}" in moments
+                }
+                if kept:
+                    # The number of steps stays where fused AdamW wants it.
+                    optimiser.state[parameter] = {
+                        key: tensor.clone() if key == "step" else tensor.to(self.device)
+                        for key, tensor in kept.items()
+                    }
+        self.step = checkpoint.step
+        self.seconds = float(checkpoint.state.get("seconds", 0.0))
 
     def _load_weights(self, weights: dict[str, Tensor], average: dict[str, Tensor]) -> None:
         try:
             self.model.load_state_dict(weights, strict=True)
         except RuntimeError as error:
-            raise UsageError(
-                "the stored weights do not fit the configured model, or were written by another version: "
-                f"{' '.join(str(error).split())[:300]}"
+            raise FileError(
+                f"weights do not fit the configured model: {' '.join(str(error).split())[:300]}"
             ) from error
         self.average = {name: tensor.to(self.device) for name, tensor in average.items()}
 
     def _start_from(self, source: str) -> None:
-        checkpoint = earlier_weights(source, self.config.model)
-        self.warnings += damage_messages(checkpoint)
-        found = checkpoint.tensors["average"]
+        found = earlier_weights(source, self.config.model)
         initial = self.model.state_dict()
         for name in initial:
             if not name.startswith(self.config.fresh) and name in found:
@@ -166,13 +221,8 @@ class Trainer:
                     moments[f"{name}.{KEPT[key]}"] = value
         tensors = {"weights": dict(self.model.state_dict()), "average": self.average, "optimiser": moments}
         state = {"config": self.config.model_dump(mode="json"), "seconds": self.seconds}
-        save_checkpoint(self.folder / CHECKPOINTS, Checkpoint(self.step, tensors, state), self.config.keep)
-        self._save_model()
-
-    def _save_model(self) -> None:
-        if self.processes.rank == 0:
-            model = (self.config.model, self.vocabulary, self.average, self.notes())
-            save_model_of_step(self.folder / "model", self.step, *model)
+        save_checkpoint(self.folder / "checkpoints", Checkpoint(self.step, tensors, state), self.config.keep)
+        save_model(self.folder / "model", self.config.model, self.vocabulary, self.average, self.notes())
 
     def notes(self) -> dict[str, Any]:
         """What the model has seen, for its description."""
@@ -325,12 +375,7 @@ class Trainer:
                     sums[name] = sums.get(name, 0.0) + share * float(loss) / batches
         return sums
 
-    def run(
-        self,
-        progress: Progress | None = None,
-        minutes: float = math.inf,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> None:
+    def run(self, progress: Progress | None = None, minutes: float = math.inf) -> None:
         """Train until the configured number of steps, writing metrics and checkpoints on the way.
 
         Parameters
@@ -339,17 +384,11 @@ class Trainer:
             Called with the step and its metrics, as often as they are logged.
         minutes
             Stop earlier than that many steps after this time, with a checkpoint; `resume` goes on from it.
-        stopped
-            Whether to stop after the current step, with a checkpoint. Several processes agree on it whenever
-            metrics are logged.
         """
         config = self.config
         end = time.perf_counter() + 60.0 * minutes
         batches = self.stream.batches(self.step, config.batch, self._part())
         since, last = time.perf_counter(), self.step
-        if self.step >= config.steps:
-            # An earlier process may have been killed between its last checkpoint and its model.
-            self._save_model()
         while self.step < config.steps:
             began = time.perf_counter()
             metrics = self.train_step(next(batches))
@@ -367,8 +406,7 @@ class Trainer:
             if self.step % config.validate_every == 0 or self.step == config.steps:
                 self._log("validation", self.validate())
             # Clocks differ: a process that stopped alone would leave the others waiting for it.
-            agree = self.processes.count == 1 or minutes < math.inf or self.step % config.log_every == 0
-            late = agree and self.processes.any(stopped() or time.perf_counter() >= end, self.device)
+            late = minutes < math.inf and self.processes.any(time.perf_counter() >= end, self.device)
             if self.step % config.checkpoint_every == 0 or self.step == config.steps or late:
                 self.save()
             if late:
@@ -378,10 +416,11 @@ class Trainer:
     def _log(self, kind: str, metrics: dict[str, float]) -> None:
         if self.processes.rank:
             return
+        self.folder.mkdir(parents=True, exist_ok=True)
         record = {"kind": kind, "step": self.step, "seconds": round(self.seconds, 3)}
-        append_row(
-            self.folder, {**record, **{name: float(f"{value:.6g}") for name, value in metrics.items()}}
-        )
+        line = json.dumps({**record, **{name: float(f"{value:.6g}") for name, value in metrics.items()}})
+        with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as stream:
+            stream.write(line + "\n")
         if self.board is not None:
             for name, value in metrics.items():
                 self.board.add_scalar(f"{kind}/{name}", value, self.step)

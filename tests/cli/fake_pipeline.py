@@ -34,6 +34,9 @@ def solve(source: Any, *, on_progress: Any, cancelled: Any, **options: Any) -> A
 
     mode = os.environ.get("FAKE_MODE", "quick")
     record = os.environ.get("FAKE_RECORD")
+    if record:
+        with open(record, "w") as stream:
+            json.dump({"source": source} | options, stream)
     if mode == "bug":
         raise KeyError("a bug")
     if mode == "memory":
@@ -49,11 +52,6 @@ def solve(source: Any, *, on_progress: Any, cancelled: Any, **options: Any) -> A
         weights=options["weights"],
         **{name: options[name] for name in reading},
     )
-    if callable(options.get("initial")):
-        options["initial"] = options["initial"](dataset)
-    if record:
-        with open(record, "w") as stream:
-            json.dump({"source": source} | options, stream)
     start = clock.monotonic()
     first = dataset.names[0]
     front = ("1.5", f"2.0*{first}")
@@ -84,7 +82,7 @@ def _solution(dataset: Any, options: dict[str, Any], found: bool) -> Any:
             Equation(
                 expression=expression,
                 text=to_text(expression, dataset.names),
-                latex="stored text",
+                latex=r"c_1 \cdot x",
                 complexity=complexity(expression),
                 rmse=float(np.sqrt(np.mean(residual**2))),
                 r2=1.0 - float(np.mean(residual**2) / (np.var(y) or 1.0)),

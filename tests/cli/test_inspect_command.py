@@ -24,7 +24,6 @@ from physdiffuser.inspection import folder as folders
 from physdiffuser.inspection.draw import Picture
 from physdiffuser.inspection.networks import open_networks
 from physdiffuser.inspection.page import Report, Table, html
-from physdiffuser.report import output_folder
 
 SMALL = ("--trajectories", "8", "--dpi", "50", "--quiet")
 
@@ -279,7 +278,7 @@ def test_a_folder_without_permission_is_refused_before_the_work(
         raise AssertionError("the work was begun")
 
     # Not by taking permissions away: root, as which containers run, may write everywhere.
-    monkeypatch.setattr(output_folder.tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(folders.tempfile, "TemporaryFile", refuse)
     monkeypatch.setattr("physdiffuser.cli.inspect._report", work)
     assert main(["inspect", str(table), "--out", str(table.parent / "out")]) == 4
     said = capsys.readouterr()
@@ -341,5 +340,5 @@ def test_pages_replace_pages_and_numbers_are_json(tmp_path: Path) -> None:
 
 
 def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
-    output_folder.check_writable(tmp_path / "a" / "b")
+    folders.check_writable(tmp_path / "a" / "b")
     assert not list(tmp_path.iterdir())

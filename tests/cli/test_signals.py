@@ -15,7 +15,6 @@ import pytest
 from cli_program import FAKE, program_environment
 
 from physdiffuser import cli
-from physdiffuser.cli.stopping import shortened
 
 pty = pytest.importorskip("pty")
 
@@ -182,90 +181,6 @@ def test_kill_9_at_any_moment_leaves_only_readable_files(tmp_path: Path, table: 
 def run_once_more(folder: Path, table: Path) -> int:
     """The folder of a killed run can be used again."""
     return OnTerminal(folder, "solve", table.name, "--out", "run", "--resume", mode="quick").wait(20.0)
-
-
-INTERRUPTED = """
-import atexit, os, signal, sys
-moment, words = sys.argv[1], sys.argv[2:]
-press = lambda: os.kill(os.getpid(), signal.SIGINT)
-
-class Finalised:
-    # Exceptions raised here are printed and forgotten, as are those in callbacks of many libraries.
-    def __del__(self):
-        press()
-
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name == moment:
-            press()
-        if name + " finalised" == moment:
-            Finalised()
-
-sys.meta_path.insert(0, Finder())
-if moment == "end of the interpreter":
-    atexit.register(press)
-sys.argv[1:] = words
-from physdiffuser.cli import main
-sys.exit(main())
-"""
-
-
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "physdiffuser.cli.entry",
-        "physdiffuser.cli.entry finalised",
-        "click finalised",
-        "physdiffuser.cli.solve finalised",
-        "physdiffuser.cli.predict",
-        "end of the interpreter",
-    ],
-)
-def test_ctrl_c_ends_the_program_without_a_traceback_at_any_moment(tmp_path: Path, moment: str) -> None:
-    command = "predict" if "predict" in moment else "solve"
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, moment, command, "--help"],
-        cwd=tmp_path,
-        env=program_environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (done.returncode, done.stderr) == (130, "")
-
-
-def test_a_command_that_tidies_up_is_interrupted_and_not_ended(tmp_path: Path) -> None:
-    code = (
-        "import click, os, signal, sys\n"
-        "from physdiffuser.cli import app, main\n"
-        "@click.command()\n"
-        "def tidy():\n"
-        "    try:\n"
-        "        os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(60)\n"
-        "    finally:\n"
-        "        print('tidied up')\n"
-        "sys.modules['tidy'] = sys.modules['__main__']\n"
-        "app.BUILT_IN['tidy'] = app.LazyCommand('tidy', 'tidy', '')\n"
-        "sys.argv[1:] = ['tidy']\n"
-        "sys.exit(main())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=program_environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (done.returncode, done.stdout) == (130, "tidied up\n")
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(("lag", "grace"), [(0.0, 0.75), (0.05, 0.55), (0.5, 0.25)])
-def test_the_search_gets_less_time_to_come_back_where_threads_wait_for_a_processor(
-    lag: float, grace: float
-) -> None:
-    assert shortened(0.75, lag) == pytest.approx(grace)
 
 
 def test_ctrl_c_while_the_program_is_loading_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

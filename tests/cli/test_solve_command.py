@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,6 @@ def recorded(run: Run, tmp_path: Path, *words: str) -> dict[str, Any]:
     done = run("solve", "data.csv", *words, "--json", FAKE_RECORD=str(path))
     assert done.returncode == 0, done.stderr
     options: dict[str, Any] = json.loads(path.read_text())
-    # When the program was started, and how long its report takes.
-    assert options.pop("started") < time.monotonic()
-    assert options.pop("report_seconds") > 0
     return options
 
 
@@ -237,17 +233,6 @@ def test_resume_starts_from_the_formulas_of_the_earlier_run(run: Run, table: Pat
     (tmp_path / "run" / "progress.json").write_text('{"front": ["v_m_s"]}')
     assert recorded(run, tmp_path, "--out", "run", "--resume")["initial"] == ["v_m_s"]
     assert not (tmp_path / "run" / "progress.json").exists()
-
-
-def test_resuming_with_another_table_is_a_usage_error(run: Run, table: Path, tmp_path: Path) -> None:
-    run("solve", "data.csv", "--out", "run")
-    before = (tmp_path / "run" / "result.json").read_text()
-    (tmp_path / "other.csv").write_text("m,F\n" + "".join(f"{i},{2 * i}\n" for i in range(1, 20)))
-    done = run("solve", "other.csv", "--out", "run", "--resume")
-    assert done.returncode == 2
-    assert "--resume: the run in 'run' was made from another table" in done.stderr
-    assert "here 'F'" in done.stderr
-    assert (tmp_path / "run" / "result.json").read_text() == before
 
 
 def test_resuming_from_what_is_no_result_is_refused(run: Run, table: Path, tmp_path: Path) -> None:

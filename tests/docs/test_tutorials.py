@@ -32,8 +32,6 @@ def test_there_are_seven() -> None:
 def test_a_tutorial_runs(name: str, tmp_path: Path) -> None:
     # A process of its own, in an empty folder: it may rely on nothing that lies about.
     environment = os.environ | {"MPLBACKEND": "Agg", "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
-    # A package is installed without the network, with the build tools of this environment.
-    environment |= {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     command = [sys.executable, str(FOLDER / f"{name}.py")]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400, check=False

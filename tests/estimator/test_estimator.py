@@ -77,13 +77,10 @@ def test_exports_agree_with_predict(law: PhysDiffuserRegressor) -> None:
     symbols = {symbol.name: symbol for symbol in formula.free_symbols}
     assert float(formula.subs({symbols["m"]: 2, symbols["v_m_s"]: 3})) == 9.0
     assert law.latex() == law.best_.latex
-    for row, text in enumerate(law.equations_["latex"], start=1):
+    for row, text in enumerate(law.equations_["latex"]):
         assert law.latex(row) == text
-    assert list(law.equations_.index) == list(range(1, len(law.equations_) + 1))
-    assert law.equations_.loc[law.equations_["chosen"], "latex"].tolist() == [law.latex()]
-    for row in (0, -1, len(law.equations_) + 1):
-        with pytest.raises(UsageError, match=f"no row {row}: its rows are numbered from 1 to"):
-            law.latex(row)
+    with pytest.raises(UsageError, match="which has rows 0 to"):
+        law.latex(len(law.equations_))
 
 
 def test_a_fitted_estimator_can_be_stored(law: PhysDiffuserRegressor) -> None:
@@ -185,13 +182,11 @@ def test_repeated_rows_weights_and_order_mean_the_same(
         with pytest.raises(ValueError, match="distinct sample"):
             distinct_rows(repeated[:, :1], repeated[:, 1])
         return
-    for row, number in enumerate(expected.first):
-        assert np.array_equal(values[number, :2], [*expected.inputs[row], expected.target[row]])
     for other in (
         distinct_rows(repeated[:, :1], repeated[:, 1]),
         distinct_rows(inputs[order], target[order], weights[order]),
     ):
-        for ours, theirs in zip(expected[:3], other[:3], strict=True):
+        for ours, theirs in zip(expected, other, strict=True):
             assert (ours is None) == (theirs is None)
             if ours is not None and theirs is not None:
                 assert ours.tobytes() == theirs.tobytes()

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_runs import config, metrics, settings
 
-from physdiffuser.config import parse_training_config
+from physdiffuser.config import TrainingConfig, parse_training_config
 from physdiffuser.errors import FileError, UsageError
 from physdiffuser.expressions.tree import variables
 from physdiffuser.generation.autoregressive import build as build_autoregressive
@@ -34,6 +33,43 @@ from physdiffuser.training.loop import Trainer, learning_rate
 def _few_laws_to_exclude(monkeypatch: pytest.MonkeyPatch) -> None:
     # Making the keys of all benchmark laws takes most of a second; one test elsewhere does it.
     monkeypatch.setattr("physdiffuser.training.loop.benchmark_laws", list)
+
+
+def settings(out: Path, **changes: Any) -> dict[str, Any]:
+    """A configuration small enough for tests."""
+    return {
+        "out": str(out),
+        "steps": 4,
+        "batch": 8,
+        "micro_batch": 4,
+        "device": "cpu",
+        "checkpoint_every": 2,
+        "log_every": 1,
+        "validate_every": 2,
+        "validation_laws": 4,
+        "threads": 1,
+        "data": {"rows": [16, 24]},
+        "model": {
+            "width": 16,
+            "heads": 2,
+            "length": 24,
+            "encoder": {"rows": 16, "layers": 1, "inducing": 4, "mixing": 1},
+            "diffusion": {"layers": 1},
+            "autoregressive": {"layers": 1},
+        },
+        "optimiser": {"rate": 3e-3, "warmup": 2},
+        **changes,
+    }
+
+
+def config(out: Path, **changes: Any) -> TrainingConfig:
+    return parse_training_config(settings(out, **changes), "test")
+
+
+def metrics(folder: Path, kind: str) -> list[dict[str, Any]]:
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    return [record for record in records if record["kind"] == kind]
 
 
 def test_losses_fall(tmp_path: Path) -> None:
@@ -141,10 +177,16 @@ def test_a_run_is_not_overwritten_or_continued_with_another_network(tmp_path: Pa
     assert Trainer(config(tmp_path, steps=3), resume=True).step == 2
 
 
-def test_old_checkpoints_are_removed(tmp_path: Path) -> None:
+def test_old_checkpoints_are_removed_and_damaged_ones_noticed(tmp_path: Path) -> None:
     Trainer(config(tmp_path, steps=4, checkpoint_every=1, keep=2)).run()
     names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert names == ["step-00000003", "step-00000004"]
+    weights = tmp_path / "checkpoints" / names[-1] / "weights.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(bytes(content))
+    with pytest.raises(FileError, match="SHA-256"):
+        load_latest(tmp_path / "checkpoints")
 
 
 def test_an_unfinished_checkpoint_is_ignored(tmp_path: Path) -> None:
@@ -251,19 +293,17 @@ def test_generators_can_be_shared_between_encoders(tmp_path: Path) -> None:
     first, second = tmp_path / "run" / "model", tmp_path / "run" / "other"
     second.mkdir()
     description = json.loads((first / "model.json").read_text())
-    inside = "step-00000002"
     description["files"] = {
-        Path(name).name if "encoder" in name else f"../model/{name}": total
+        name if name.startswith("encoder") else f"../model/{name}": total
         for name, total in description["files"].items()
     }
     (second / "model.json").write_text(json.dumps(description))
-    encoder = (first / inside / "encoder.safetensors").read_bytes()
-    (second / "encoder.safetensors").write_bytes(encoder)
+    (second / "encoder.safetensors").write_bytes((first / "encoder.safetensors").read_bytes())
     for (name, left), right in zip(
         load_model(first).state_dict().items(), load_model(second).state_dict().values(), strict=True
     ):
         assert torch.equal(left, right), name
-    (first / inside / "diffusion.safetensors").write_bytes(b"retrained")
+    (first / "diffusion.safetensors").write_bytes(b"retrained")
     with pytest.raises(FileError, match="damaged"):
         load_model(second)
 

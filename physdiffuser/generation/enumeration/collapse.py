@@ -192,8 +192,7 @@ def _starts(
     """What units demand, or the bare columns and what slopes suggest, by number of features; and a judge."""
     inputs, target = problem.inputs[rows], problem.target[rows]
     telling = telling_columns(problem.inputs, problem.target)
-    # Where no column stands out, nothing is known of any of them.
-    chosen = telling if 0 < len(telling) < problem.columns else list(range(problem.columns))
+    chosen = telling if len(telling) < problem.columns else list(range(problem.columns))
     bare = Frame.of_columns((), chosen)
     found: dict[int, list[_State]] = {}
     off = np.median(np.abs(_local_predictions(bare.values(inputs).T, target) - target))

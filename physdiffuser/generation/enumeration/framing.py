@@ -1,7 +1,6 @@
 """What a table suggests before any formula is tried: frames for its law, and whether noise shows.
 
-Worked out once in a run, for all generators that ask. An analysis that fails is not repeated: its failure
-becomes one warning (`ParetoArchive.faults`), and every generator goes on with the columns as they are.
+Worked out once in a run, for all generators that ask.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from physdiffuser.errors import PhysdiffuserError
 from physdiffuser.generation.enumeration.collapse import collapsed
 from physdiffuser.generation.enumeration.factors import demanded, hypotheses
 from physdiffuser.generation.enumeration.frame import Frame
@@ -49,28 +47,11 @@ def first_look(problem: Problem, archive: ParetoArchive) -> FirstLook:
     """Frames that come at once, and what they tell of the noise."""
     known: FirstLook | None = archive.notes.get(_FIRST)
     if known is None:
-        try:
-            known = _first_look(problem)
-        except PhysdiffuserError:
-            raise
-        except Exception as error:
-            archive.faults.append(_failure("slopes and noise", error))
-            known = FirstLook((Frame.of_columns((), range(problem.columns)),), (), (), False)
+        every, rough = hypotheses(problem), power_law_frames(problem)
+        told = levels(problem, [*rough, *every])
+        known = FirstLook(tuple(every), tuple(rough), tuple(told), is_noisy(problem, told))
         archive.notes[_FIRST] = known
     return known
-
-
-def _first_look(problem: Problem) -> FirstLook:
-    every, rough = hypotheses(problem), power_law_frames(problem)
-    told = levels(problem, [*rough, *every])
-    return FirstLook(tuple(every), tuple(rough), tuple(told), is_noisy(problem, told))
-
-
-def _failure(what: str, error: Exception) -> str:
-    reason = " ".join(str(error).split())[:200]
-    return (
-        f"the analysis of {what} failed, and the search went on without it ({type(error).__name__}: {reason})"
-    )
 
 
 def later_frames(problem: Problem, archive: ParetoArchive) -> Generator[float, None, tuple[Frame, ...]]:
@@ -80,9 +61,7 @@ def later_frames(problem: Problem, archive: ParetoArchive) -> Generator[float, N
     """
     known: _Shared | None = archive.notes.get(_LATER)
     if known is None:
-        known = archive.notes[_LATER] = _Shared(
-            _suggested(problem, first_look(problem, archive).frames), archive.faults
-        )
+        known = archive.notes[_LATER] = _Shared(_suggested(problem, first_look(problem, archive).frames))
     return (yield from known.rest())
 
 
@@ -104,19 +83,10 @@ def _whatever_order(frame: Frame) -> tuple[object, frozenset[object]]:
 
 
 class _Shared:
-    """Work that several wait for, done by whoever has a turn.
+    """Work that several wait for, done by whoever has a turn."""
 
-    Parameters
-    ----------
-    work
-        Yields nominal seconds and returns frames. After an exception it is over, and its result is empty.
-    faults
-        Takes the message about that exception.
-    """
-
-    def __init__(self, work: Generator[float, None, tuple[Frame, ...]], faults: list[str]) -> None:
+    def __init__(self, work: Generator[float, None, tuple[Frame, ...]]) -> None:
         self._work = work
-        self._faults = faults
         self._result: tuple[Frame, ...] | None = None
 
     def rest(self) -> Generator[float, None, tuple[Frame, ...]]:
@@ -126,12 +96,6 @@ class _Shared:
                 seconds = next(self._work)
             except StopIteration as end:
                 self._result = end.value
-            except Exception as error:
-                # A generator that raised is exhausted: to ask it again would return the end of an iterator.
-                self._result = ()
-                if isinstance(error, PhysdiffuserError):
-                    raise
-                self._faults.append(_failure("symmetries and combined columns", error))
             else:
                 yield seconds
         return self._result

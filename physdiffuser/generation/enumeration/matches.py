@@ -132,14 +132,10 @@ def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candida
 def _may_be_one(factor: float, term: FloatArray, target: FloatArray, weights: FloatArray) -> bool:
     """Whether a fitted factor differs from 1 or -1, if at all, by no more than its standard errors allow."""
     with np.errstate(all="ignore"):
-        root = np.sqrt(weights)
-        size = float(np.abs(root * term).max())
-        if not 0 < size < np.inf:
-            return False
-        # In units of the largest: squares of it are normal numbers.
-        unit = root * term / size
-        residual = root * target / size - factor * unit
-        error = np.sqrt(float(residual @ residual) / (max(len(target) - 1, 1) * float(unit @ unit)))
+        power = float(weights @ np.square(term))
+        error = np.sqrt(
+            float(weights @ np.square(target - factor * term)) / (max(len(target) - 1, 1) * power)
+        )
     return bool(abs(abs(factor) - 1) <= STANDARD_ERRORS * error)
 
 

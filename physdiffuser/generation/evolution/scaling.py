@@ -20,8 +20,6 @@ FloatArray = npt.NDArray[np.float64]
 
 # Columns whose typical size lies within are left alone: formulas with clean constants then keep them.
 ORDINARY = (1e-3, 1e3)
-# The largest value is at most ten to this power.
-MOST_DECADES = 100
 
 
 @dataclass(frozen=True)
@@ -67,12 +65,8 @@ class Scaling:
 
 def _exponent(values: FloatArray) -> int:
     sizes = np.abs(values[values != 0.0])
-    if not sizes.size:
-        return 0
-    typical, largest = float(np.median(sizes)), float(sizes.max())
-    usual = 0 if ORDINARY[0] <= typical <= ORDINARY[1] else round(math.log10(typical))
-    # Values that span hundreds of decades: squares of the largest must remain finite.
-    return max(usual, math.ceil(math.log10(largest)) - MOST_DECADES)
+    typical = float(np.median(sizes)) if sizes.size else 1.0
+    return 0 if ORDINARY[0] <= typical <= ORDINARY[1] else round(math.log10(typical))
 
 
 def scaled(coefficient: float, rest: Expression | None) -> Expression:
