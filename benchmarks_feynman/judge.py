@@ -1,7 +1,8 @@
 """Whether an answer is the law: in numbers on fresh rows, and symbolically, each on its own.
 
-* `exact_numbers`: on 1,000 fresh rows within the ranges the largest relative error is below 1e-9;
-  `exact_outside`: below 1e-6 on rows outside of them, each range half as wide again on both sides.
+* `exact_numbers`: on 1,000 fresh rows within the ranges every relative error is below 1e-9, or the error is
+  rounding of terms that cancel; `exact_outside`: the same with 1e-6 on rows outside of them, each range
+  half as wide again on both sides.
 * `strict`: symbolic verdict on `answer - truth = 0`, no free offset or factor.
 * `srbench`: symbolic verdict, constants rounded to three digits, on `answer - truth` or `answer / truth`
   being a constant, with R2 above 0.5 on the test rows.
@@ -24,6 +25,7 @@ from benchmarks_feynman.sampling import FloatArray, bits, columns, draw_valid
 from benchmarks_feynman.suites import Law, LawVariable
 from physdiffuser.expressions import Apply, Expression, complexity, evaluate
 from physdiffuser.expressions.tree import free_constants, variables, walk
+from physdiffuser.fitting.accuracy import agrees
 
 EXACT = 1e-9
 _FORM = 1e-7
@@ -74,13 +76,14 @@ def judge(law: Law, answer: Expression | None, *, seed: int, dummy: int, test_ro
     record["complexity"] = complexity(answer)
     table = columns(law, dummy)
     inputs, clean = draw_valid(law, table, bits(law, seed, "judge"), _FRESH_ROWS)
-    error = max_relative_error(evaluate(answer, inputs), clean)
+    values = evaluate(answer, inputs)
+    error = max_relative_error(values, clean)
     record["max_relative_error"] = error if math.isfinite(error) else None
-    record["exact_numbers"] = error < EXACT
+    record["exact_numbers"] = bool(agrees(answer, inputs, clean, values, EXACT, law=law.expression).all())
     test, test_clean = draw_valid(law, table, bits(law, seed, "test"), test_rows)
     record["r2_test"] = r2(evaluate(answer, test), test_clean)
     record |= _outside(law, answer, dummy, seed)
-    record["form"] = error < EXACT or _has_form(law, answer, inputs, clean)
+    record["form"] = record["exact_numbers"] or _has_form(law, answer, inputs, clean)
     ranges = [(variable.low, variable.high) for variable in table]
     record["tree_distance"] = _distance(answer, law.expression, ranges)
 
@@ -89,8 +92,9 @@ def judge(law: Law, answer: Expression | None, *, seed: int, dummy: int, test_ro
             return "unknown"
         return equivalent(answer, law.expression, ranges, rule=rule, seconds=_SYMBOLIC_SECONDS)
 
-    strict = "different" if error > _DIFFERENT else symbolic("strict")
-    loose = _unexplained(evaluate(answer, inputs), clean)
+    near = agrees(answer, inputs, clean, values, _DIFFERENT, law=law.expression).all()
+    strict = symbolic("strict") if near else "different"
+    loose = _unexplained(values, clean)
     srbench = "different" if loose > _LOOSELY_DIFFERENT else symbolic("srbench")
     if not (record["r2_test"] or 0.0) > _LEAST_R2:
         srbench = "different"
@@ -169,10 +173,11 @@ def _outside(law: Law, answer: Expression, dummy: int, seed: int) -> Judgement:
         outside |= (inputs[:, index] < variable.low) | (inputs[:, index] > variable.high)
     if outside.sum() < _LEAST_ROWS:
         return {}
-    values, truth = evaluate(answer, inputs[outside]), clean[outside]
+    inputs, truth = inputs[outside], clean[outside]
+    values = evaluate(answer, inputs)
     return {
         "r2_extrapolated": r2(values, truth),
-        "exact_outside": max_relative_error(values, truth) < _OUTSIDE,
+        "exact_outside": bool(agrees(answer, inputs, truth, values, _OUTSIDE, law=law.expression).all()),
     }
 
 
@@ -185,7 +190,8 @@ def _has_form(law: Law, answer: Expression, inputs: FloatArray, clean: FloatArra
     from physdiffuser.fitting import fit_constants
 
     fit = fit_constants(skeleton, inputs, clean, initial=list(values), starts=4, iterations=200)
-    return max_relative_error(evaluate(fit.expression, inputs), clean) < _FORM
+    fitted = evaluate(fit.expression, inputs)
+    return bool(agrees(fit.expression, inputs, clean, fitted, _FORM, law=law.expression).all())
 
 
 def _distance(answer: Expression, truth: Expression, ranges: list[tuple[float, float]]) -> float | None:

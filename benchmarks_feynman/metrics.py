@@ -10,25 +10,20 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, Number, Parameter, Symbol, Variable
 from physdiffuser.expressions.tree import size
+from physdiffuser.fitting import accuracy
 
 FloatArray = npt.NDArray[np.float64]
 
-# Below this share of the root mean square, an error is measured against that share of it: next to a zero
-# of the law, rounding alone makes any relative error large.
-_SMALLEST_SHARE = 1e-6
 _LARGEST_TREE = 250
 
 
 def max_relative_error(prediction: FloatArray, truth: FloatArray) -> float:
-    """Largest error relative to the true value; inf where the prediction is not finite."""
+    """Largest error as a share of the true value, where that is not 0; inf without finite predictions."""
     if not np.isfinite(prediction).all():
         return float("inf")
-    scale = float(np.abs(truth).max(initial=0.0))
-    if scale == 0.0:
+    if not np.abs(truth).max(initial=0.0):
         return float(np.abs(prediction).max(initial=0.0))
-    unit = truth / scale  # so that squares of 1e-200 do not vanish
-    floor = _SMALLEST_SHARE * float(np.sqrt(np.mean(unit**2)))
-    return float((np.abs(prediction / scale - unit) / np.maximum(np.abs(unit), floor)).max())
+    return accuracy.max_relative_error(truth, prediction)
 
 
 def r2(prediction: FloatArray, truth: FloatArray) -> float | None:

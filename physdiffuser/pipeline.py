@@ -30,9 +30,10 @@ from physdiffuser.options import DEFAULTS, SolveOptions
 from physdiffuser.report.solution import Equation, Solution, sample_fit_points
 from physdiffuser.report.summary import summaries
 from physdiffuser.search.archive import Entry, ParetoArchive
-from physdiffuser.search.conclusion import EXACT_ERROR, equation, on_rows, rivals, work_out
+from physdiffuser.search.conclusion import on_rows, rivals, work_out
 from physdiffuser.search.contenders import Asked, first_judge
 from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
+from physdiffuser.search.exactness import Exactness, exactness
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.magnitudes import solve_in_moderate_units
 from physdiffuser.search.outliers import search_with_outliers
@@ -48,7 +49,8 @@ from physdiffuser.search.precision import decimal_precision
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.sampling import Split, split_rows
 from physdiffuser.search.scatter import Weighed, put_back, weigh, without_outliers
-from physdiffuser.search.shown_rows import rows_to_show
+from physdiffuser.search.scoring import equation
+from physdiffuser.search.shown_rows import left_out, rows_to_show
 from physdiffuser.search.timing import TimeLimit
 
 if TYPE_CHECKING:
@@ -365,21 +367,24 @@ def _conclude(
     made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
     scale = float(np.abs(dataset.target).max())
     rounding = float(np.sqrt(floor) * (dataset.target / scale).std()) * scale
-    shown = rows_to_show([row for row, _ in made], position, rounding)
+    scored = [row for row, _ in made]
+    shown = rows_to_show(scored, position, rounding)
+    hidden = [scored[row] for row in left_out(scored, position, rounding)] if scored else []
     laws, made = [laws[row] for row in shown], [made[row] for row in shown]
     position = shown.index(position) if made else 0
     solution = _frame(dataset, seed, warnings)
     if not made:
         return replace(solution, timing=_timing(started, searched, result))
     best, prediction = made[position]
-    exact = best.max_relative_error < EXACT_ERROR
+    judged = exactness(best.expression, dataset, prediction)
+    exact = judged.exact
     pattern = laws[position].loss > floor and not exact and shows_pattern(dataset, prediction)
     left = max(slowdown * LEAST_VERIFYING, deadline - clock_module.monotonic())
-    verified = _verify(laws[position].fitted, best, dataset, split, left, slowdown, pattern)
+    verified = _verify(laws[position].fitted, best, dataset, split, left, slowdown, pattern, judged)
     equations = [one for one, _ in made]
     equations[position] = verified
     close = [row + 1 for row in rivals(laws, position, floor)]
-    doubtful = doubts(verified, dataset, exact=exact, pattern=pattern, rivals=close)
+    doubtful = doubts(verified, dataset, exact=exact, pattern=pattern, rivals=close, left_out=hidden)
     held_out = np.zeros(dataset.rows, bool)
     held_out[split.held_out] = True
     return replace(
@@ -394,13 +399,24 @@ def _conclude(
             *((weighed.note,) if weighed.note else ()),
             *(() if exact else weighed.said),
             *doubtful,
+            *((judged.interpolation,) if judged.interpolation else ()),
         ),
+        notes={**solution.notes, **_weighting(weighed, exact)},
         held_out_rows=int(split.held_out.size),
         known_constants=_named_constants(problem, equations),
         timing=_timing(started, searched, result),
         fit_points=sample_fit_points(dataset.target, prediction, held_out, inputs=dataset.inputs),
         summaries=summaries(dataset),
     )
+
+
+def _weighting(weighed: Weighed, exact: bool) -> dict[str, str]:
+    """What the errors of an exact law's table are weighted by; else a warning says so."""
+    if not exact or not weighed.said or weighed.dataset.weights is None:
+        return {}
+    return {
+        "errors": f"those of approximate formulas are weighted by 1/{weighed.dataset.target_column.name}**2"
+    }
 
 
 def _verify(
@@ -411,6 +427,7 @@ def _verify(
     left: float,
     slowdown: float,
     pattern: bool,
+    judged: Exactness,
 ) -> Equation:
     from physdiffuser.verification import verify
     from physdiffuser.verification.worker import shared_worker
@@ -426,7 +443,8 @@ def _verify(
         split.held_out,
         names=dataset.names,
         weights=dataset.weights,
-        pattern=pattern if dataset.rows >= ENOUGH_ROWS and best.max_relative_error >= EXACT_ERROR else None,
+        pattern=pattern if dataset.rows >= ENOUGH_ROWS and not judged.exact else None,
+        interpolation=judged.interpolation,
         seconds=min(limit, left),
     )
     return replace(best, verdict=checked.verdict, verification=checked.sentences)

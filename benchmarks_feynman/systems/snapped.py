@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks_feynman.metrics import max_relative_error
 from benchmarks_feynman.sampling import Table
 from benchmarks_feynman.systems.answer import Answer
 from physdiffuser.expressions import Expression, evaluate, to_text
 from physdiffuser.expressions.canonical import canonical
 from physdiffuser.fitting import refit
+from physdiffuser.fitting.accuracy import agrees
 from physdiffuser.fitting.snapping import snap
 
 _CLAIM = 1e-9
@@ -34,8 +34,8 @@ def snapped(answer: Answer, table: Table, expression: Expression) -> Answer:
     late = started + _LIMIT
     exact = snap(fitted, *rows, rng=np.random.default_rng(0), stop=lambda: time.process_time() > late)
     found = canonical(exact.expression, ranges=ranges)
-    error = max_relative_error(evaluate(found, table.inputs), table.target)
+    claimed = agrees(found, *rows, evaluate(found, table.inputs), _CLAIM).all()
     details = {**answer.details, "before_snapping": to_text(expression, table.names)}
     seconds = answer.seconds + time.process_time() - started
-    status = "exact" if error < _CLAIM else answer.status
+    status = "exact" if claimed else answer.status
     return replace(answer, expression=found, seconds=seconds, details=details, status=status)

@@ -51,7 +51,7 @@ def number_text(value: int | Fraction | float, digits: Digits | None = None) -> 
         text = f"{value:.{15 if count > 15 and float(f'{value:.15g}') == value else count}g}"
         # People write 9020, not 9.02e+03.
         return f"{float(text):.0f}" if "e+" in text and abs(float(text)) < _LARGEST_PLAIN else text
-    if isinstance(value, Fraction) and 10_000 % value.denominator == 0:
+    if isinstance(value, Fraction) and value.denominator > 1 and 10_000 % value.denominator == 0:
         # The parser reads so few decimals as the exact fraction.
         whole, rest = divmod(abs(value), 1)
         decimals = f"{int(rest * 10_000):04d}".rstrip("0")

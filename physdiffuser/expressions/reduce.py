@@ -77,13 +77,13 @@ class Reducer:
         if len(value.terms) == 1:
             term = value.terms[0]
             yield from self._merged_powers(term)
-            yield from self._divided_out(term)
+            yield from self.divided_out(term)
             yield from self._double_angle(term)
             yield from self._hyperbolic(term)
         else:
             yield from self._squares(value)
             yield from self._pythagoras(value)
-            yield from self._together(value)
+            yield from self.together(value)
             yield from self._pair_of_exponentials(value)
         if opens(value):
             expanded = expand(value, self.algebra)
@@ -109,7 +109,7 @@ class Reducer:
                         (Sum((Product(term.coefficient, rest),)), self.algebra.power(merged, number(power)))
                     )
 
-    def _divided_out(self, term: Product) -> Iterator[Sum]:
+    def divided_out(self, term: Product) -> Iterator[Sum]:
         """`(c**2 - v**2)/(c - v)` as `c + v`; the same inside powers."""
         sums = [
             (base, power) for base, power in term.factors if base.kind == SUM and not isinstance(power, Sum)
@@ -255,7 +255,7 @@ class Reducer:
                     others = [Sum((other,)) for other in value.terms if other is not term]
                     yield self.algebra.add([*others, *parts])
 
-    def _together(self, value: Sum) -> Iterator[Sum]:
+    def together(self, value: Sum) -> Iterator[Sum]:
         """All terms over one denominator, and what divides out of the fraction."""
         powers: dict[str, tuple[Base, int]] = {}
         for term in value.terms:
@@ -275,7 +275,7 @@ class Reducer:
             fraction = self.algebra.multiply((numerator, bottom))
             yield fraction
             if len(fraction.terms) == 1:
-                yield from self._divided_out(fraction.terms[0])
+                yield from self.divided_out(fraction.terms[0])
 
     # ---- functions of logarithms ----
 

@@ -7,10 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from physdiffuser.expressions.format import number_text
 from physdiffuser.report.solution import ConstantEstimate, Equation
 
 DEFAULT_DIGITS = 6
 FEWEST_DIGITS, MOST_DIGITS = 3, 16
+# A formula in the Pareto table shows so many at least; a double is read back from so many at most.
+TABLE_DIGITS, ALL_DIGITS = 4, 17
 # Correlations are known to about so much: constants that hang together more closely show all digits.
 _LEAST_EIGENVALUE = 1e-14
 MISSING = "-"
@@ -62,12 +65,13 @@ def half_width(constant: ConstantEstimate) -> float | None:
 def shown_digits(equation: Equation) -> Callable[[float], int]:
     """Significant digits for the fitted constants of a formula, by value.
 
-    A constant shows its uncertainty to two digits. Where constants hang together (a prefactor and the
+    A constant shows its uncertainty to two digits, and `Equation.more_digits` beyond that where the formula
+    needs them to give the error that is printed beside it. Where constants hang together (a prefactor and the
     exponent beside it) they are known much better together than alone, and rounding one by its own
     uncertainty would spoil the formula: it then shows what a reader needs to compute with it.
     """
     fitted = [constant for constant in equation.constants if not constant.exact]
-    together = _tightening(equation.covariance, len(fitted))
+    together = tightening(equation.covariance, len(fitted))
     digits: dict[float, int] = {}
     for constant, factor in zip(fitted, together, strict=True):
         width = half_width(constant)
@@ -75,10 +79,16 @@ def shown_digits(equation: Equation) -> Callable[[float], int]:
             needed = _places(width / factor) + math.floor(math.log10(abs(constant.value))) + 1
             size = abs(constant.value)
             digits[size] = max(digits.get(size, FEWEST_DIGITS), min(needed, MOST_DIGITS))
-    return lambda value: digits.get(abs(value), DEFAULT_DIGITS)
+    more = max(0, equation.more_digits)
+    return lambda value: min(digits.get(abs(value), DEFAULT_DIGITS) + more, ALL_DIGITS)
 
 
-def _tightening(covariance: tuple[tuple[float, ...], ...] | None, count: int) -> list[float]:
+def table_digits(equation: Equation) -> int:
+    """Significant digits for the fitted constants of a formula in the Pareto table."""
+    return max(TABLE_DIGITS, min(equation.table_digits, ALL_DIGITS))
+
+
+def tightening(covariance: tuple[tuple[float, ...], ...] | None, count: int) -> list[float]:
     """How much smaller the error of each constant is when the others are held."""
     if covariance is None or len(covariance) != count or count < 2:
         return [1.0] * count
@@ -101,13 +111,19 @@ def _places(width: float) -> int:
 def with_uncertainty(value: float, width: float) -> tuple[str, str]:
     """A value and its uncertainty to two digits, both to the same last place.
 
+    A value smaller than its uncertainty is shown to three digits, as it stands in the formula.
+
     Examples
     --------
     >>> with_uncertainty(0.73104, 0.00123)
     ('0.7310', '0.0012')
     >>> with_uncertainty(299792458.0, 1200.0)
     ('2.997925e+08', '1.2e+03')
+    >>> with_uncertainty(0.4763, 74.0)
+    ('0.476', '74')
     """
+    if 0.0 < abs(value) < width:
+        return number_text(value, FEWEST_DIGITS), number_text(width, 2)
     places = _places(width)
     if -3 <= places <= 8 and (abs(value) >= 1e-3 or width >= 1e-3) and max(abs(value), width) < 1e7:
         shown = max(places, 0)

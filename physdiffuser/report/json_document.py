@@ -16,6 +16,7 @@ from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, Number, parse, to_text
 from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.tree import Apply
+from physdiffuser.report.digits import TABLE_DIGITS
 from physdiffuser.report.document_reader import Reader
 from physdiffuser.report.solution import ConstantEstimate, Equation, Solution
 
@@ -202,6 +203,8 @@ def _equation(equation: Equation) -> Json:
         "constants": [_constant(constant) for constant in equation.constants],
         "covariance": _finite_matrix(equation.covariance),
         "degrees_of_freedom": equation.degrees_of_freedom,
+        "table_digits": equation.table_digits,
+        "more_digits": equation.more_digits,
         "derivation": list(equation.derivation),
         "generator": equation.generator,
     }
@@ -238,6 +241,8 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         generator=reader.text("generator"),
         covariance=reader.optional_matrix("covariance"),
         degrees_of_freedom=reader.optional_integer("degrees_of_freedom"),
+        table_digits=reader.optional_integer("table_digits") or TABLE_DIGITS,
+        more_digits=reader.optional_integer("more_digits") or 0,
     )
 
 

@@ -53,8 +53,10 @@ class Equation:
         The tree, with exact constants where the data cannot tell them from the fitted ones.
     text, latex
         As printed, in the aliases of the columns.
-    rmse, r2, max_relative_error
+    rmse, r2
         On all rows of the table (weighted where rows have weights).
+    max_relative_error
+        Largest error as a share of the target's value, over all rows whose target is not 0.
     held_out_rmse
         On the rows that neither search nor fit have seen; None when the table is too small.
     verdict
@@ -69,6 +71,9 @@ class Equation:
         gets the intervals of predictions; None when it cannot be given.
     degrees_of_freedom
         Rows less fitted constants, for the quantile of Student's t; None when not known.
+    table_digits, more_digits
+        Significant digits of fitted constants in the Pareto table, and digits added to those that the
+        uncertainty of a constant asks for: with them the printed text has the printed `rmse`.
     """
 
     expression: Expression
@@ -86,6 +91,8 @@ class Equation:
     generator: str = ""
     covariance: tuple[tuple[float, ...], ...] | None = None
     degrees_of_freedom: int | None = None
+    table_digits: int = 4
+    more_digits: int = 0
 
 
 @dataclass(frozen=True, eq=False)

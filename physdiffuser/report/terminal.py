@@ -17,12 +17,19 @@ from physdiffuser.data.display import counted, visible
 from physdiffuser.expressions import to_text
 from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.tree import variables
-from physdiffuser.report.digits import aligned, half_width, r_squared, short, shown_digits, with_uncertainty
+from physdiffuser.report.digits import (
+    aligned,
+    half_width,
+    r_squared,
+    short,
+    shown_digits,
+    table_digits,
+    with_uncertainty,
+)
 from physdiffuser.report.json_document import is_chosen
 from physdiffuser.report.solution import Equation, Solution
 
 _LIMIT = 20_000
-_TABLE_DIGITS = 4
 _LABEL_WIDTH = 11
 _VERDICTS = {
     "verified": "verified",
@@ -30,7 +37,14 @@ _VERDICTS = {
     "unknown": "not verified: not every check holds",
 }
 # What the sentences of `verification.verify` say when a check fails.
-_AGAINST = ("more than chance explains", "no value", "still show a pattern", "not decided", "differs from")
+_AGAINST = (
+    "more than chance explains",
+    "no value",
+    "still show a pattern",
+    "not decided",
+    "differs from",
+    "interpolation",
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +99,7 @@ def _pareto(solution: Solution, style: Style) -> list[str]:
     for number, row in enumerate(solution.pareto, start=1):
         marker = style.sign("▸", ">") if is_chosen(row, solution.best) else ""
         held_out = [aligned(row.held_out_rmse)] if with_held_out else []
-        text = visible(to_text(row.expression, solution.names, _TABLE_DIGITS), _LIMIT)
+        text = visible(to_text(row.expression, solution.names, table_digits(row)), _LIMIT)
         table.append([marker, str(number), str(row.complexity), aligned(row.rmse), *held_out, text])
     widths = [max(display_width(line[column]) for line in table) for column in range(len(head) - 1)]
     lines = []

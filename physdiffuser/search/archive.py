@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.fitting import losses, refit
+from physdiffuser.search.cancellation import cancels
 from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.selection import Yardstick, fitted_constants
@@ -86,11 +87,14 @@ class ParetoArchive:
         self.offered = 0
         # Length of the candidate offered last, as far as it was worked out.
         self.latest = float("inf")
+        # Whether the candidate offered last was refused because its terms cancel.
+        self.cancelled = False
 
     def offer(self, candidate: Candidate) -> bool:
         """Score a candidate; True if it is now on the Pareto front."""
         self.offered += 1
         self.latest = float("inf")
+        self.cancelled = False
         cost = complexity(candidate.expression)
         if cost > self.problem.max_complexity or not self.problem.allows(candidate.expression):
             return False
@@ -115,18 +119,24 @@ class ParetoArchive:
             if not np.isfinite(loss):
                 return False
         entry = Entry(candidate, cost, loss, nats, constants, seen)
-        self.latest = length = self.length(entry)
-        if constants and length < self._shortest + NEAR:
-            self._remember(entry, length)
-        if any(_beats(kept, entry) for kept in simpler):
-            return False
+        length = self.length(entry)
+        remembered = constants and length < self._shortest + NEAR
         # Of two that differ in their exact numbers alone (`T**4`, `T**3.75`) the shorter description.
         known = self._best.get((cost, constants))
-        if known is not None and self.length(known) <= length:
-            return False
-        self._best[cost, constants] = entry
-        self._shortest = min(self._shortest, length)
-        return True
+        stored = (known is None or self.length(known) > length) and not any(
+            _beats(kept, entry) for kept in simpler
+        )
+        if constants and (remembered or stored):
+            self.cancelled = cancels(candidate.expression, self.problem.inputs, loss)
+            if self.cancelled:
+                return False
+        self.latest = length
+        if remembered:
+            self._remember(entry, length)
+        if stored:
+            self._best[cost, constants] = entry
+            self._shortest = min(self._shortest, length)
+        return stored
 
     def _judged(self, candidate: Candidate, whole: Problem, nats: float) -> tuple[Candidate, float]:
         """The loss on all rows, with the constants fitted to them where that may matter."""

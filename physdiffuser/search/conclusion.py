@@ -11,24 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.expressions import Apply, Expression, Number, Symbol, complexity, evaluate, to_text
+from physdiffuser.expressions import Expression, Number, Symbol, complexity, evaluate
 from physdiffuser.expressions.arrange import arrange
 from physdiffuser.expressions.canonical import canonical
-from physdiffuser.expressions.format import number_text
-from physdiffuser.expressions.latex import to_latex
-from physdiffuser.expressions.tree import distinct_constants, substitute, walk
+from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting import refit
 from physdiffuser.fitting.snapping import Snap, snap
-from physdiffuser.fitting.uncertainty import uncertainty
-from physdiffuser.report.digits import shown_digits
-from physdiffuser.report.solution import ConstantEstimate, Equation
 from physdiffuser.search.archive import Entry, ParetoArchive, relative_loss, same_loss
+from physdiffuser.search.cancellation import cancels
 from physdiffuser.search.contenders import FormNats, Ruler, contenders, is_standard, with_standard
-from physdiffuser.search.derivation import derivation, readable
+from physdiffuser.search.derivation import readable
+from physdiffuser.search.determined import is_singular, with_determined_constants
 from physdiffuser.search.limits import limit_form
+from physdiffuser.search.poles import regular_form
 from physdiffuser.search.problem import Problem
 from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
-from physdiffuser.search.sampling import Split
 from physdiffuser.search.selection import Yardstick, exact_nats, fitted_constants, shortest
 from physdiffuser.search.standard_fits import standard_entries
 
@@ -45,9 +42,6 @@ AS_SHORT = 1.0
 PLAIN_NUMBERS = float(np.log(12))
 # A constant made exact may cost so much loss, over the number of rows.
 EXACT_SLACK = 8.0
-# Largest relative error on any row for the status "exact".
-EXACT_ERROR = 1e-9
-ROWS_PER_PIECE = 100_000
 # Seconds that have to be left for a judge to be asked, on an idle machine.
 JUDGING_SECONDS = 1.0
 # Seconds that the most promising formula gets for its constants, however late it is, on an idle machine.
@@ -123,9 +117,10 @@ def work_out(
         # The next formula may take as long as the slowest did.
         quick = number > 0 and begun + slowest >= deadline
         stop = partial(_over, clock, max(deadline, begun + slowdown * LEAST_SNAPPING))
-        law = _work_out_one(entry, problem, yardstick, positive, quick, stop)
+        law = _final_law(entry, problem, yardstick, quick, stop)
         slowest = max(slowest, clock() - begun)
         ways.setdefault(canonical(_rounded(law.final), positive=positive), []).append(law)
+    ways = _sound(ways, problem) or ways
     laws: list[Law] = []
     ruler.read([form for same in ways.values() for law in same for form in (law.final, law.fitted)])
     measured = [_best_told(same, ruler) for same in ways.values()]
@@ -148,6 +143,44 @@ def work_out(
             laws.append(law)
     usual = [law for law in measured if is_standard(law.entry, standard)]
     return with_standard(laws, laws[shortest(law.length for law in laws)], usual) if laws else ([], 0)
+
+
+def _final_law(
+    entry: Entry, problem: Problem, yardstick: Yardstick, quick: bool, stop: Callable[[], bool]
+) -> Law:
+    """Worked out, without constants that the rows do not determine, and without needless poles."""
+    law = _work_out_one(entry, problem, yardstick, problem.positive, quick, stop)
+    found = with_determined_constants(law.final, problem, yardstick, stop)
+    if found != law.final:
+        # What is left is another formula: its constants may be exact where those of the first were not.
+        simpler = replace(entry.candidate, expression=found)
+        entry = replace(entry, candidate=simpler, complexity=complexity(found))
+        changes = (*law.changes, "constants that the rows do not determine are taken out")
+        law = _work_out_one(entry, problem, yardstick, problem.positive, quick, stop)
+        law = replace(law, changes=(*changes, *law.changes))
+    if not worth_arranging(law.final, at_the_end=True):
+        return law
+    regular = regular_form(law.final, problem.inputs, positive=problem.positive)
+    if regular is None or not problem.allows(regular):
+        return law
+    loss = relative_loss(problem, evaluate(regular, problem.inputs))
+    changes = (*law.changes, "divided out, so that no pole is left between the rows")
+    return replace(law, final=regular, loss=loss, changes=changes)
+
+
+def _sound(ways: dict[Expression, list[Law]], problem: Problem) -> dict[Expression, list[Law]]:
+    """Without formulas whose fit is singular, or whose large terms cancel."""
+    return {
+        form: sound
+        for form, same in ways.items()
+        if (
+            sound := [
+                law
+                for law in same
+                if not is_singular(law.final, problem) and not cancels(law.final, problem.inputs, law.loss)
+            ]
+        )
+    }
 
 
 def _best_told(ways: list[Law], ruler: Ruler) -> Law:
@@ -310,118 +343,6 @@ def rivals(laws: list[Law], chosen: int, floor: float) -> list[int]:
         and law.length < laws[chosen].length + NEARLY_AS_GOOD
         and max(law.loss, floor) < COMPARABLE * max(laws[chosen].loss, floor)
     ]
-
-
-def constants_of(
-    expression: Expression, problem: Problem
-) -> tuple[tuple[ConstantEstimate, ...], tuple[tuple[float, ...], ...] | None, int | None]:
-    """The constants of a formula with 95 % intervals, their covariance, and the degrees of freedom.
-
-    A constant that stands in several places is one constant.
-    """
-    skeleton, values = distinct_constants(expression)
-    intervals: FloatArray | None = None
-    covariance: tuple[tuple[float, ...], ...] | None = None
-    freedom: int | None = None
-    if values and problem.rows > len(values):
-        known = uncertainty(
-            skeleton, np.array(values), problem.inputs, problem.target, weights=problem.weights
-        )
-        intervals = known.intervals()
-        freedom = known.degrees_of_freedom
-        matrix = known.covariance
-        if np.isfinite(matrix).all():
-            covariance = tuple(tuple(float(part) for part in row) for row in matrix)
-    estimates: list[ConstantEstimate] = []
-    seen: set[Expression] = set()
-    free = 0
-    for node in _constant_nodes(expression):
-        fitted = isinstance(node, Number) and not node.exact
-        if fitted and node in seen:
-            continue
-        seen.add(node)
-        name = f"c{len(estimates) + 1}"
-        if isinstance(node, Number) and not node.exact:
-            low, high = (None, None) if intervals is None else (float(x) for x in intervals[free])
-            if low is not None and high is not None and not np.isfinite(high - low):
-                low = high = None
-            free += 1
-            estimates.append(
-                ConstantEstimate(name, float(node.value), low, high, number_text(node.value), False)
-            )
-        else:
-            value = float(evaluate(node, np.zeros((1, 1)))[0])
-            estimates.append(ConstantEstimate(name, value, None, None, to_text(node), True))
-    return tuple(estimates), covariance, freedom
-
-
-def _constant_nodes(expression: Expression) -> list[Expression]:
-    """Largest subtrees without variables, left to right; whole exponents are form, not constants."""
-    if not isinstance(expression, Apply):
-        return [expression] if isinstance(expression, Number | Symbol) else []
-    leaves = [node for node in walk(expression) if not isinstance(node, Apply)]
-    if all(isinstance(leaf, Symbol) or (isinstance(leaf, Number) and leaf.exact) for leaf in leaves):
-        return [expression]
-    found: list[Expression] = []
-    for position, argument in enumerate(expression.arguments):
-        is_exponent = expression.operator == "pow" and position == 1
-        if is_exponent and isinstance(argument, Number) and argument.exact:
-            continue
-        found.extend(_constant_nodes(argument))
-    return found
-
-
-def equation(
-    law: Law, dataset: Dataset, split: Split, names: tuple[str, ...], problem: Problem
-) -> tuple[Equation, FloatArray]:
-    """A row of the Pareto table, scored on every row of the table, and its predictions."""
-    prediction = predict(law.final, dataset.inputs)
-    residual = dataset.target - prediction
-    weights = dataset.weights
-    with np.errstate(all="ignore"):
-        scale = float(np.abs(dataset.target).max()) or 1.0
-        mean_square = float(np.average(np.square(residual / scale), weights=weights))
-        spread = float(
-            np.average(
-                np.square((dataset.target - np.average(dataset.target, weights=weights)) / scale),
-                weights=weights,
-            )
-        )
-        held_out = np.square(residual[split.held_out] / scale)
-        trust = None if weights is None else weights[split.held_out]
-        size = np.maximum(np.abs(dataset.target), 1e-3 * scale * np.sqrt(max(spread, 1e-30)))
-        relative = float(np.max(np.abs(residual) / size))
-    estimates, covariance, freedom = constants_of(law.final, problem)
-    made = Equation(
-        expression=law.final,
-        text=to_text(law.final, names),
-        latex=to_latex(law.final, names),
-        complexity=complexity(law.final),
-        rmse=scale * float(np.sqrt(mean_square)),
-        r2=1.0 - mean_square / spread if spread > 0 else float("nan"),
-        max_relative_error=relative,
-        held_out_rmse=(
-            scale * float(np.sqrt(np.average(held_out, weights=trust))) if held_out.size else None
-        ),
-        constants=estimates,
-        generator=law.entry.candidate.generator,
-        covariance=covariance,
-        degrees_of_freedom=freedom,
-    )
-    steps = derivation(
-        law.entry.candidate.derivation, law.fitted, law.changes, law.final, problem, shown_digits(made)
-    )
-    return replace(made, derivation=steps), prediction
-
-
-def predict(expression: Expression, inputs: FloatArray) -> FloatArray:
-    """Values on all rows, in pieces, so that a large table needs no further copies of itself."""
-    if len(inputs) <= ROWS_PER_PIECE:
-        return evaluate(expression, inputs)
-    result = np.empty(len(inputs))
-    for start in range(0, len(inputs), ROWS_PER_PIECE):
-        result[start : start + ROWS_PER_PIECE] = evaluate(expression, inputs[start : start + ROWS_PER_PIECE])
-    return result
 
 
 def on_rows(problem: Problem, dataset: Dataset, rows: npt.NDArray[np.intp]) -> Problem:

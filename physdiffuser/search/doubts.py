@@ -44,6 +44,7 @@ def doubts(
     exact: bool,
     pattern: bool,
     rivals: Sequence[int] = (),
+    left_out: Sequence[Equation] = (),
 ) -> tuple[str, ...]:
     """The doubts about the chosen law.
 
@@ -57,6 +58,8 @@ def doubts(
         Whether its residuals show a pattern.
     rivals
         Numbers of the rows of the Pareto table that describe the data nearly as well.
+    left_out
+        Simpler formulas with no larger error that are not in the table, because their form is less usual.
     """
     used = variables(best.expression)
     if not used:
@@ -84,6 +87,12 @@ def doubts(
     if rivals and not exact:
         which = f"row {rivals[0]}" if len(rivals) == 1 else f"rows {', '.join(map(str, rivals))}"
         found.append(f"the data hardly prefer the chosen law to {which} of the Pareto table")
+    if left_out and not exact:
+        other = left_out[-1]
+        found.append(
+            f"a simpler formula with no larger error was not chosen, because its form is less usual: "
+            f"{other.text} (complexity {other.complexity}, rmse {other.rmse:.3g})"
+        )
     return tuple(found)
 
 

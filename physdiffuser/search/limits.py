@@ -1,4 +1,5 @@
-"""Functions that only act as a limit of themselves: `exp(c*u) - 1` with a tiny c, `atan(c*u) - pi/2` far out.
+"""Functions that only act as a limit of themselves: `exp(c*u) - 1` with a tiny c, `atan(c*u) - pi/2` far out,
+and two values of one function that nearly cancel, `c*log(u + a) - c*log(u + b)`.
 
 Fits drive constants there when a formula can take the shape of another only in the limit: `1/u` as
 `c*(pi/2 - atan(c*u))` with c growing without end. What stands for the limit is the other formula.
@@ -7,12 +8,13 @@ Fits drive constants there when a formula can take the shape of another only in 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number, evaluate
-from physdiffuser.expressions.tree import add, call, div, mul, power
+from physdiffuser.expressions.tree import add, call, div, mul, power, sub, variables
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -34,9 +36,14 @@ def limit_form(expression: Expression, inputs: FloatArray) -> Expression | None:
     arguments = tuple(limit_form(argument, inputs) or argument for argument in expression.arguments)
     node = Apply(expression.operator, arguments)
     if node.operator in ("add", "sub"):
-        taken = _cancelled(node, inputs)
+        taken = _cancelled(node, inputs) or _difference(node, inputs)
         if taken is not None:
             return taken
+    if node.operator == "log" and variables(node):
+        with np.errstate(all="ignore"):
+            near = np.abs(evaluate(node, inputs)).max() < CANCELLED
+        if near:
+            return sub(node.arguments[0], ONE)
     if node.operator in ("sinh", "cosh"):
         far = _exponential(node, inputs)
         if far is not None:
@@ -77,6 +84,85 @@ def _cancelled(node: Apply, inputs: FloatArray) -> Expression | None:
         rest = before * float(constant.value) + beside * factor * limit
         term = _times(beside * factor * scale, tail)
         return term if abs(rest) <= ROUNDING * left else add(term, Number(rest))
+    return None
+
+
+def _difference(node: Apply, inputs: FloatArray) -> Expression | None:
+    """`a*f(u) - b*f(v)` with u near v, where most of it cancels, as `a*f'(v)*(u - v) + (a - b)*f(v)`."""
+    (left, first), (right, second) = (_scaled(argument) for argument in node.arguments)
+    if node.operator == "add":
+        right = -right
+    if first is None or second is None or first == second or _kind(first) != _kind(second):
+        return None
+    with np.errstate(all="ignore"):
+        rest = np.abs(evaluate(node, inputs)).max()
+        whole = np.abs(left * evaluate(second, inputs)).max()
+    if not rest < CANCELLED * whole:
+        return None
+    near = second.arguments[0]
+    slope = _slope(second, near)
+    if slope is None:
+        return None
+    term = mul(Number(left), mul(slope, sub(first.arguments[0], near)))
+    return (
+        term
+        if abs(left - right) * whole <= ROUNDING * rest * abs(left)
+        else add(term, mul(Number(left - right), second))
+    )
+
+
+def _scaled(node: Expression) -> tuple[float, Apply | None]:
+    """A number and the function or power that it multiplies."""
+    if isinstance(node, Apply) and node.operator == "neg":
+        factor, function = _scaled(node.arguments[0])
+        return -factor, function
+    if isinstance(node, Apply) and node.operator == "mul":
+        left, right = node.arguments
+        if isinstance(right, Number):
+            left, right = right, left
+        if isinstance(left, Number):
+            factor, function = _scaled(right)
+            return float(left.value) * factor, function
+    taken = isinstance(node, Apply) and (len(node.arguments) == 1 or _exponent(node) is not None)
+    return 1.0, node if taken and isinstance(node, Apply) and variables(node) else None
+
+
+def _exponent(node: Expression) -> Number | None:
+    match node:
+        case Apply(operator="pow", arguments=(_, Number() as exponent)):
+            return exponent
+    return None
+
+
+def _kind(node: Apply) -> tuple[str, Number | None]:
+    return node.operator, _exponent(node)
+
+
+def _whole(value: int | Fraction | float) -> int | Fraction | float:
+    return int(value) if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+def _slope(function: Apply, at: Expression) -> Expression | None:
+    """The derivative of a function or power by its argument."""
+    exponent = _exponent(function)
+    if exponent is not None:
+        return mul(exponent, power(at, Number(_whole(exponent.value - 1))))
+    square = power(at, Number(2))
+    match function.operator:
+        case "log":
+            return div(ONE, at)
+        case "exp":
+            return function
+        case "sqrt":
+            return div(Number(0.5), function)
+        case "sin":
+            return call("cos", at)
+        case "cos":
+            return mul(Number(-1), call("sin", at))
+        case "atan":
+            return div(ONE, add(ONE, square))
+        case "tanh":
+            return sub(ONE, power(function, Number(2)))
     return None
 
 

@@ -330,16 +330,12 @@ class SearchLoop:
 
     def _take(self, candidate: Candidate) -> None:
         candidate = replace(candidate, expression=small_phases(self._permitted(candidate.expression)))
-        if not self.archive.offer(candidate):
+        if self.archive.offer(candidate):
+            self._vary(candidate)
+        elif self.archive.cancelled:
+            self._offer_limit(candidate)
+        else:
             return
-        expression = candidate.expression
-        if fitted_constants(expression) and self.archive.best_loss > self.floor:
-            expression = self._refitted(expression)
-        if expression != candidate.expression:
-            self.archive.offer(replace(candidate, expression=expression))
-        if self.archive.latest <= self._length(self._best) + WORTH_ARRANGING:
-            for form in self._arranged(expression):
-                self.archive.offer(replace(candidate, expression=form))
         best = self.best
         if best is not None and best is not self._best:
             self._best = best
@@ -348,6 +344,24 @@ class SearchLoop:
                 self._reached, self._reached_length = self._now, length
             if self.on_better is not None:
                 self.on_better(self.archive, best)
+
+    def _vary(self, candidate: Candidate) -> None:
+        """Offer a formula of the archive with its constants refitted, and in simpler forms."""
+        expression = candidate.expression
+        if fitted_constants(expression) and self.archive.best_loss > self.floor:
+            expression = self._refitted(expression)
+        if expression != candidate.expression:
+            self.archive.offer(replace(candidate, expression=expression))
+        if self.archive.latest <= self._length(self._best) + WORTH_ARRANGING:
+            for form in self._arranged(expression):
+                self.archive.offer(replace(candidate, expression=form))
+
+    def _offer_limit(self, candidate: Candidate) -> None:
+        """In place of a formula whose terms cancel, the formula that it approaches."""
+        limit = limit_form(candidate.expression, self.problem.inputs)
+        if limit is not None and worth_arranging(limit):
+            limit = self._refitted(arrange(limit, positive=self.positive))
+            self.archive.offer(replace(candidate, expression=self._permitted(limit)))
 
     def _arranged(self, expression: Expression) -> list[Expression]:
         """Simpler ways to write a formula, and what it stands for if its constants are at a limit."""

@@ -280,8 +280,8 @@ def _constants(
     one: Equation, found: Rescaled
 ) -> tuple[tuple[ConstantEstimate, ...], tuple[tuple[float, ...], ...] | None]:
     """The constants of a restored formula, with intervals and covariance in its units."""
-    from physdiffuser.search.conclusion import constants_of
     from physdiffuser.search.problem import Problem
+    from physdiffuser.search.scoring import constants_of
 
     count = 1 + max((node.index for node in walk(found.expression) if hasattr(node, "index")), default=0)
     nothing = Problem(np.zeros((0, count)), np.zeros(0), tuple(f"x{i}" for i in range(count)))

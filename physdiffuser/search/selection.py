@@ -10,6 +10,7 @@ formulas Udrescu et al., "AI Feynman 2.0" (2020).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -84,7 +85,8 @@ def _number_nats(node: Expression) -> float:
     if not isinstance(node, Number) or not node.exact or not node.value:
         return 0.0
     value = Fraction(node.value)
-    return float(np.log(abs(value.numerator)) + np.log(value.denominator))
+    # The logarithm of an integer of any length, which numpy has not.
+    return math.log(abs(value.numerator)) + math.log(value.denominator)
 
 
 def form_nats(expression: Expression, columns: int, judged: float | None = None) -> float:

@@ -178,7 +178,9 @@ def test_errors_and_r2_on_extreme_numbers() -> None:
     assert r2(truth * 1.5, truth) == pytest.approx(1 - 0.25 * 14 / 2)
     assert max_relative_error(np.array([np.nan, 1.0]), np.ones(2)) == np.inf
     assert r2(np.array([np.inf, 1.0]), np.array([1.0, 2.0])) is None
-    # rounding next to a zero of the law is no error
+    # a small value counts as any other
+    assert max_relative_error(np.array([2e-9, 1.0]), np.array([1e-9, 1.0])) == pytest.approx(1.0)
+    # a value of 0 has no relative error
     assert max_relative_error(np.array([1e-16, 1.0]), np.array([0.0, 1.0])) < 1e-9
 
 

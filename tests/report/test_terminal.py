@@ -123,7 +123,7 @@ def test_no_formula_is_said_plainly() -> None:
         (0.73104, 0.00123, ("0.7310", "0.0012")),
         (6.674e-11, 1.5e-15, ("6.67400e-11", "1.5e-15")),
         (299792458.0, 1200.0, ("2.997925e+08", "1.2e+03")),
-        (0.001, 0.5, ("0.00", "0.50")),
+        (0.001, 0.5, ("0.001", "0.5")),
         (-12.3456, 2.0, ("-12.3", "2.0")),
         (1481.18, 210.0, ("1480", "210")),
         (1.7716e-05, 3.8e-06, ("1.77e-05", "3.8e-06")),
@@ -135,6 +135,10 @@ def test_values_show_the_digits_that_mean_something(
     value: float, half: float, wanted: tuple[str, str]
 ) -> None:
     assert with_uncertainty(value, half) == wanted
+
+
+def test_a_value_below_its_uncertainty_stands_as_in_the_formula() -> None:
+    assert with_uncertainty(0.4763, 74.0) == ("0.476", "74")
 
 
 def test_a_formula_shows_as_many_digits_as_are_known() -> None:

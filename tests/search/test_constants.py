@@ -8,8 +8,8 @@ from physdiffuser.expressions import Number, Variable, evaluate
 from physdiffuser.expressions.tree import add, call, distinct_constants, div, mul
 from physdiffuser.report.predictions import prediction_interval
 from physdiffuser.report.solution import Equation
-from physdiffuser.search.conclusion import constants_of
 from physdiffuser.search.problem import Problem
+from physdiffuser.search.scoring import constants_of
 
 
 def test_a_constant_that_stands_twice_is_listed_once_with_the_error_it_has_in_both_places() -> None:

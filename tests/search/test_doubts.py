@@ -93,8 +93,11 @@ def test_constants_without_an_interval_are_named() -> None:
 def test_rows_that_gain_nothing_are_not_shown() -> None:
     rows = [row("x", rmse=error) for error in (5.0, 6.0, 4.0, 3.999, 4.5, 2.0, 1e-17, 1e-18)]
     assert rows_to_show(rows, 0, rounding=1e-12) == [0, 2, 5, 6]
-    assert rows_to_show(rows, 4, rounding=1e-12) == [0, 2, 4, 5, 6]
+    # The simpler rows with a smaller error than the chosen one make way for it.
+    assert rows_to_show(rows, 4, rounding=1e-12) == [0, 4, 5, 6]
     assert rows_to_show([], 0) == []
+    # Both errors are printed as 0.123.
+    assert rows_to_show([row("x", rmse=error) for error in (0.1234, 0.12268)], 0) == [0]
 
 
 def test_pure_noise_gives_the_mean_and_says_that_there_is_no_law() -> None:

@@ -19,7 +19,15 @@ from physdiffuser.expressions.format import Digits
 from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.mathml import mathml_terms, name_mathml, to_mathml
 from physdiffuser.expressions.tree import variables
-from physdiffuser.report.digits import aligned, half_width, r_squared, short, shown_digits, with_uncertainty
+from physdiffuser.report.digits import (
+    aligned,
+    half_width,
+    r_squared,
+    short,
+    shown_digits,
+    table_digits,
+    with_uncertainty,
+)
 from physdiffuser.report.exports import export, formula_of
 from physdiffuser.report.html.charts import Chart
 from physdiffuser.report.html.evidence import checks_of, names_with_target, steps_of
@@ -33,7 +41,6 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_TABLE_DIGITS = 4
 _STEP_DIGITS = 5
 _LIMIT = 20_000
 _MOST_CHARTS = 6
@@ -153,7 +160,7 @@ def _row(solution: Solution, equation: Equation, number: int) -> Row:
         number=number,
         equation=equation,
         chosen=is_chosen(equation, solution.best),
-        short_text=visible(to_text(equation.expression, names, _TABLE_DIGITS), _LIMIT),
+        short_text=visible(to_text(equation.expression, names, table_digits(equation)), _LIMIT),
         text=visible(to_text(equation.expression, names, digits), _LIMIT),
         latex=visible(to_latex(equation.expression, names, digits), _LIMIT),
         terms=mathml_terms(equation.expression, names, digits),

@@ -1,0 +1,185 @@
+"""How far a formula is off: the largest relative error, and whether rounding explains all errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.expressions.evaluate import value_and_jacobian
+from physdiffuser.expressions.rounding import term_size
+from physdiffuser.expressions.tree import distinct_constants, variables
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+RowArray = npt.NDArray[np.intp]
+
+EXACT = 1e-9
+"""A row agrees with a formula if it is off by no more than this share of its value."""
+FEWEST_DIGITS = 10
+"""Numbers with fewer significant digits are taken as exact inputs (0.1, 0.2, ...), not as rounded ones."""
+
+_UNIT = float(np.finfo(np.float64).eps) / 2
+_OPERATIONS = 100.0
+"""Units in the last place of the terms that evaluation and fitted constants may be off by."""
+_MOST_DIGITS = 17
+_LOOKED_AT = 200
+
+
+def max_relative_error(target: FloatArray, prediction: FloatArray) -> float:
+    """Largest error as a share of the target's value, over the rows whose target is not 0.
+
+    A row whose target is 0 has no relative error and does not count. The result is inf if a prediction is
+    not finite.
+
+    Parameters
+    ----------
+    target, prediction
+        Shape (rows,).
+
+    Examples
+    --------
+    >>> max_relative_error(np.array([1e-6, 0.0, 2.0]), np.array([3e-6, 0.1, 2.0]))
+    2.0
+    """
+    if not np.isfinite(prediction).all():
+        return float("inf")
+    counts = target != 0
+    with np.errstate(all="ignore"):
+        error = np.abs(prediction[counts] / target[counts] - 1.0)
+        near = np.abs(prediction[counts] - target[counts]) / np.abs(target[counts])
+    # The first overflows for no pair of doubles that are near each other, the second has all digits.
+    return float(np.where(np.isfinite(near), near, error).max(initial=0.0))
+
+
+def rounding_error(
+    expression: Expression, inputs: FloatArray, target: FloatArray, rows: RowArray | None = None
+) -> FloatArray:
+    """How far rounding alone may separate the target from the right formula, by row.
+
+    It has three sources: arithmetic in double precision, which acts on the terms of the formula; the last
+    digit with which the target was written; and the last digits of the inputs, if they have at least ten.
+
+    Parameters
+    ----------
+    expression
+        The formula.
+    inputs, target
+        Shapes (rows, columns) and (rows,).
+    rows
+        Positions of the rows that are asked for; all if None.
+
+    Returns
+    -------
+    Shape (rows,), for the rows asked for.
+    """
+    rows = np.arange(len(target)) if rows is None else rows
+    last = _half_units(target, rows)
+    halves = {column: _half_units(inputs[:, column], rows) for column in sorted(variables(expression))}
+    inputs, target = inputs[rows], target[rows]
+    value = evaluate(expression, inputs)
+    with np.errstate(all="ignore"):
+        total = _OPERATIONS * _UNIT * np.maximum(term_size(expression, inputs), np.abs(target))
+        for column, half in halves.items():
+            if half.any():
+                moved = inputs.copy()
+                moved[:, column] += half
+                total = total + np.abs(evaluate(expression, moved) - value)
+        total = total + last
+    return np.where(np.isfinite(total), total, 0.0)
+
+
+def _half_units(values: FloatArray, rows: RowArray) -> FloatArray:
+    """Half a unit of the last written digit of a column's numbers, on some rows.
+
+    It is 0 for numbers with all digits of a double, or with fewer than ten digits. Numbers are written with
+    so many significant digits or with so many decimal places.
+    """
+    some = np.linspace(0, len(values) - 1, min(len(values), _LOOKED_AT)).astype(np.intp)
+    sample = values[some]
+    largest, values = float(_magnitude(sample).max()), values[rows]
+    for digits in range(1, _MOST_DIGITS):
+        enough = FEWEST_DIGITS <= digits < _MOST_DIGITS - 1
+        places = digits - 1 - int(largest)
+        # Numbers with so many decimal places may all have so many significant digits too, not the reverse.
+        if 0 <= places <= 300 and all(float(f"{value:.{places}f}") == value for value in sample):
+            return np.full(len(values), 0.5 * 10.0**-places if enough else 0.0)
+        if all(float(f"{value:.{digits - 1}e}") == value for value in sample):
+            return 0.5 * 10.0 ** (_magnitude(values) + 1 - digits) if enough else np.zeros(len(values))
+    return np.zeros(len(values))
+
+
+def _magnitude(values: FloatArray) -> FloatArray:
+    """Powers of ten of the first digits; that of 0 is the smallest of a double."""
+    with np.errstate(all="ignore"):
+        return np.maximum(np.floor(np.log10(np.abs(values))), -308.0)
+
+
+def agrees(
+    expression: Expression,
+    inputs: FloatArray,
+    target: FloatArray,
+    prediction: FloatArray,
+    tolerance: float = EXACT,
+    *,
+    law: Expression | None = None,
+) -> BoolArray:
+    """Which rows a formula meets: to `tolerance` of the row's value, or to what rounding explains.
+
+    Where the target passes 0 a formula that is right has any relative error, because the rounding of its
+    terms stays. That counts up to `tolerance` times the root mean square of the target.
+
+    Parameters
+    ----------
+    expression
+        The formula.
+    inputs, target, prediction
+        Shapes (rows, columns), (rows,) and (rows,).
+    tolerance
+        Share of the value.
+    law
+        The formula that the target was computed by, where it is known: its rounding counts as well.
+    """
+    with np.errstate(all="ignore"):
+        error = np.abs(target - prediction)
+        met = error <= tolerance * np.abs(target)
+        # A product with tolerance underflows for targets of 1e-310; equal is equal.
+        met |= prediction == target
+    left = np.flatnonzero(~met & np.isfinite(prediction))
+    if left.size:
+        scale = float(np.abs(target).max(initial=0.0)) or 1.0
+        most = tolerance * scale * float(np.sqrt(np.mean(np.square(target / scale))))
+        allowed = rounding_error(expression, inputs, target, left)
+        if law is not None:
+            allowed = allowed + rounding_error(law, inputs, target, left)
+        met[left] = error[left] <= np.minimum(allowed, most)
+    return met
+
+
+def beyond_rounding(
+    expression: Expression, inputs: FloatArray, target: FloatArray, prediction: FloatArray
+) -> FloatArray | None:
+    """What a formula leaves over that no change of its fitted constants removes, if rounding is smaller.
+
+    To first order: the residuals without their part in the space of the derivatives by the constants. A
+    law leaves rounding; an interpolation leaves the error of its approximation, which is larger.
+
+    Returns
+    -------
+    Shape (rows,); None if rounding explains it.
+    """
+    left = target - prediction
+    scale = float(np.abs(left).max(initial=0.0))
+    if scale == 0.0:
+        return None
+    left = left / scale
+    skeleton, values = distinct_constants(expression)
+    if values:
+        _, jacobian = value_and_jacobian(skeleton, inputs, np.array(values))
+        with np.errstate(all="ignore"):
+            unit = jacobian / np.abs(jacobian).max(axis=1, keepdims=True)
+        unit = unit[np.isfinite(unit).all(axis=1)]
+        left = left - unit.T @ np.linalg.lstsq(unit.T, left, rcond=None)[0]
+    allowed = rounding_error(expression, inputs, target) / scale
+    small = float(np.square(left).mean()) <= float(np.square(allowed).mean())
+    return None if small else left * scale
