@@ -92,6 +92,8 @@ def _values(expression: Expression, points: ComplexArray) -> ComplexArray:
 def _renamed(expression: Expression) -> tuple[Expression, int]:
     """The formula with its variables numbered 0, 1, ... and how many there are."""
     places = {place: index for index, place in enumerate(sorted(variables(expression)))}
+    if all(place == index for place, index in places.items()):
+        return expression, len(places)
 
     def replace(node: Expression) -> Expression | None:
         return Variable(places[node.index]) if isinstance(node, Variable) else None
@@ -101,7 +103,9 @@ def _renamed(expression: Expression) -> tuple[Expression, int]:
 
 def forms(expression: Expression) -> list[Expression]:
     """The forms of a law that are compared: without linear coefficients, and without any factor."""
-    ones = substitute(expression, lambda node: ONE if isinstance(node, Parameter) else None)
+    ones = expression
+    if any(isinstance(node, Parameter) for node in walk(expression)):
+        ones = substitute(expression, lambda node: ONE if isinstance(node, Parameter) else None)
     found = [bare(ones), bare(without_factors(ones))]
     return [found[0]] if found[0] == found[1] else found
 
@@ -124,7 +128,9 @@ def _as_exponential(node: Expression) -> Expression | None:
 
 
 def _with_unit_numbers(expression: Expression) -> Expression:
-    return bare(with_unit_constants(without_factors(substitute(expression, _as_exponential))))
+    if any(_as_exponential(node) is not None for node in walk(expression)):
+        expression = substitute(expression, _as_exponential)
+    return bare(with_unit_constants(without_factors(expression)))
 
 
 def _chunks(count: int) -> Iterator[npt.NDArray[np.intp]]:
