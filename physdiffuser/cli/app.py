@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import click
 
-from physdiffuser.cli import interrupt_on_signals
+from physdiffuser.cli.early_signals import interrupt_on_signals
 
 
 @dataclass(frozen=True)
