@@ -21,9 +21,12 @@ from physdiffuser.expressions import Expression, complexity, evaluate, parse, to
 from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.rescale import FORMS, Rescaled, rescaled
 from physdiffuser.expressions.tree import walk
-from physdiffuser.report.digits import shown_digits
+from physdiffuser.report.digits import ALL_DIGITS, shown_digits
+from physdiffuser.report.printed import with_printed_digits
 from physdiffuser.report.solution import ConstantEstimate, Equation, FitPoints, Solution
 from physdiffuser.report.summary import summaries
+from physdiffuser.search.scoring import root_mean_square
+from physdiffuser.search.shown_rows import rows_to_show
 
 if TYPE_CHECKING:
     from physdiffuser.options import SolveOptions
@@ -43,6 +46,8 @@ ALIKE = 40
 _LEAST_EXPONENT, _LARGEST_EXPONENT = -1022, 1023
 # The restored formula must agree with the one that was found to this relative error.
 _AGREES = 1e-9
+# Errors below this share of the largest value are those of rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -237,12 +242,10 @@ def _some(rows: int) -> npt.NDArray[np.intp]:
 
 
 def _front(equations: list[Equation], best: Equation | None) -> list[Equation]:
-    """The rows that no other beats in complexity and accuracy: constants that were added cost complexity."""
-    front: list[Equation] = []
-    for one in sorted(equations, key=lambda one: one.complexity):
-        if one is best or not any(other.rmse <= one.rmse for other in front):
-            front.append(one)
-    return front
+    """The rows of the table: constants that were added cost complexity, and change their order."""
+    ordered = sorted(equations, key=lambda one: one.complexity)
+    chosen = next((place for place, one in enumerate(ordered) if one is best), 0)
+    return [ordered[place] for place in rows_to_show(ordered, chosen)]
 
 
 def _restored(one: Equation, magnitudes: Magnitudes, sample: FloatArray, dataset: Dataset) -> Equation | None:
@@ -264,9 +267,26 @@ def _restored(one: Equation, magnitudes: Magnitudes, sample: FloatArray, dataset
         constants=constants,
         covariance=covariance,
     )
+    made = _with_digits(made, dataset)
     name = dataset.target_column.alias
     law = f"in the units of the table: {name} = {to_text(found.expression, names, shown_digits(made))}"
     return replace(made, derivation=(_stated(magnitudes, dataset), *one.derivation, law))
+
+
+def _with_digits(made: Equation, dataset: Dataset) -> Equation:
+    """With the digits that constants need in the units of the table, where they are rounded anew."""
+
+    def error_of(formula: Expression, step: int) -> float:
+        error = dataset.target[::step] - evaluate(formula, dataset.inputs[::step])
+        return root_mean_square(error, None if dataset.weights is None else dataset.weights[::step])
+
+    error = error_of(made.expression, 1)
+    if max(error, made.rmse) <= _ROUNDING * float(np.abs(dataset.target).max()):
+        made = replace(made, rmse=error)  # the rounding errors of these units
+    if not math.isclose(error, made.rmse, rel_tol=1e-6):
+        # It is weighted by what the rows say of their errors, or the formula has no value in these units.
+        return replace(made, table_digits=ALL_DIGITS, more_digits=ALL_DIGITS)
+    return with_printed_digits(made, dataset.names, error_of, dataset.rows)
 
 
 def _stated(magnitudes: Magnitudes, dataset: Dataset) -> str:

@@ -170,3 +170,26 @@ def test_a_rational_function_that_follows_a_logarithm_is_no_law() -> None:
     assert solution.status == "approximate" and solution.best.verdict == "unknown"
     assert any(text.startswith("interpolation: ") for text in solution.best.verification)
     assert any(text.startswith("interpolation: ") for text in solution.warnings)
+
+
+@pytest.mark.parametrize("factor", [1e-120, 3e150, 7e150])
+def test_a_table_of_extreme_magnitude_is_printed_as_truly(factor: float) -> None:
+    random = np.random.default_rng(0)
+    inputs = random.uniform(0.5, 5.0, (60, 2))
+    target = (evaluate(parse(LAWS["logarithm"], NAMES), inputs) + 0.002 * random.normal(size=60)) * factor
+    solution = solve_dataset(
+        dataset_from_arrays(inputs, target, names=NAMES),
+        steps=20,
+        time=None,
+        scatter="constant",
+        loss="squared",
+        generators=["sparse", "enumeration", "evolution"],
+        plugins=False,
+    )
+    rows = printed_rows(solution)
+    assert len(rows) > 1
+    for _, error, text in rows:
+        residual = evaluate(parse(text, NAMES), inputs) / factor - target / factor
+        assert float(np.sqrt(np.mean(np.square(residual)))) == pytest.approx(error / factor, rel=6e-3)
+    for (size, error, _), (larger, smaller, _) in pairwise(rows):
+        assert size < larger and error > smaller
