@@ -22,8 +22,8 @@ CONCLUDING = 0.5
 COMPARING = 0.5
 FOR_CONSTANTS = 2.0
 # The report may end so many seconds after the time limit, or this share of a short one.
-REPORT_OVERRUN = 1.0
-REPORT_OVERRUN_SHARE = 0.5
+REPORT_OVERRUN = 0.25
+REPORT_OVERRUN_SHARE = 0.1
 # At most this share of the time limit is reserved.
 MOST_RESERVED = 0.5
 # The search gets so many seconds, or this share of a short time limit, however long reading has taken.
