@@ -9,6 +9,7 @@ from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.evaluate import value_and_jacobian
 from physdiffuser.expressions.rounding import term_size
 from physdiffuser.expressions.tree import distinct_constants, variables
+from physdiffuser.fitting.losses import root_mean_square
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -147,8 +148,7 @@ def agrees(
         met |= prediction == target
     left = np.flatnonzero(~met & np.isfinite(prediction))
     if left.size:
-        scale = float(np.abs(target).max(initial=0.0)) or 1.0
-        most = tolerance * scale * float(np.sqrt(np.mean(np.square(target / scale))))
+        most = tolerance * root_mean_square(target)
         allowed = rounding_error(expression, inputs, target, left)
         if law is not None:
             allowed = allowed + rounding_error(law, inputs, target, left)

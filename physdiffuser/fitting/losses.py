@@ -50,6 +50,14 @@ def huber_weights(residual: FloatArray) -> FloatArray:
     return weights
 
 
+def root_mean_square(values: FloatArray) -> float:
+    """Root mean square of values of any magnitude, whose squares may be no doubles; shape (rows,)."""
+    scale = float(np.abs(values).max(initial=0.0))
+    if scale == 0.0 or not np.isfinite(scale):
+        return scale
+    return scale * float(np.sqrt(np.mean(np.square(values / scale))))
+
+
 def mean_loss(residual: FloatArray, weights: FloatArray | None = None, loss: Loss = "squared") -> float:
     """Weighted mean of the squared residual, or of Huber's loss scaled to equal it near 0, up to `WORST`.
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, Number, evaluate
 from physdiffuser.expressions.tree import variables, walk
+from physdiffuser.fitting.losses import root_mean_square
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -60,7 +61,7 @@ def largest_cancellation(expression: Expression, inputs: FloatArray) -> float:
                 terms = np.ones(len(inputs))
             else:
                 continue
-            left, whole = _size(evaluate(node, inputs)), _size(np.asarray(terms))
+            left, whole = root_mean_square(evaluate(node, inputs)), root_mean_square(np.asarray(terms))
             # Terms that cancel on all rows to the last digit leave no value.
             ratio = whole / left if left > 0.0 else (np.inf if whole > 0.0 else 1.0)
             if np.isfinite(whole):
@@ -70,14 +71,6 @@ def largest_cancellation(expression: Expression, inputs: FloatArray) -> float:
 
 def _has_fitted(expression: Expression) -> bool:
     return any(isinstance(node, Number) and not node.exact for node in walk(expression))
-
-
-def _size(values: FloatArray) -> float:
-    """Root mean square, safe for large and small numbers."""
-    scale = float(np.abs(values).max(initial=0.0))
-    if scale == 0.0 or not np.isfinite(scale):
-        return scale
-    return scale * float(np.sqrt(np.mean(np.square(values / scale))))
 
 
 def _of_columns(columns: FloatArray) -> float:

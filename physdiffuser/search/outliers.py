@@ -26,8 +26,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import Expression, Number, evaluate
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting import fit_constants, refit
-from physdiffuser.fitting.linear import power_of_two
-from physdiffuser.fitting.losses import relative_loss
+from physdiffuser.fitting.losses import relative_loss, root_mean_square
 from physdiffuser.fitting.tape import Tape
 from physdiffuser.fitting.varpro import linear_parameters
 from physdiffuser.generation.protocol import Generator
@@ -262,9 +261,7 @@ class _Ruler:
         weights = problem.weights
         self.root = np.ones(problem.rows) if weights is None else np.sqrt(weights / weights.mean())
         centre = np.average(problem.target, weights=weights)
-        off = self.root * (problem.target - centre)
-        unit = float(power_of_two(np.abs(off).max()))  # the squares of 1e200 are infinite
-        self.spread = unit * float(np.sqrt(np.mean(np.square(off / unit))))
+        self.spread = root_mean_square(self.root * (problem.target - centre))
         self.most = min(MAX_OUTLIERS, int(MAX_SHARE * problem.rows))
 
     def of_all(self, law: Expression) -> float:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from physdiffuser.data.checks import weights_of
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.fitting.losses import root_mean_square
 
 if TYPE_CHECKING:
     from physdiffuser.data.dataset import Dataset
@@ -183,10 +184,7 @@ def put_back(weighed: Weighed, law: Expression) -> Weighed:
         return weighed
     whole = weighed.whole
     error = np.abs(whole.target - evaluate(law, whole.inputs))
-    kept = np.delete(error, weighed.numbers)
-    scale = float(kept.max()) or 1.0
-    # In units of the largest: the squares of 1e200 are no numbers.
-    usual = scale * float(np.sqrt(np.mean(np.square(kept / scale))))
+    usual = root_mean_square(np.delete(error, weighed.numbers))
     away = ~(error <= np.maximum(AGREES * usual, 1e-9 * np.abs(whole.target)))
     numbers = tuple(number for number in weighed.numbers if away[number])
     if not numbers:
