@@ -25,43 +25,25 @@ from typing import Any
 
 import torch
 
-from physdiffuser.cli.entry import main as physdiffuser
-from physdiffuser.config import parse_training_config
-from physdiffuser.errors import FileError
-from physdiffuser.training import loop
-from physdiffuser.training.checkpoints import GROUPS, Checkpoint, load_latest
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "training")]
+
+import small_runs  # noqa: E402
+
+from physdiffuser.cli.entry import main as physdiffuser  # noqa: E402
+from physdiffuser.config import parse_training_config  # noqa: E402
+from physdiffuser.errors import FileError  # noqa: E402
+from physdiffuser.training import loop  # noqa: E402
+from physdiffuser.training.checkpoints import GROUPS, Checkpoint, load_latest  # noqa: E402
 
 STEPS = 3
 FILES = ("state.json", *(f"{group}.safetensors" for group in GROUPS))
 Damage = Callable[[Path, random.Random], None]
 
 
-def settings(out: Path, **changes: Any) -> dict[str, Any]:
-    """A configuration whose steps take a tenth of a second."""
-    return {
-        "out": str(out),
-        "steps": STEPS,
-        "batch": 4,
-        "micro_batch": 4,
-        "device": "cpu",
-        "checkpoint_every": 1,
-        "keep": STEPS,
-        "log_every": 1,
-        "validate_every": 2,
-        "validation_laws": 4,
-        "threads": 1,
-        "data": {"rows": [16, 24]},
-        "model": {
-            "width": 16,
-            "heads": 2,
-            "length": 24,
-            "encoder": {"rows": 16, "layers": 1, "inducing": 4, "mixing": 1},
-            "diffusion": {"layers": 1},
-            "autoregressive": {"layers": 1},
-        },
-        "optimiser": {"rate": 3e-3, "warmup": 2},
-        **changes,
-    }
+def settings(out: Path) -> dict[str, Any]:
+    """A configuration whose steps take a tenth of a second, with a checkpoint after each."""
+    return small_runs.settings(out, steps=STEPS, batch=4, checkpoint_every=1, keep=STEPS)
 
 
 def _file(step: Path, source: random.Random) -> Path:
