@@ -54,7 +54,7 @@ def linear_least_squares(
     columns
         Shape (columns, rows), finite.
     target
-        Shape (rows,), finite.
+        Shape (rows,), finite; at least one row.
     weights
         Shape (rows,), not negative, or None.
 
@@ -66,13 +66,13 @@ def linear_least_squares(
     count, rows = columns.shape
     if count == 0:
         return LinearFit(np.zeros(0), np.array(target), 0)
-    column_scale = power_of_two(np.abs(columns).max(axis=1, initial=0.0))
-    target_scale = float(power_of_two(np.abs(target).max(initial=0.0)))
+    column_scale = power_of_two(np.abs(columns).max(axis=1))
+    target_scale = float(power_of_two(np.abs(target).max()))
     matrix = (columns / column_scale[:, None]).T
     wanted = target / target_scale
     root = None
     if weights is not None:
-        root = np.sqrt(weights / max(float(weights.max(initial=0.0)), 5e-324))
+        root = np.sqrt(weights / max(float(weights.max()), 5e-324))
         weighted = matrix * root[:, None]
     else:
         weighted = matrix
@@ -139,8 +139,8 @@ def solve_columns(columns: FloatArray, target: FloatArray) -> SolvedColumns:
         scale = np.where(finite[:, None], scale, 1.0)
     residual = np.broadcast_to(target, (starts, rows)).copy(order="K")
     basis = np.empty_like(unit)
-    upper = np.zeros((starts, count, count), like=unit)
-    products = np.empty((starts, count), like=unit)
+    upper = np.zeros((starts, count, count))
+    products = np.empty((starts, count))
     for column in range(count):
         rest = unit[:, column]
         if column:
@@ -193,7 +193,7 @@ def unit_columns(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
     if ((length > 1e-140) & (length < 1e140)).all():
         return length, columns / length[:, :, None]
     # Squares may have vanished or overflowed: scale first.
-    power = power_of_two(np.abs(columns).max(axis=-1, initial=0.0))
+    power = power_of_two(np.abs(columns).max(axis=-1))
     unit = columns / power[:, :, None]
     length = np.sqrt(np.einsum("scr,scr->sc", unit, unit))
     length[length == 0.0] = 1.0

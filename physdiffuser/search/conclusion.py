@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -169,18 +170,17 @@ def _final_law(
 
 
 def _sound(ways: dict[Expression, list[Law]], problem: Problem) -> dict[Expression, list[Law]]:
-    """Without formulas whose fit is singular, or whose large terms cancel."""
-    return {
-        form: sound
-        for form, same in ways.items()
-        if (
-            sound := [
-                law
-                for law in same
-                if not is_singular(law.final, problem) and not cancels(law.final, problem.inputs, law.loss)
-            ]
+    """Without formulas that have no finite loss, whose fit is singular, or whose large terms cancel."""
+
+    def is_sound(law: Law) -> bool:
+        return (
+            math.isfinite(law.loss)
+            and not is_singular(law.final, problem)
+            and not cancels(law.final, problem.inputs, law.loss)
         )
-    }
+
+    sound = {form: [law for law in same if is_sound(law)] for form, same in ways.items()}
+    return {form: same for form, same in sound.items() if same}
 
 
 def _best_told(ways: list[Law], ruler: Ruler) -> Law:

@@ -250,7 +250,7 @@ def _front(equations: list[Equation], best: Equation | None) -> list[Equation]:
 
 def _restored(one: Equation, magnitudes: Magnitudes, sample: FloatArray, dataset: Dataset) -> Equation | None:
     found = magnitudes.restored(one.expression, sample)
-    if found is None:
+    if found is None or not np.isfinite(evaluate(found.expression, dataset.inputs)).all():
         return None
     names = dataset.names
     constants, covariance = _constants(one, found)

@@ -298,15 +298,14 @@ def _planes_independent(unit: FloatArray, residual: FloatArray) -> bool:
 
 def _no_quadratic(unit: FloatArray, residual: FloatArray) -> bool:
     rows = len(unit)
-    columns = unit[:, : max(1, min(unit.shape[1], int(np.sqrt(rows / 3)) - 1))]
+    # So many columns that the polynomial has at most a third as many terms as there are rows.
+    columns = unit[:, : int(np.sqrt(rows / 3)) - 1]
     pairs = [columns[:, [i]] * columns[:, i:] for i in range(columns.shape[1])]
     design = np.column_stack([np.ones(rows), columns, *pairs])
-    if design.shape[1] * 3 > rows:
-        design = design[:, : 1 + columns.shape[1]]
     fitted = design @ np.linalg.lstsq(design, residual, rcond=1e-10)[0]
     explained, left = float(np.square(fitted).sum()), float(np.square(residual - fitted).sum())
     terms, free = design.shape[1] - 1, rows - design.shape[1]
-    if left <= 0 or free < 3 or terms == 0:
+    if left <= 0 or terms == 0:
         return True
     ratio = (explained / terms) / (left / free)
     # Wilson-Hilferty: the cube root of a chi-square over its degrees of freedom is nearly normal.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from skeletons import skeleton_of
 
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.fitting import fit_constants, prediction_interval, uncertainty
-from physdiffuser.fitting.uncertainty import student_quantile
+from physdiffuser.fitting.uncertainty import _expanded, student_quantile
 
 NIST: list[dict[str, Any]] = json.loads((Path(__file__).parent / "nist_strd.json").read_text())
 WITH_ERRORS = [entry for entry in NIST if entry["standard_errors"]]
@@ -108,6 +109,14 @@ def test_student_quantile_agrees_with_scipy(freedom: int) -> None:
     for level in (0.5, 0.68, 0.95, 0.999):
         reference = stdtrit(freedom, 0.5 + level / 2)
         assert student_quantile(level, freedom) == pytest.approx(reference, rel=1e-10)
+
+
+@pytest.mark.parametrize("normal", [0.5, 1.96, 3.3])
+def test_the_expansion_for_many_degrees_of_freedom_is_of_third_order(normal: float) -> None:
+    """Its error falls as the fourth power of their number."""
+    probability = NormalDist().cdf(normal)
+    errors = [abs(_expanded(normal, freedom) / stdtrit(freedom, probability) - 1) for freedom in (30, 60)]
+    assert errors[1] < errors[0] / 13 and errors[1] < 1e-7 * max(1.0, normal**6)
 
 
 def test_student_quantile() -> None:

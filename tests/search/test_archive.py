@@ -390,3 +390,44 @@ class TestAllRows:
         archive = ParetoArchive(replace(few, whole=replace(whole, target=target)))
         assert archive.offer(candidate("a**2*b"))
         assert archive.best_loss < NOTHING_LEFT
+
+
+class TestRefusals:
+    def test_a_new_archive_has_been_offered_nothing(self) -> None:
+        archive = ParetoArchive(problem())
+        assert (archive.offered, archive.latest, archive.cancelled) == (0, math.inf, False)
+        assert (archive.notes, archive.faults, archive.front(), archive.near()) == ({}, [], [], [])
+
+    def test_operators_that_the_problem_lacks_are_refused(self) -> None:
+        archive = ParetoArchive(replace(problem(), operators=frozenset({"mul"})))
+        assert not archive.offer(candidate("a + b"))
+        assert archive.offer(candidate("a*b"))
+
+    def test_terms_that_cancel_are_refused_and_the_next_offer_starts_anew(self) -> None:
+        archive = ParetoArchive(problem())
+        archive.offer(candidate("0.5e0*b"))
+        cancelling = "a**2*b + 1e9*(a + 1.1e0) - 1e9*(a + 1.1e0)"
+        assert not archive.offer(candidate(cancelling))
+        assert archive.cancelled and archive.latest == math.inf
+        assert texts(archive.front()) == ["0.5*b"] and cancelling not in texts(archive.near())
+        assert not archive.offer(candidate("exp(exp(exp(a*b*b)))"))
+        assert not archive.cancelled
+        assert archive.offer(candidate("a*b"))
+        assert not archive.cancelled
+
+    def test_an_equal_offer_is_not_stored_again(self) -> None:
+        archive = ParetoArchive(problem())
+        assert archive.offer(candidate("a*b"))
+        assert not archive.offer(candidate("a*b"))
+        assert not archive.offer(candidate("b*a"))
+        assert texts(archive.front()) == ["a*b"]
+
+    def test_a_refit_that_changes_nothing_keeps_the_constants(self) -> None:
+        """Of constants that fit all rows as well as those that are fitted, the first stay."""
+        whole = problem(0.3, rows=2_000)
+        few = replace(whole, inputs=whole.inputs[:100], target=whole.target[:100], whole=whole)
+        fitted = refit(parse("1.1e0*a**2*b", NAMES), whole.inputs, whole.target).expression
+        archive = ParetoArchive(few)
+        archive.offer(Candidate(fitted, "test"))
+        (found,) = archive.front()
+        assert found.candidate.expression == fitted

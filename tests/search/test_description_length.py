@@ -387,3 +387,74 @@ class TestResiduals:
         mixed = replace(whole, target=np.where(trusted == 1.0, noise, target))
         assert not leaves_noise(mixed, parse("a", ("a",)))
         assert leaves_noise(replace(mixed, weights=trusted / trusted.mean()), parse("a", ("a",)))
+
+
+def flip(decide: Callable[[float], bool]) -> float:
+    """The size of a pattern, from 1e-3 to 1e3, at which a decision changes from noise to pattern."""
+    low, high = math.log(1e-3), math.log(1e3)
+    assert decide(math.exp(low)) and not decide(math.exp(high))
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if decide(math.exp(middle)) else (low, middle)
+    return math.exp(low)
+
+
+class TestThresholds:
+    """The size at which a growing pattern is seen is that of the definition, whichever test sees it first."""
+
+    @staticmethod
+    def compare(
+        inputs: FloatArray, noise: FloatArray, pattern: FloatArray, scaled: FloatArray | None = None
+    ) -> None:
+        def ours(size: float) -> bool:
+            return residual_is_noise(inputs if scaled is None else scaled, noise + size * pattern)
+
+        def definition(size: float) -> bool:
+            return is_noise(inputs, noise + size * pattern)
+
+        assert flip(ours) == pytest.approx(flip(definition), rel=1e-6)
+
+    @pytest.mark.parametrize("pattern", ["slope", "bowl", "saddle"])
+    @pytest.mark.parametrize(("rows", "columns"), [(12, 1), (18, 2), (27, 2), (30, 4), (49, 3), (120, 5)])
+    def test_polynomials(self, pattern: str, rows: int, columns: int) -> None:
+        """With few rows the polynomial has fewer columns: its terms are at most a third of the rows."""
+        random = np.random.default_rng([rows, columns])
+        inputs = random.uniform(-1, 1, (rows, columns))
+        self.compare(inputs, random.normal(size=rows), PATTERNS[pattern](inputs[:, :1]))
+
+    @pytest.mark.parametrize("outlier", [20.0, 400.0])
+    def test_polynomials_beside_outliers(self, outlier: float) -> None:
+        random = np.random.default_rng(11)
+        inputs = random.uniform(-1, 1, (150, 2))
+        noise = random.normal(size=150)
+        noise[[3, 50, 90, 91]] += outlier * np.array([1, -1, 1, -1])
+        self.compare(inputs, noise, inputs[:, 0])
+
+    def test_a_few_large_residuals_of_neighbours(self) -> None:
+        """Signs and the polynomial do not see them: the rows are few, and as often below as above."""
+        random = np.random.default_rng(12)
+        inputs = np.sort(random.uniform(-1, 1, (400, 1)), axis=0)
+        noise = random.normal(size=400)
+        pattern = np.zeros(400)
+        for number, row in enumerate(range(5, 400, 20)):
+            inputs[row + 1] = inputs[row] + 1e-9
+            pattern[row : row + 2] = 1 if number % 2 else -1
+        unit = standardised(inputs)
+        seen = cleaned(noise + 20 * pattern)
+        assert sign_statistic(unit, seen) < 3.1 and quadratic_statistic(unit, seen) < 1
+        self.compare(inputs, noise, pattern)
+
+    def test_columns_of_other_magnitudes_and_offsets(self) -> None:
+        random = np.random.default_rng(13)
+        inputs = random.uniform(-1, 1, (80, 3))
+        noise = random.normal(size=80)
+        scaled = inputs * [1e-200, 1.0, 1e180] + [0.0, 1e3, 0.0]
+        self.compare(inputs, noise, inputs[:, 1] ** 2, scaled)
+
+
+def test_exact_numbers_beside_others_add_up() -> None:
+    assert exact_nats(parse("3*sin(a) + 5*b", NAMES)) == pytest.approx(math.log(15))
+    assert exact_nats(parse("7*sin(5*a)*exp(3*b)", NAMES)) == pytest.approx(math.log(105))
+    assert Yardstick(9, 2).plain_length(parse("1234*a", NAMES), 0.1) == pytest.approx(
+        Yardstick(9, 2).total(NATS_PER_UNIT * 3 + 0.5 * math.log(9), 0, 0.1)
+    )
