@@ -157,7 +157,7 @@ def write_tables(plan: Plan, path: Path, document: Path) -> None:
     from benchmarks_feynman.report.plan_tables import block
     from benchmarks_feynman.results import read_results
     from physdiffuser.cli import messages
-    from physdiffuser.report.atomic import write_text_atomic
+    from physdiffuser.io.atomic import write_text_atomic
 
     lines = read_results(path)
     for problem in lines.problems:

@@ -148,7 +148,7 @@ def evaluate(
         snap_peers=snap_peers,
     )
     if report is not None:
-        from physdiffuser.report.output_folder import check_writable
+        from physdiffuser.io.output_folder import check_writable
 
         check_writable(report, "--report")  # before hours of running
     if export is not None:

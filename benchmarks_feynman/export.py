@@ -13,7 +13,7 @@ from benchmarks_feynman.sampling import Table, dummy_names, sample
 from benchmarks_feynman.suites import Law
 from benchmarks_feynman.tasks import Settings
 from physdiffuser.errors import FileError
-from physdiffuser.report.atomic import write_text_atomic
+from physdiffuser.io.atomic import write_text_atomic
 
 
 def table_csv(table: Table) -> str:

@@ -67,7 +67,7 @@ def judge(law: Law, answer: Expression | None, *, seed: int, dummy: int, test_ro
     dict
         Plain data for the result line.
     """
-    from physdiffuser.expressions.canonical import canonical
+    from physdiffuser.expressions.simplification.canonical import canonical
     from physdiffuser.verification.equivalence import Rule, equivalent
 
     record = _facts(law)
@@ -196,6 +196,6 @@ def _has_form(law: Law, answer: Expression, inputs: FloatArray, clean: FloatArra
 
 def _distance(answer: Expression, truth: Expression, ranges: list[tuple[float, float]]) -> float | None:
     """Normalised edit distance of the canonical forms."""
-    from physdiffuser.expressions.canonical import canonical
+    from physdiffuser.expressions.simplification.canonical import canonical
 
     return normalised_tree_distance(canonical(answer, ranges=ranges), canonical(truth, ranges=ranges))

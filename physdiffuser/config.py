@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from physdiffuser.data.display import visible
-from physdiffuser.data.safe_yaml import load_yaml
-from physdiffuser.data.sources import read_bounded
+from physdiffuser.data.readers.sources import read_bounded
 from physdiffuser.errors import FileError, UsageError
+from physdiffuser.io.display import visible
+from physdiffuser.io.safe_yaml import load_yaml
 
 MAX_BYTES = 1_000_000
 Positive = Annotated[int, Field(gt=0)]
@@ -111,7 +111,7 @@ class DataConfig(_Strict):
     A share `laboratory` of the laws has few columns and many free constants, as fitted curves have; the
     rest looks like textbook formulas. Of each law `tables` tables are made, with other constants,
     ranges and noise: drawing a law takes most of the time that a table takes. A share `chains` of the
-    laws is written as derivations, `physdiffuser.models.derivation`.
+    laws is written as derivations, `physdiffuser.models.tokens.derivation`.
     """
 
     rows: tuple[Positive, Positive] = (48, 256)

@@ -21,11 +21,11 @@ from physdiffuser.pipeline import solve_dataset
 if TYPE_CHECKING:
     import pandas as pd
 
+    from physdiffuser.core.problem import Loss
+    from physdiffuser.core.solution import Equation
+    from physdiffuser.noise.reweighting import Scatter
     from physdiffuser.report.functions import NumpyFunction
-    from physdiffuser.report.solution import Equation
     from physdiffuser.report.torch_module import TorchLaw
-    from physdiffuser.search.problem import Loss
-    from physdiffuser.search.scatter import Scatter
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     Attributes
     ----------
     solution_
-        All that was found, as plain data (see `physdiffuser.report.solution.Solution`).
+        All that was found, as plain data (see `physdiffuser.core.solution.Solution`).
     best_
         The chosen formula: `text`, `latex`, `complexity`, `rmse`, `r2`, `verdict`, ...
     equations_

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.solution import Equation, Solution, sample_fit_points
 from physdiffuser.data.arrays import ColumnRequest, load_dataset_from
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.limits import reading_seconds
@@ -24,18 +26,21 @@ from physdiffuser.expressions import (
     evaluate,
     to_text,
 )
-from physdiffuser.expressions.latex import to_latex
+from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import walk
+from physdiffuser.finalize.diagnostics import ENOUGH_ROWS, doubts, shows_pattern
+from physdiffuser.finalize.exactness import Exactness, exactness
+from physdiffuser.finalize.finalists import Asked, first_judge
+from physdiffuser.finalize.finalize import on_rows, rivals, work_out
+from physdiffuser.finalize.magnitudes import solve_in_moderate_units
+from physdiffuser.finalize.scoring import equation
+from physdiffuser.finalize.shown_rows import left_out, rows_to_show
+from physdiffuser.noise.precision import decimal_precision
+from physdiffuser.noise.reweighting import Weighed, put_back, weigh, without_outliers
 from physdiffuser.options import DEFAULTS, SolveOptions
-from physdiffuser.report.solution import Equation, Solution, sample_fit_points
 from physdiffuser.report.summary import summaries
 from physdiffuser.search.archive import Entry, ParetoArchive
-from physdiffuser.search.conclusion import on_rows, rivals, work_out
-from physdiffuser.search.contenders import Asked, first_judge
-from physdiffuser.search.doubts import ENOUGH_ROWS, doubts, shows_pattern
-from physdiffuser.search.exactness import Exactness, exactness
 from physdiffuser.search.loop import SearchLoop, SearchResult
-from physdiffuser.search.magnitudes import solve_in_moderate_units
 from physdiffuser.search.outliers import search_with_outliers
 from physdiffuser.search.posing import (
     FOLLOWING_GENERATORS,
@@ -45,12 +50,7 @@ from physdiffuser.search.posing import (
     initial_candidates,
     pose,
 )
-from physdiffuser.search.precision import decimal_precision
-from physdiffuser.search.problem import Problem
 from physdiffuser.search.sampling import Split, split_rows
-from physdiffuser.search.scatter import Weighed, put_back, weigh, without_outliers
-from physdiffuser.search.scoring import equation
-from physdiffuser.search.shown_rows import left_out, rows_to_show
 from physdiffuser.search.timing import TimeLimit
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _solve(
     started: float,
     limit: TimeLimit,
 ) -> Solution:
-    from physdiffuser.plugin_manager import load_plugins
+    from physdiffuser.plugin_system.manager import load_plugins
 
     time, seed, generators = options.time_limit, options.seed, options.generators
     initial = options.formulas(dataset)

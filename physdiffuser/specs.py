@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from physdiffuser.core.generator import GeneratorSpec
 from physdiffuser.expressions.operators import OperatorSpec
-from physdiffuser.generation.protocol import GeneratorSpec
 
 if TYPE_CHECKING:
     from torch import nn

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.plugin_calls import PluginWorker
-from physdiffuser.plugin_candidates import candidate_fault
-from physdiffuser.plugin_guard import (
+from physdiffuser.plugin_system.calls import PluginWorker
+from physdiffuser.plugin_system.candidates import candidate_fault
+from physdiffuser.plugin_system.guard import (
     CANDIDATES_CHARGED,
     CANDIDATES_PER_STEP,
     ArchiveView,
@@ -31,8 +31,8 @@ from physdiffuser.plugin_guard import (
 )
 
 if TYPE_CHECKING:
-    from physdiffuser.search.candidate import Candidate
-    from physdiffuser.search.problem import Problem
+    from physdiffuser.core.candidate import Candidate
+    from physdiffuser.core.problem import Problem
     from physdiffuser.specs import AttentionSpec, GeneratorSpec, OperatorSpec
 
 FloatArray = npt.NDArray[np.float64]
@@ -283,7 +283,7 @@ def _generator_checks(spec: GeneratorSpec, steps: int, calls: Calls) -> list[str
 
 
 def _sample_problem() -> Problem:
-    from physdiffuser.search.problem import Problem
+    from physdiffuser.core.problem import Problem
 
     rng = np.random.default_rng(1)
     inputs = rng.uniform(1.0, 3.0, (100, 2))
@@ -293,8 +293,8 @@ def _sample_problem() -> Problem:
 def _propose(
     spec: GeneratorSpec, problem: Problem, steps: int, calls: Calls, cancelled: bool = False
 ) -> list[Candidate]:
+    from physdiffuser.core.problem import Budget
     from physdiffuser.search.archive import ParetoArchive
-    from physdiffuser.search.problem import Budget
 
     generator = calls("build", spec.build, **spec.options)
     _require(callable(getattr(generator, "propose", None)), "build returns an object without propose()")
@@ -359,6 +359,6 @@ def check_attention(
     ContractError
         Naming what is wrong.
     """
-    from physdiffuser import testing_attention
+    from physdiffuser.plugin_system import attention_checks as testing_attention
 
     return Calls(limit).run(lambda calls: testing_attention.check(spec, calls, width=width, heads=heads))

@@ -22,7 +22,7 @@ from physdiffuser.config import DataConfig
 from physdiffuser.models.checkpoint import load_model
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.shipped import find_weights, shipped
-from physdiffuser.models.vocabulary import BOS
+from physdiffuser.models.tokens.vocabulary import BOS
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.loop import VALIDATION
 from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, Number, Variable, evaluate
-from physdiffuser.expressions.batch import Evaluator, evaluate_many
+from physdiffuser.expressions.evaluation.batch import Evaluator, evaluate_many
 from physdiffuser.expressions.tree import size, substitute, walk
 
 Array = npt.NDArray[np.float64]
@@ -88,7 +88,7 @@ def expression_sets(count: int) -> dict[str, tuple[list[Expression], list[Expres
 
 
 def compiled(known: bool) -> Contender:
-    """`physdiffuser.expressions.batch` by its compiled kernels.
+    """`physdiffuser.expressions.evaluation.batch` by its compiled kernels.
 
     `known`: the trees were translated to programs before the clock starts, as pyoperon's are; otherwise those
     of the parents only.
@@ -114,7 +114,7 @@ def compiled(known: bool) -> Contender:
 
 
 def batched(dtype: type[np.floating[Any]]) -> Contender:
-    """`physdiffuser.expressions.batch` by numpy, its cache warm with the parents only."""
+    """`physdiffuser.expressions.evaluation.batch` by numpy, its cache warm with the parents only."""
 
     def prepare(expressions: Sequence[Expression], before: Sequence[Expression], inputs: Array) -> Run:
         evaluator = Evaluator(inputs, dtype, compile_after=math.inf)

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.problem import Problem
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("import torch: {:.2f} s ({:.2f} s)".format(*timed(lambda: importlib.import_module("torch"))))
     import torch
 
-    from physdiffuser.models.reading import Reader
+    from physdiffuser.models.features.reading import Reader
     from physdiffuser.models.shipped import fast_bfloat16
 
     torch.set_num_threads(1)

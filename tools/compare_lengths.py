@@ -25,7 +25,7 @@ from physdiffuser.expressions import Expression, Number, evaluate, parse
 from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting import refit
 from physdiffuser.pipeline import weigh
-from physdiffuser.search.selection import Yardstick
+from physdiffuser.selection.description_length import Yardstick
 
 # Numbers of a law that are written as they are in nature, and not measured.
 _LARGEST_EXACT, _LARGEST_DENOMINATOR = 12, 3

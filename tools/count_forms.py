@@ -1,4 +1,4 @@
-"""Count the forms of the laws that the networks are trained on, for `physdiffuser.search.prior`.
+"""Count the forms of the laws that the networks are trained on, for `physdiffuser.selection.form_prior`.
 
     python tools/count_forms.py --laws 200000
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import physdiffuser.search
 from physdiffuser.expressions import to_prefix
-from physdiffuser.search.prior import Event, events, take_apart
+from physdiffuser.selection.form_prior import Event, events, take_apart
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.laboratory import LaboratorySampler
 from physdiffuser.training.laws import LawSampler

@@ -18,10 +18,10 @@ import numpy as np
 
 from benchmarks_feynman.sampling import sample
 from benchmarks_feynman.suites import Law, load_suite
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import evaluate, to_text
 from physdiffuser.generation.evolution import EvolutionGenerator
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.problem import Budget, Problem
 
 EXACT = 1e-9
 ROWS = 300

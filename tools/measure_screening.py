@@ -25,17 +25,17 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from device_peaks import best_of, peaks
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.device import HOST, open_device
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.expressions.places import positions
 from physdiffuser.generation.enumeration import clean, noisy
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.library import Library
-from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.enumeration.run import Run
 from physdiffuser.generation.neighbours.replacements import ROWS, Replacements
-from physdiffuser.search.problem import Problem
+from physdiffuser.library.expression_library import Library
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.transforms.output_transforms import Chain
 
 LAW, NAMES = "v*log(p/q) - g*t/(1 + p)", ("v", "p", "q", "g", "t")
 NEARLY = "v*log(p/q) - g*t/(3/2 + p*sqrt(p)/2)"

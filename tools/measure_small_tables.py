@@ -22,12 +22,12 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import Expression, Number, complexity, evaluate, parse
 from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting import refit
 from physdiffuser.pipeline import solve_dataset
-from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 

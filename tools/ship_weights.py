@@ -19,10 +19,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from physdiffuser.io.atomic import write_bytes_atomic, write_text_atomic
 from physdiffuser.models.checkpoint import load_model, read_tensors, sha256, write_tensors
 from physdiffuser.models.checkpoint_files import BLOCKS, DESCRIPTION, read_json
 from physdiffuser.models.shipped import weights_folder
-from physdiffuser.report.atomic import write_bytes_atomic, write_text_atomic
 
 ENCODER = "encoder.safetensors"
 

@@ -25,11 +25,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from physdiffuser.core.solution import Solution
 from physdiffuser.errors import DataError, PhysdiffuserError
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.pipeline import solve
 from physdiffuser.report.json_document import document, document_text
-from physdiffuser.report.solution import Solution
 from physdiffuser.report.terminal import render
 
 FloatArray = npt.NDArray[np.float64]

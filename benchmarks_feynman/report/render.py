@@ -12,7 +12,7 @@ from benchmarks_feynman.report.layout import Section, Table
 from benchmarks_feynman.report.sections import sections
 from benchmarks_feynman.results import Result
 from physdiffuser.errors import DataError
-from physdiffuser.report.atomic import remove, write_text_atomic
+from physdiffuser.io.atomic import remove, write_text_atomic
 
 TITLE = "Recovery of known laws"
 

@@ -10,10 +10,10 @@ import numpy as np
 from benchmarks_feynman.sampling import Table
 from benchmarks_feynman.systems.answer import Answer
 from physdiffuser.expressions import Expression, evaluate, to_text
-from physdiffuser.expressions.canonical import canonical
+from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.fitting import refit
 from physdiffuser.fitting.accuracy import agrees
-from physdiffuser.fitting.snapping import snap
+from physdiffuser.fitting.exact_constants.snapping import snap
 
 _CLAIM = 1e-9
 # Seconds, after which no further constant is tried: answers of peers may have dozens.

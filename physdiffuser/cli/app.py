@@ -59,7 +59,7 @@ class LazyGroup(click.Group):
         if cmd_name not in _plugin_commands():
             return None
         from physdiffuser.cli.stdout import reserved_stdout
-        from physdiffuser.plugin_manager import load_command
+        from physdiffuser.plugin_system.manager import load_command
 
         # What the module prints while it is imported is no output of the command; what the command prints is.
         with reserved_stdout(restore=True):
@@ -96,7 +96,7 @@ class LazyGroup(click.Group):
 
 def _plugin_commands() -> dict[str, str]:
     """Names of the commands that installed packages add, and the package of each."""
-    from physdiffuser.plugin_manager import COMMAND_GROUP, entry_points
+    from physdiffuser.plugin_system.manager import COMMAND_GROUP, entry_points
 
     return {entry.name: origin.package for origin, entry in entry_points(COMMAND_GROUP)}
 

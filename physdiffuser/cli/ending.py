@@ -39,7 +39,7 @@ def end_process(code: int) -> int:
 
 def _foreign_threads() -> list[threading.Thread]:
     """Threads that are not the program's own, and calls of plugins that were given up."""
-    calls = sys.modules.get("physdiffuser.plugin_calls")
+    calls = sys.modules.get("physdiffuser.plugin_system.calls")
     running = [] if calls is None else calls.calls_running()
     others = [
         thread

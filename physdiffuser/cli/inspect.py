@@ -66,7 +66,7 @@ def inspect(
     """
     _check(table, equation, suite, options)
     from physdiffuser.inspection.folder import fresh_name, write
-    from physdiffuser.report.output_folder import check_writable
+    from physdiffuser.io.output_folder import check_writable
 
     subject = table or equation or suite or ""
     folder = out if out is not None else fresh_name("stdin" if subject == "-" else Path(subject).name)
@@ -130,7 +130,7 @@ def _report(
     networks = open_networks(options["attention"])
     if not networks.trained:
         messages.warning(f"these weights are untrained: {networks.label}")
-    from physdiffuser.inspection.looks import look_at_suite, look_at_table
+    from physdiffuser.inspection.reports import look_at_suite, look_at_table
 
     with _Progress(quiet) as progress:
         if subject is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from physdiffuser.cli import stdout
-from physdiffuser.data.display import visible
+from physdiffuser.io.display import visible
 
 _LIMIT = 4_000
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from physdiffuser.data.display import visible
+from physdiffuser.io.display import visible
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]  # older releases of click have no type argument at run time

@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 
 from physdiffuser.errors import FileError, UsageError
-from physdiffuser.report.atomic import write_text_atomic
+from physdiffuser.io.atomic import write_text_atomic
 
 KINDS = ("generator", "operator", "attention")
 

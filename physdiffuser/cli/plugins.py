@@ -15,8 +15,8 @@ from physdiffuser.cli.stdout import reserved_stdout
 from physdiffuser.errors import PluginError
 
 if TYPE_CHECKING:
-    from physdiffuser.plugin_manager import Plugins
-    from physdiffuser.plugin_records import Registered
+    from physdiffuser.plugin_system.manager import Plugins
+    from physdiffuser.plugin_system.records import Registered
 
 
 @click.group(short_help="List, create and check plugins.")
@@ -29,7 +29,7 @@ def plugins() -> None:
 @reserved_stdout()
 def list_plugins(no_plugins: bool) -> None:
     """What is installed, and which package it comes from."""
-    from physdiffuser.plugin_manager import COMMAND_GROUP, entry_points, load_plugins
+    from physdiffuser.plugin_system.manager import COMMAND_GROUP, entry_points, load_plugins
 
     loaded = load_plugins(not no_plugins)
     rows = [
@@ -88,7 +88,7 @@ def check_plugin(name: str, limit: float) -> None:
 
     A call of the plugin that does not return within the time limit fails the check.
     """
-    from physdiffuser.plugin_manager import load_plugins
+    from physdiffuser.plugin_system.manager import load_plugins
 
     loaded = load_plugins()
     records = [record for record in loaded.all() if name in (record.name, record.origin.package)]
@@ -105,7 +105,7 @@ def check_plugin(name: str, limit: float) -> None:
 
 def _check(record: Registered[Any], limit: float) -> None:
     from physdiffuser import testing
-    from physdiffuser.plugin_records import describe
+    from physdiffuser.plugin_system.records import describe
 
     checks: dict[str, Callable[..., list[str]]] = {
         "attention": testing.check_attention,

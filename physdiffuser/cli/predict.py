@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from physdiffuser.report.solution import Equation, Solution
+    from physdiffuser.core.solution import Equation, Solution
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def predict(run: Path, table: str, row: int | None, intervals: bool, out: Path |
     Writes CSV: one line for each row of TABLE, nan where an input is missing or outside the domain.
     """
     if out is not None:
-        from physdiffuser.report.output_folder import check_writable_file
+        from physdiffuser.io.output_folder import check_writable_file
 
         check_writable_file(out)  # before a large table is read
     import numpy as np
@@ -71,7 +71,7 @@ def _read_inputs(solution: Solution, equation: Equation, table: str, written: di
     import numpy as np
 
     from physdiffuser.data.loading import read_columns
-    from physdiffuser.data.readers import read_table
+    from physdiffuser.data.readers.formats import read_table
     from physdiffuser.expressions.tree import variables
 
     used = sorted(variables(equation.expression))

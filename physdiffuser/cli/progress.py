@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from physdiffuser.data.display import visible
+from physdiffuser.io.display import visible
 
 if TYPE_CHECKING:
     from physdiffuser.pipeline import Progress

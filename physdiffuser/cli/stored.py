@@ -10,11 +10,11 @@ import click
 
 from physdiffuser.cli import messages
 from physdiffuser.cli.options import WholeNumber
-from physdiffuser.data.display import visible
 from physdiffuser.errors import DataError, UsageError
+from physdiffuser.io.display import visible
 
 if TYPE_CHECKING:
-    from physdiffuser.report.solution import Equation, Solution
+    from physdiffuser.core.solution import Equation, Solution
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,7 +40,7 @@ def load_run(run: Path) -> Solution:
     except DataError as error:
         if not isinstance(error.__cause__, ExpressionSyntaxError):
             raise
-    from physdiffuser.plugin_manager import load_plugins
+    from physdiffuser.plugin_system.manager import load_plugins
 
     load_plugins()
     return load_solution(run)
@@ -72,6 +72,6 @@ def write_output(text: str, out: Path | None) -> None:
     if out is None:
         messages.output(text)
         return
-    from physdiffuser.report.atomic import write_text_atomic
+    from physdiffuser.io.atomic import write_text_atomic
 
     write_text_atomic(out, text)

@@ -72,8 +72,8 @@ def _held(folder: Path) -> Iterator[None]:
     FileError
         If it cannot be made or written to, or another process holds it.
     """
-    from physdiffuser.report.folder_lock import FolderLock
-    from physdiffuser.report.output_folder import make_missing, refused, remove_empty
+    from physdiffuser.io.folder_lock import FolderLock
+    from physdiffuser.io.output_folder import make_missing, refused, remove_empty
 
     try:
         made = make_missing(folder)

@@ -2,12 +2,12 @@
 
 from physdiffuser.data.aliases import assign_aliases
 from physdiffuser.data.arrays import dataset_from_arrays
-from physdiffuser.data.csv_safe import neutralise
 from physdiffuser.data.dataset import Column, Dataset
-from physdiffuser.data.display import visible
 from physdiffuser.data.loading import load_dataset, load_inputs
-from physdiffuser.data.readers import read_table
+from physdiffuser.data.readers.csv_safe import neutralise
+from physdiffuser.data.readers.formats import read_table
 from physdiffuser.data.table import Table, TableColumn
+from physdiffuser.io.display import visible
 
 __all__ = [
     "Column",

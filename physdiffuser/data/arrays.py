@@ -13,9 +13,9 @@ import numpy.typing as npt
 from physdiffuser.data.aliases import assign_aliases
 from physdiffuser.data.checks import check_weights
 from physdiffuser.data.dataset import Column, Dataset
-from physdiffuser.data.display import listed, visible
 from physdiffuser.data.loading import load_dataset
 from physdiffuser.errors import DataError, UsageError
+from physdiffuser.io.display import listed, visible
 
 if TYPE_CHECKING:
     import pandas
@@ -94,7 +94,7 @@ def _inputs(source: Any, given: Sequence[str] | None) -> pandas.DataFrame:
     """The inputs as a DataFrame of its own, with names."""
     import pandas
 
-    from physdiffuser.data.frame import as_frame, check_levels
+    from physdiffuser.data.readers.frame import as_frame, check_levels
 
     table = as_frame(source)
     if table is not None:

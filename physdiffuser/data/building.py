@@ -12,10 +12,10 @@ from physdiffuser.data import checks
 from physdiffuser.data.aliases import assign_aliases
 from physdiffuser.data.checks import check_weights
 from physdiffuser.data.dataset import Column, Dataset, FloatArray
-from physdiffuser.data.display import counted, listed, visible
 from physdiffuser.data.selection import Roles, refuse_text
 from physdiffuser.data.table import Table, TableColumn
 from physdiffuser.errors import DataError
+from physdiffuser.io.display import counted, listed, visible
 
 MOST_MISSING = 0.5
 """A table of which more rows than this share have gaps is refused."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from physdiffuser.data.dataset import FloatArray
-from physdiffuser.data.display import counted, listed, visible
 from physdiffuser.errors import DataError
+from physdiffuser.io.display import counted, listed, visible
 
 SENTINELS = (-999.0, -9999.0, -99999.0, -999.25, -999.9, -9999.9, -99.0, 9999.0, 99999.0, 999999.0, 1e20)
 """Values that stand for "missing" in many data formats."""

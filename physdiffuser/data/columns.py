@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from physdiffuser.data.cells import (
+from physdiffuser.data.dataset import FloatArray
+from physdiffuser.data.readers.cells import (
     BOOLEANS,
     NumberFormat,
     explain,
@@ -16,9 +17,8 @@ from physdiffuser.data.cells import (
     is_whole,
     rounded_limit,
 )
-from physdiffuser.data.dataset import FloatArray
-from physdiffuser.data.display import visible
 from physdiffuser.errors import DataError
+from physdiffuser.io.display import visible
 
 Kind = Literal["number", "boolean", "text", "empty"]
 

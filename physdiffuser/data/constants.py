@@ -14,10 +14,10 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from physdiffuser.data.units import Unit
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions.operators import OPERATORS, SPELLINGS
 from physdiffuser.expressions.tree import Symbol
+from physdiffuser.units.unit import Unit
 
 
 @dataclass(frozen=True)

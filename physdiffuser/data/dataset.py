@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.data.display import visible
+from physdiffuser.io.display import visible
 
 if TYPE_CHECKING:
-    from physdiffuser.data.units import Unit
+    from physdiffuser.units.unit import Unit
 
 FloatArray = npt.NDArray[np.float64]
 

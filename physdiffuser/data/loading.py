@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from physdiffuser.data.building import dataset_from_table
 from physdiffuser.data.dataset import Dataset, FloatArray
-from physdiffuser.data.display import visible
-from physdiffuser.data.readers import read_table
+from physdiffuser.data.readers.formats import read_table
 from physdiffuser.data.selection import (
     Request,
     Roles,
@@ -24,6 +23,7 @@ from physdiffuser.data.selection import (
 )
 from physdiffuser.data.table import Table
 from physdiffuser.errors import UsageError
+from physdiffuser.io.display import visible
 
 if TYPE_CHECKING:
     import pandas

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from physdiffuser.data.aliases import assign_aliases
-from physdiffuser.data.display import listed, visible
 from physdiffuser.data.table import TableColumn, same_name
 from physdiffuser.errors import DataError, UsageError
+from physdiffuser.io.display import listed, visible
 
 
 @dataclass(frozen=True)

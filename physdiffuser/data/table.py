@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from physdiffuser.data.columns import ColumnBuilder, Kind
 from physdiffuser.data.dataset import FloatArray
-from physdiffuser.data.display import listed, visible
 from physdiffuser.errors import DataError
+from physdiffuser.io.display import listed, visible
 
 LONGEST_NAME = 500
 

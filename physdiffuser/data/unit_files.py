@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.data.display import listed, visible
-from physdiffuser.data.safe_yaml import load_yaml
-from physdiffuser.data.sources import read_bounded
-from physdiffuser.data.unit_names import SI_BASE
-from physdiffuser.data.units import FEYNMAN_BASE, ParsedUnit, Unit, parse_unit
+from physdiffuser.data.readers.sources import read_bounded
 from physdiffuser.errors import FileError, UsageError
+from physdiffuser.io.display import listed, visible
+from physdiffuser.io.safe_yaml import load_yaml
+from physdiffuser.units.unit import FEYNMAN_BASE, ParsedUnit, Unit, parse_unit
+from physdiffuser.units.unit_names import SI_BASE
 
 MAX_BYTES = 1_000_000
 UnitSource = str | PathLike[str] | Mapping[str, Any]

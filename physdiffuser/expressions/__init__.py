@@ -2,10 +2,10 @@
 
 from physdiffuser.expressions.complexity import complexity
 from physdiffuser.expressions.evaluate import evaluate, value_and_jacobian
-from physdiffuser.expressions.format import to_text
 from physdiffuser.expressions.operators import OPERATORS, OperatorSpec
 from physdiffuser.expressions.parser import ExpressionSyntaxError, parse
 from physdiffuser.expressions.prefix import from_prefix, to_prefix
+from physdiffuser.expressions.printing.format import to_text
 from physdiffuser.expressions.tree import (
     ONE,
     PI,

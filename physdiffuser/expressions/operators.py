@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import trigonometry
+from physdiffuser.expressions.simplification import trigonometry
 
 Array = npt.NDArray[np.float64]
 Numeric = Callable[..., Array]

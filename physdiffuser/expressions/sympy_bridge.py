@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from physdiffuser.expressions import exact
 from physdiffuser.expressions.operators import OPERATORS
+from physdiffuser.expressions.simplification import exact
 from physdiffuser.expressions.tree import (
     PI,
     Apply,

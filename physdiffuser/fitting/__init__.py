@@ -1,11 +1,11 @@
 """Constants: linear ones solved for, nonlinear ones by Levenberg-Marquardt, then snapped to exact forms."""
 
-from physdiffuser.fitting.alike import fit_alike
+from physdiffuser.fitting.batched_fit import fit_alike
+from physdiffuser.fitting.exact_constants.snapping import Snap, snap
 from physdiffuser.fitting.fit import Fit, fit_constants, refit
 from physdiffuser.fitting.levenberg_marquardt import Outcome
 from physdiffuser.fitting.linear import LinearFit, linear_least_squares
 from physdiffuser.fitting.losses import relative_loss
-from physdiffuser.fitting.snapping import Snap, snap
 from physdiffuser.fitting.uncertainty import Uncertainty, prediction_interval, uncertainty
 
 __all__ = [

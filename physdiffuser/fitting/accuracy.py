@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.evaluate import value_and_jacobian
-from physdiffuser.expressions.rounding import term_size
+from physdiffuser.expressions.printing.rounding import term_size
 from physdiffuser.expressions.tree import distinct_constants, variables
 from physdiffuser.fitting.losses import root_mean_square
 

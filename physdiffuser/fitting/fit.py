@@ -13,7 +13,7 @@ from physdiffuser.expressions.tree import bind, free_constants, parameter_count
 from physdiffuser.fitting.levenberg_marquardt import Outcome, levenberg_marquardt
 from physdiffuser.fitting.losses import Loss, relative_loss
 from physdiffuser.fitting.polish import polish
-from physdiffuser.fitting.starts import draw_starts
+from physdiffuser.fitting.starts.starts import draw_starts
 from physdiffuser.fitting.varpro import SeparableModel
 
 FloatArray = npt.NDArray[np.float64]

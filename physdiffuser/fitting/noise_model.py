@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
+from physdiffuser.fitting.evaluation_tape import Tape
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
-from physdiffuser.fitting.tape import Tape
 from physdiffuser.fitting.varpro import SeparableModel
 
 FloatArray = npt.NDArray[np.float64]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.places import Path
 from physdiffuser.expressions.tree import add
-from physdiffuser.fitting.tape import Tape
+from physdiffuser.fitting.evaluation_tape import Tape
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
+from physdiffuser.fitting.evaluation_tape import Tape
 from physdiffuser.fitting.linear import power_of_two
-from physdiffuser.fitting.tape import Tape
 
 FloatArray = npt.NDArray[np.float64]
 Covariance = Literal["auto", "classical", "sandwich"]

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.tree import walk
+from physdiffuser.fitting.evaluation_tape import Tape
+from physdiffuser.fitting.evaluation_tapes import Tapes
 from physdiffuser.fitting.linear import solve_columns
-from physdiffuser.fitting.tape import Tape
-from physdiffuser.fitting.tapes import Tapes
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
-from physdiffuser.generation.protocol import Generator, GeneratorSpec
+from physdiffuser.core.generator import Generator, GeneratorSpec
 from physdiffuser.hookspecs import hookimpl
 
 NAMES = ("enumeration", "sparse", "evolution", "neighbours", "diffusion", "autoregressive")

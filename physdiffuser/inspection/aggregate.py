@@ -19,7 +19,7 @@ from physdiffuser.inspection.statistics import agreement, received, relative_ent
 from physdiffuser.inspection.subjects import from_law
 from physdiffuser.inspection.tokens import KINDS, arguments_of, kind_of, law_tokens
 from physdiffuser.inspection.trajectories import order_of_kinds, record, sampling_options
-from physdiffuser.models.vocabulary import BOS, EOS, MASK, VARIABLES
+from physdiffuser.models.tokens.vocabulary import BOS, EOS, MASK, VARIABLES
 
 if TYPE_CHECKING:
     from benchmarks_feynman.suites import Law

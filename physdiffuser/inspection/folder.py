@@ -14,8 +14,8 @@ from typing import Any
 
 from physdiffuser.errors import FileError
 from physdiffuser.inspection.page import Report, html
-from physdiffuser.report.atomic import write_bytes_atomic
-from physdiffuser.report.output_folder import make_missing, refused, remove_empty
+from physdiffuser.io.atomic import write_bytes_atomic
+from physdiffuser.io.output_folder import make_missing, refused, remove_empty
 
 PAGE, NUMBERS = "inspection.html", "inspection.json"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from physdiffuser.data.display import visible
+from physdiffuser.io.display import visible
 
 if TYPE_CHECKING:
     from physdiffuser.models.network import LawModel
@@ -99,7 +99,7 @@ def open_networks(
     from physdiffuser.models.shipped import find_weights, weights_folder
 
     if attention is not None:
-        from physdiffuser.plugin_manager import load_plugins
+        from physdiffuser.plugin_system.manager import load_plugins
 
         load_plugins().attention(attention)
     folder = find_weights(attention, weights)

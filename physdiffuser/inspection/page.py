@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 
-from physdiffuser.inspection.draw import Picture
+from physdiffuser.inspection.drawing.figures import Picture
 
 _TEMPLATE = "page.html.jinja"
 

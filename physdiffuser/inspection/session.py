@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.inspection.capture import Capture, Place, captured
 from physdiffuser.inspection.networks import Networks, quiet_networks
 from physdiffuser.inspection.subjects import Subject
-from physdiffuser.models.reading import Reader, Reading
-from physdiffuser.models.vocabulary import MAX_VARIABLES
-from physdiffuser.search.problem import Problem
+from physdiffuser.models.features.reading import Reader, Reading
+from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.data.display import listed, visible
 from physdiffuser.errors import DataError, UsageError
-from physdiffuser.models.vocabulary import MAX_VARIABLES
+from physdiffuser.io.display import listed, visible
+from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 
 if TYPE_CHECKING:
     from benchmarks_feynman.suites import Law
@@ -69,7 +69,7 @@ def from_table(table: str, options: dict[str, Any]) -> tuple[Subject, tuple[str,
         If the table has more columns than the encoder has places, too few rows, or a target without spread.
     """
     from physdiffuser.data import load_dataset
-    from physdiffuser.models.reading import telling_columns
+    from physdiffuser.models.features.reading import telling_columns
 
     data = load_dataset(table, **options)
     names = [column.shown for column in data.columns]

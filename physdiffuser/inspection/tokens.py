@@ -16,9 +16,9 @@ from physdiffuser.expressions import (
     to_text,
 )
 from physdiffuser.expressions.tree import substitute, variables
-from physdiffuser.models.derivation import expanded
-from physdiffuser.models.skeleton import bare
-from physdiffuser.models.vocabulary import (
+from physdiffuser.models.tokens.derivation import expanded
+from physdiffuser.models.tokens.skeleton import bare
+from physdiffuser.models.tokens.vocabulary import (
     BINARY,
     BOS,
     CONSTANT,
@@ -31,7 +31,7 @@ from physdiffuser.models.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from physdiffuser.models.reading import Reading
+    from physdiffuser.models.features.reading import Reading
 
 KINDS = ("masked", "binary", "unary", "variable", "constant", "special")
 """Kinds of tokens; constants are numbers, `pi` and the placeholder that is fitted afterwards."""

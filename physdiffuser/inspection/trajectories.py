@@ -16,9 +16,9 @@ from physdiffuser.generation.diffusion.sampler import DiffusionSampler
 from physdiffuser.inspection.networks import quiet_networks
 from physdiffuser.inspection.session import Showing
 from physdiffuser.inspection.tokens import kind_of
-from physdiffuser.models.grammar import Grammar
-from physdiffuser.models.vocabulary import EOS
-from physdiffuser.models.writing import permitted_tokens
+from physdiffuser.models.tokens.grammar import Grammar
+from physdiffuser.models.tokens.vocabulary import EOS
+from physdiffuser.models.written import permitted_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

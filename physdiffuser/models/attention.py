@@ -87,7 +87,7 @@ def find_attention(name: str) -> AttentionSpec:
     PluginError
         If no installed package provides it, or the package that does fails to import.
     """
-    from physdiffuser.plugin_manager import load_plugins
+    from physdiffuser.plugin_system.manager import load_plugins
 
     return load_plugins().attention(name)
 

@@ -23,12 +23,12 @@ from torch import Tensor
 
 from physdiffuser.config import ModelConfig
 from physdiffuser.errors import FileError, PluginError, UsageError
+from physdiffuser.io.atomic import write_bytes_atomic, write_text_atomic
 from physdiffuser.models.attention import find_attention
 from physdiffuser.models.checkpoint_files import BLOCKS, DESCRIPTION, read_json, read_regular
 from physdiffuser.models.network import LawModel
-from physdiffuser.models.vocabulary import Vocabulary
-from physdiffuser.plugin_manager import load_plugins
-from physdiffuser.report.atomic import write_bytes_atomic, write_text_atomic
+from physdiffuser.models.tokens.vocabulary import Vocabulary
+from physdiffuser.plugin_system.manager import load_plugins
 
 FORMAT = 1
 PARTS = ("encoder", "diffusion", "autoregressive")

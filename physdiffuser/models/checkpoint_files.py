@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from physdiffuser.data.sources import read_bounded
+from physdiffuser.data.readers.sources import read_bounded
 from physdiffuser.errors import FileError
 
 MAX_BYTES = 10_000_000

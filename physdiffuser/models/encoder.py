@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from physdiffuser.models.attention import build_attention, find_attention, require
-from physdiffuser.models.curves import CURVE_FEATURES, bends
+from physdiffuser.models.features.partial_curves import CURVE_FEATURES, bends
+from physdiffuser.models.features.row_features import ROW_FEATURES, row_features
+from physdiffuser.models.features.statistics import COLUMN_FEATURES, TABLE_FEATURES, summarise
 from physdiffuser.models.layers import AttentionBlock
-from physdiffuser.models.row_features import ROW_FEATURES, row_features
-from physdiffuser.models.statistics import COLUMN_FEATURES, TABLE_FEATURES, summarise
-from physdiffuser.models.vocabulary import MAX_VARIABLES
+from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 
 BITS = 16
 SCALARS = MAX_VARIABLES + 1
@@ -44,12 +44,12 @@ class SetEncoder(nn.Module):
         Name of the attention variant inside the blocks, and its options.
     statistics
         Whether the memory also holds a token for each column and one for the table, made from the
-        summaries of `physdiffuser.models.statistics`.
+        summaries of `physdiffuser.models.features.statistics`.
     values
-        Whether each row also enters as real numbers, `physdiffuser.models.row_features`: bits say a number
-        exactly, but that 1.99 and 2.01 are neighbours has to be learned from them.
+        Whether each row also enters as real numbers (`features/row_features.py`): bits say a number exactly,
+        but that 1.99 and 2.01 are neighbours has to be learned from them.
     curves
-        Whether the token of a column also tells how the target bends along it, `physdiffuser.models.curves`.
+        Whether the token of a column also holds its partial residual curve (`features/partial_curves.py`).
     mixing
         Self-attention blocks over the memory.
     """

@@ -10,15 +10,15 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Variable, to_prefix
 from physdiffuser.expressions.tree import substitute, variables
+from physdiffuser.models.features.reading import Reader, Reading
 from physdiffuser.models.proposing import encode_readings
-from physdiffuser.models.reading import Reader, Reading
-from physdiffuser.models.restating import restated
 from physdiffuser.models.shipped import inference_precision
-from physdiffuser.models.vocabulary import BOS, EOS
+from physdiffuser.models.tokens.canonical_skeleton import restated
+from physdiffuser.models.tokens.vocabulary import BOS, EOS
 
 if TYPE_CHECKING:
+    from physdiffuser.core.problem import Problem
     from physdiffuser.models.network import LawModel
-    from physdiffuser.search.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from physdiffuser.config import ModelConfig
 from physdiffuser.models.decoder import Decoder
 from physdiffuser.models.denoiser import Denoiser
 from physdiffuser.models.encoder import SetEncoder
-from physdiffuser.models.vocabulary import MASK, Vocabulary
+from physdiffuser.models.tokens.vocabulary import MASK, Vocabulary
 
 
 class LawModel(nn.Module):

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from physdiffuser.core.candidate import Candidate
 from physdiffuser.device import torch_name
 from physdiffuser.models.shipped import find_weights, inference_precision, load_weights
-from physdiffuser.search.candidate import Candidate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
 
+    from physdiffuser.core.problem import Budget, Problem
     from physdiffuser.expressions import Expression
-    from physdiffuser.models.grammar import Grammar
+    from physdiffuser.models.features.reading import Reader, Reading
     from physdiffuser.models.network import LawModel
-    from physdiffuser.models.reading import Reader, Reading
+    from physdiffuser.models.tokens.grammar import Grammar
     from physdiffuser.search.archive import ParetoArchive
-    from physdiffuser.search.problem import Budget, Problem
 
 # Skeletons fitted between two looks at the budget.
 _FITTED_A_STEP = 4
@@ -133,8 +133,8 @@ class LearnedGenerator(ABC):
         number
             Of the round, from 0.
         """
-        from physdiffuser.models.grammar import Grammar
-        from physdiffuser.models.writing import permitted_tokens, read_formula
+        from physdiffuser.models.tokens.grammar import Grammar
+        from physdiffuser.models.written import permitted_tokens, read_formula
 
         model = self.model()
         seed = int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:4], "big")
@@ -159,8 +159,8 @@ class LearnedGenerator(ABC):
         yield from votes.most_common()
 
     def _run(self, problem: Problem, archive: ParetoArchive) -> Iterator[Candidate | None]:
-        from physdiffuser.models.reading import Reader
-        from physdiffuser.models.writing import Fitter
+        from physdiffuser.models.features.reading import Reader
+        from physdiffuser.models.written import Fitter
 
         if problem.rows < _SMALLEST_TABLE or problem.columns == 0 or np.ptp(problem.target) == 0.0:
             return

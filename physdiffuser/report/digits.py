@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from physdiffuser.expressions.format import number_text
-from physdiffuser.report.solution import ConstantEstimate, Equation
+from physdiffuser.core.solution import ConstantEstimate, Equation
+from physdiffuser.expressions.printing.format import number_text
 
 DEFAULT_DIGITS = 6
 FEWEST_DIGITS, MOST_DIGITS = 3, 16

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from physdiffuser.data.display import visible
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import Expression, ExpressionSyntaxError
+from physdiffuser.io.display import visible
 
 Choice = TypeVar("Choice", bound=str)
 Parse = Callable[..., Expression]

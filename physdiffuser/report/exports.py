@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from physdiffuser.data.display import visible
+from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, to_text
-from physdiffuser.expressions.latex import to_latex
+from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import free_constants, variables
-from physdiffuser.report.solution import Equation, Solution
+from physdiffuser.io.display import visible
 from physdiffuser.report.source_code import (
     NUMPY,
     SYMPY,

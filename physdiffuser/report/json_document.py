@@ -11,14 +11,14 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from physdiffuser.data.display import visible
+from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, Number, parse, to_text
-from physdiffuser.expressions.latex import to_latex
+from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import Apply
+from physdiffuser.io.display import visible
 from physdiffuser.report.digits import TABLE_DIGITS
 from physdiffuser.report.document_reader import Reader
-from physdiffuser.report.solution import ConstantEstimate, Equation, Solution
 
 Json: TypeAlias = dict[str, Any]
 

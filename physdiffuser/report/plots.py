@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.data.display import visible
+from physdiffuser.core.solution import Equation, FitPoints, Solution
 from physdiffuser.expressions import to_text
+from physdiffuser.io.display import visible
 from physdiffuser.report.digits import shown_digits
-from physdiffuser.report.solution import Equation, FitPoints, Solution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

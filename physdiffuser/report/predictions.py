@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.data.csv_safe import neutralise
+from physdiffuser.core.solution import Equation
+from physdiffuser.data.readers.csv_safe import neutralise
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate
 from physdiffuser.expressions.tree import distinct_constants
-from physdiffuser.report.solution import Equation
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from physdiffuser.core.solution import Equation
 from physdiffuser.errors import PhysdiffuserError
 from physdiffuser.expressions import PI, Expression, Symbol, parse, to_text
-from physdiffuser.expressions.format import Digits
+from physdiffuser.expressions.printing.format import Digits
 from physdiffuser.expressions.tree import walk
 from physdiffuser.report.digits import ALL_DIGITS, TABLE_DIGITS, shown_digits
-from physdiffuser.report.solution import Equation
 
 ErrorOf = Callable[[Expression, int], float]
 """Root mean square error of a formula on every n-th row."""

@@ -19,15 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from physdiffuser.data.csv_safe import neutralise
-from physdiffuser.data.display import visible
-from physdiffuser.data.sources import read_bounded
+from physdiffuser.core.solution import Solution
+from physdiffuser.data.readers.csv_safe import neutralise
+from physdiffuser.data.readers.sources import read_bounded
 from physdiffuser.errors import DataError, FileError, UsageError
-from physdiffuser.report.atomic import write_bytes_atomic, write_text_atomic
+from physdiffuser.io.atomic import write_bytes_atomic, write_text_atomic
+from physdiffuser.io.display import visible
+from physdiffuser.io.folder_lock import FolderLock
 from physdiffuser.report.document_reader import Reader
-from physdiffuser.report.folder_lock import FolderLock
 from physdiffuser.report.json_document import SCHEMA, document, document_text, solution_from_document
-from physdiffuser.report.solution import Solution
 from physdiffuser.report.table_record import TableRecord
 
 RESULT_NAME = "result.json"

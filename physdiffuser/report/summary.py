@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.solution import ColumnSummary
 from physdiffuser.data.dataset import Column, Dataset
-from physdiffuser.report.solution import ColumnSummary
 
 FloatArray = npt.NDArray[np.float64]
 

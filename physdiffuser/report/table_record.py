@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.data.display import listed, visible
+from physdiffuser.io.display import listed, visible
 from physdiffuser.report.document_reader import Reader
 
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from physdiffuser.data.display import counted, visible
+from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.expressions import to_text
-from physdiffuser.expressions.latex import to_latex
+from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import variables
+from physdiffuser.io.display import counted, visible
 from physdiffuser.report.digits import (
     aligned,
     half_width,
@@ -27,7 +28,6 @@ from physdiffuser.report.digits import (
     with_uncertainty,
 )
 from physdiffuser.report.json_document import is_chosen
-from physdiffuser.report.solution import Equation, Solution
 
 _LIMIT = 20_000
 _LABEL_WIDTH = 11

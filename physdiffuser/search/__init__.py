@@ -1,1 +1,1 @@
-"""The search: problem, archive, scheduler, selection."""
+"""The search: archive, scheduler, time limit and the loop."""

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.fitting import losses, refit
-from physdiffuser.search.cancellation import cancels
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import Yardstick, fitted_constants
+from physdiffuser.selection.cancellation import cancels
+from physdiffuser.selection.description_length import Yardstick, fitted_constants
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -1,26 +1,5 @@
-"""A proposed formula and where it came from."""
+"""The former place of `physdiffuser.core.candidate`, for plugins and pickles of version 1."""
 
-from __future__ import annotations
+from physdiffuser.core.candidate import Candidate
 
-from dataclasses import dataclass
-
-from physdiffuser.expressions import Expression
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A formula with its constants filled in.
-
-    Attributes
-    ----------
-    expression
-        No parameters left; fitted constants are float numbers, the others exact.
-    generator
-        Name of the generator that proposed it.
-    derivation
-        How it was found, one sentence a step, with the table's own names.
-    """
-
-    expression: Expression
-    generator: str
-    derivation: tuple[str, ...] = ()
+__all__ = ["Candidate"]

@@ -10,27 +10,27 @@ from functools import partial
 
 import numpy as np
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.generator import Generator
+from physdiffuser.core.problem import Budget, Problem
+from physdiffuser.core.work import MeteredGenerator
 from physdiffuser.errors import PhysdiffuserError, PluginError
 from physdiffuser.expressions import Expression
-from physdiffuser.expressions.arrange import arrange
+from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.finalize.finalize import with_exact_constants
 from physdiffuser.fitting import refit
-from physdiffuser.generation.protocol import Generator
-from physdiffuser.generation.work import MeteredGenerator
-from physdiffuser.models.skeleton import bare
+from physdiffuser.models.tokens.skeleton import bare
 from physdiffuser.search.archive import FEW_CONSTANTS, Entry, ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.conclusion import with_exact_constants
-from physdiffuser.search.limits import limit_form
-from physdiffuser.search.problem import Budget, Problem
+from physdiffuser.search.limiting_forms import limit_form
 from physdiffuser.search.rewriting import small_phases, tame, without_powers, worth_arranging, worth_rounding
 from physdiffuser.search.scheduler import Scheduler
-from physdiffuser.search.selection import (
+from physdiffuser.search.timing import TimeLimit
+from physdiffuser.selection.description_length import (
     fitted_constants,
     leaves_noise,
     rounding_loss,
     shortest,
 )
-from physdiffuser.search.timing import TimeLimit
 
 # After the noise floor is reached the search goes on for this share of what it took to get there, and at
 # least so many steps, in case something simpler is near.

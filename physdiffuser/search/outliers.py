@@ -2,14 +2,14 @@
 
 With few rows, neighbouring rows do not show which row is wrong. A law does: ten rows on a line and one row
 far off it are described more briefly by the line and the value of the one row than by any formula for all
-rows. Two descriptions are compared (see `physdiffuser.search.selection`):
+rows. Two descriptions are compared (see `physdiffuser.selection.description_length`):
 
 * a formula with all rows around it;
 * a formula with n - k rows around it, and k outliers. Which rows these are takes log(n choose k) nats; each
   value is written in a Cauchy code whose width is the spread of the target.
 
 Both kinds are worked out for the formulas that the search has found and for the usual laws
-(`physdiffuser.fitting.standard_forms`), fitted by least trimmed squares: outliers are chosen from the
+(`physdiffuser.functions.standard_forms`), fitted by least trimmed squares: outliers are chosen from the
 residuals that deleting rows would leave, the law is fitted to the other rows, and the rows farthest from it
 are the next choice (Rousseeuw and Van Driessen, *Data Mining and Knowledge Discovery* 12, 2006).
 """
@@ -23,25 +23,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.generator import Generator
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Number, evaluate
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting import fit_constants, refit
+from physdiffuser.fitting.evaluation_tape import Tape
 from physdiffuser.fitting.losses import relative_loss, root_mean_square
-from physdiffuser.fitting.tape import Tape
 from physdiffuser.fitting.varpro import linear_parameters
-from physdiffuser.generation.protocol import Generator
+from physdiffuser.functions.standard_fits import ITERATIONS, STARTS, standard_fits
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.loop import SearchLoop, SearchResult
-from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import Yardstick, fitted_constants
-from physdiffuser.search.standard_fits import ITERATIONS, STARTS, standard_fits
+from physdiffuser.selection.description_length import Yardstick, fitted_constants
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
 # With fewer rows an outlier cannot be told from a bend of the law, with more the neighbouring rows show it
-# (`physdiffuser.search.scatter`).
+# (`physdiffuser.noise.reweighting`).
 MIN_ROWS, MAX_ROWS = 8, 29
 # Largest number of outliers, and largest share of the rows.
 MAX_OUTLIERS, MAX_SHARE = 3, 0.25

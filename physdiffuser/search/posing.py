@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.generator import Generator
+from physdiffuser.core.problem import Problem
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.device import open_device
 from physdiffuser.errors import PluginError, UsageError
 from physdiffuser.expressions import OPERATORS, Number, Symbol, parse
-from physdiffuser.generation.protocol import Generator
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Problem
 
 if TYPE_CHECKING:
     from physdiffuser.options import SolveOptions
-    from physdiffuser.plugin_manager import Plugins
+    from physdiffuser.plugin_system.manager import Plugins
 
 # Which generators a run uses unless told otherwise, in the order of their first turns.
 DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution", "neighbours", "autoregressive")

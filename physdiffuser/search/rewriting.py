@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number
 from physdiffuser.expressions.tree import add, div, mul, size, sub, substitute, walk
-from physdiffuser.search.selection import fitted_constants
+from physdiffuser.selection.description_length import fitted_constants
 
 # Arranging takes some milliseconds for a law, and up to half a second for a sum of many unlike terms.
 MOST_NODES, MOST_CONSTANTS = 40, 6

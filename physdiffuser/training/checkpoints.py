@@ -21,10 +21,10 @@ from torch import Tensor
 
 from physdiffuser.config import ModelConfig
 from physdiffuser.errors import FileError
+from physdiffuser.io.atomic import write_text_atomic
 from physdiffuser.models.checkpoint import read_tensors, save_model, sha256, write_tensors
 from physdiffuser.models.checkpoint_files import read_json
-from physdiffuser.models.vocabulary import Vocabulary
-from physdiffuser.report.atomic import write_text_atomic
+from physdiffuser.models.tokens.vocabulary import Vocabulary
 
 _NAME = re.compile(r"step-(\d{8})")
 _STATE = "state.json"

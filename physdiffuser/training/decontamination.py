@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Apply, Expression, Parameter, Variable, evaluate, to_prefix
 from physdiffuser.expressions.tree import substitute, variables, walk
-from physdiffuser.models.skeleton import bare, terms
-from physdiffuser.models.vocabulary import MAX_VARIABLES
+from physdiffuser.models.tokens.skeleton import bare, terms
+from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 from physdiffuser.training.placeholders import (
     Instances,
     exponents,

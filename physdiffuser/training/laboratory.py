@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Variable
 from physdiffuser.expressions.tree import call, mul, power
-from physdiffuser.models.arrangement import Factor, Term, negated, product, total
-from physdiffuser.models.vocabulary import MAX_VARIABLES
+from physdiffuser.models.tokens.arrangement import Factor, Term, negated, product, total
+from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 from physdiffuser.training.laws import Draws, Law
 
 _COLUMNS = ((1, 2, 3), (52, 33, 15))

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from physdiffuser.expressions import ONE, Expression, Number, Parameter, Variable
 from physdiffuser.expressions.tree import call, mul, power
-from physdiffuser.models.arrangement import Factor, Term, difference, negated, product, total
-from physdiffuser.models.vocabulary import MAX_VARIABLES
+from physdiffuser.models.tokens.arrangement import Factor, Term, difference, negated, product, total
+from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 
 
 def _fractions(*values: float) -> tuple[Fraction, ...]:

@@ -23,7 +23,7 @@ from physdiffuser.errors import FileError, UsageError
 from physdiffuser.models.checkpoint import load_model
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.shipped import fast_bfloat16
-from physdiffuser.models.vocabulary import BOS, Vocabulary
+from physdiffuser.models.tokens.vocabulary import BOS, Vocabulary
 from physdiffuser.training.checkpoints import Checkpoint, save_checkpoint, save_model_of_step
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.metrics import append_row, keep_rows_until, open_board

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from physdiffuser.errors import FileError, UsageError
-from physdiffuser.report.atomic import write_bytes_atomic
+from physdiffuser.io.atomic import write_bytes_atomic
 
 METRICS = "metrics.jsonl"
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Parameter, evaluate
 from physdiffuser.expressions.tree import add, mul, sub
-from physdiffuser.models.vocabulary import MAX_VARIABLES
+from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 from physdiffuser.training.laws import Law
 
 FloatArray = npt.NDArray[np.float64]

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Expression, evaluate, to_text
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting import fit_constants
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.training.decontamination import Excluded
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from torch.utils.data import DataLoader, Dataset
 from physdiffuser.config import DataConfig
 from physdiffuser.expressions import Expression, Parameter, to_prefix
 from physdiffuser.expressions.tree import substitute, walk
-from physdiffuser.models.arrangement import total
-from physdiffuser.models.derivation import derivation
-from physdiffuser.models.encoding import choose_scaling, to_half
-from physdiffuser.models.skeleton import bare
-from physdiffuser.models.vocabulary import EOS, MAX_VARIABLES, Vocabulary
+from physdiffuser.models.features.encoding import choose_scaling, to_half
+from physdiffuser.models.tokens.arrangement import total
+from physdiffuser.models.tokens.derivation import derivation
+from physdiffuser.models.tokens.skeleton import bare
+from physdiffuser.models.tokens.vocabulary import EOS, MAX_VARIABLES, Vocabulary
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.laboratory import LaboratorySampler
 from physdiffuser.training.laws import Law, LawSampler

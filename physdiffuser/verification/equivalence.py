@@ -22,7 +22,7 @@ from physdiffuser.expressions import (
     Variable,
     to_prefix,
 )
-from physdiffuser.expressions.canonical import canonical
+from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import free_constants, substitute, walk
 from physdiffuser.verification.constants import (
     Freedom,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from physdiffuser.expressions import Expression, complexity, from_prefix, to_prefix, to_text
-from physdiffuser.expressions.arrange import arrange
+from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.expressions.tree import Parameter, Symbol, variables, walk
 from physdiffuser.verification.numeric import Range, sample_outcomes
 from physdiffuser.verification.worker import SymbolicWorker, shared_worker

@@ -10,11 +10,11 @@ import pytest
 from benchmarks_feynman.identity import equal_laws, generalised, same_up_to_renaming
 from benchmarks_feynman.sampling import bits, draw
 from benchmarks_feynman.suites import SUITES, Law, LawVariable, load_suite, published, select
-from physdiffuser.data.units import Unit
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse
-from physdiffuser.expressions.dimensions import balances
 from physdiffuser.expressions.tree import variables
+from physdiffuser.expressions.units.dimensions import balances
+from physdiffuser.units.unit import Unit
 
 LAWS = [law for suite in SUITES for law in load_suite(suite)]
 FEYNMAN = [law for law in LAWS if law.suite != "dev"]

@@ -69,9 +69,9 @@ def solve(source: Any, *, on_progress: Any, cancelled: Any, **options: Any) -> A
 
 
 def _solution(dataset: Any, options: dict[str, Any], found: bool) -> Any:
+    from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
     from physdiffuser.expressions import Number, Variable, complexity, evaluate, to_text
     from physdiffuser.expressions.tree import mul
-    from physdiffuser.report.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 
     x, y = dataset.inputs[:, 0], dataset.target
     slope = float(x @ y / (x @ x))

@@ -10,8 +10,8 @@ import pytest
 
 import physdiffuser.errors
 from physdiffuser.cli.app import BUILT_IN, cli
+from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
 from physdiffuser.report.json_document import document
-from physdiffuser.report.solution import ConstantEstimate, Equation, Solution
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")

@@ -21,10 +21,10 @@ from inspected_networks import BARRIER, SLICES, saved
 from physdiffuser.cli import main
 from physdiffuser.errors import FileError
 from physdiffuser.inspection import folder as folders
-from physdiffuser.inspection.draw import Picture
+from physdiffuser.inspection.drawing.figures import Picture
 from physdiffuser.inspection.networks import open_networks
 from physdiffuser.inspection.page import Report, Table, html
-from physdiffuser.report import output_folder
+from physdiffuser.io import output_folder
 
 SMALL = ("--trajectories", "8", "--dpi", "50", "--quiet")
 
@@ -139,7 +139,7 @@ def test_an_equation_with_another_attention(
     variant: dict[str, Any], expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights = saved(tmp_path / "weights", **variant)
-    monkeypatch.setattr("physdiffuser.inspection.draw_slices_compared.COST_ROWS", (64, 256))
+    monkeypatch.setattr("physdiffuser.inspection.drawing.slices_compared.COST_ROWS", (64, 256))
     monkeypatch.setenv("PHYSDIFFUSER_WEIGHTS", str(weights))
     out = tmp_path / "out"
     words = ["inspect", "--equation", "I.24.6", "--attention", str(variant["attention"]), "--rows", "40"]
@@ -155,7 +155,7 @@ def test_other_numbers_of_slices_are_shown_the_same_rows(
     weights = saved(tmp_path / "weights", **SLICES)
     saved(tmp_path / "weights" / "few", tables=7, attention="physics-slice", options={"slices": 4})
     saved(tmp_path / "weights" / "none", attention="standard")
-    monkeypatch.setattr("physdiffuser.inspection.draw_slices_compared.COST_ROWS", (64, 256))
+    monkeypatch.setattr("physdiffuser.inspection.drawing.slices_compared.COST_ROWS", (64, 256))
     monkeypatch.setenv("PHYSDIFFUSER_WEIGHTS", str(weights))
     out = tmp_path / "out"
     assert main(["inspect", "--equation", "I.24.6", "--rows", "40", "--out", str(out), *SMALL]) == 0

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from conftest import Run
 
-from physdiffuser import plugin_manager
 from physdiffuser.cli.stored import load_run
 from physdiffuser.expressions import OPERATORS, OperatorSpec, evaluate
 from physdiffuser.expressions.operators import register
+from physdiffuser.plugin_system import manager as plugin_manager
 
 SLOPE = (2.1 * 1 + 3.9 * 2 + 6.2 * 3 + 7.9 * 4) / 30
 

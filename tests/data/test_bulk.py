@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from physdiffuser.data import delimited, load_dataset, readers
-from physdiffuser.data.bulk import parse_plain_block
-from physdiffuser.data.cells import NumberFormat
-from physdiffuser.data.encoding import BLOCK, FIRST_BLOCK
+from physdiffuser.data import load_dataset
+from physdiffuser.data.readers.bulk import parse_plain_block
+from physdiffuser.data.readers.cells import NumberFormat
+from physdiffuser.data.readers.encoding import BLOCK, FIRST_BLOCK
+from physdiffuser.data.readers.formats import delimited
+from physdiffuser.data.readers.formats import formats as readers
 from physdiffuser.errors import DataError
 
 

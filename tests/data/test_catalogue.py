@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from bad_tables import CATALOGUE, BadInput
 
-from physdiffuser.data import load_dataset, sources
+from physdiffuser.data import load_dataset
+from physdiffuser.data.readers.formats import sources
 from physdiffuser.errors import DataError, FileError, UsageError
 
 ERRORS = {"D": DataError, "F": FileError, "U": UsageError}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from physdiffuser.data import load_dataset, read_table
-from physdiffuser.data.encoding import ENCODINGS_TO_TRY
+from physdiffuser.data.readers.encoding import ENCODINGS_TO_TRY
 from physdiffuser.errors import DataError, FileError, UsageError
 
 TEXT = "a,b,y\n1,2.5,3\n4,5.25,7\n6,1.5,9\n2,8,1\n"

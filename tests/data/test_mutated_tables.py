@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from mutations import make_sample, reference
 
-from physdiffuser.data import Dataset, load_dataset, readers
+from physdiffuser.data import Dataset, load_dataset
+from physdiffuser.data.readers.formats import formats as readers
 from physdiffuser.errors import PhysdiffuserError
 
 FILES = int(os.environ.get("PHYSDIFFUSER_FUZZ", "300"))

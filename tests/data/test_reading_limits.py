@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from physdiffuser.data import load_dataset, readers
-from physdiffuser.data.compression import GuardedGzip
+from physdiffuser.data import load_dataset
 from physdiffuser.data.limits import LEAST_SECONDS, ReadLimits, most_cells, reading_seconds
+from physdiffuser.data.readers.compression import GuardedGzip
+from physdiffuser.data.readers.formats import formats as readers
 from physdiffuser.data.unit_files import load_units
 from physdiffuser.errors import DataError, FileError, UsageError
 

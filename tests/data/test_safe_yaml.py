@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from physdiffuser.data.safe_yaml import load_yaml
 from physdiffuser.errors import UsageError
+from physdiffuser.io.safe_yaml import load_yaml
 
 
 @pytest.mark.parametrize(

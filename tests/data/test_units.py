@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from physdiffuser.data.arrays import dataset_from_arrays
 from physdiffuser.data.constants import PHYSICAL_CONSTANTS, constants_with_unit, parse_constants
 from physdiffuser.data.unit_files import load_units, units_from_row
-from physdiffuser.data.units import DIMENSIONLESS, FEYNMAN_BASE, Unit, parse_unit
 from physdiffuser.errors import FileError, UsageError
+from physdiffuser.units.unit import DIMENSIONLESS, FEYNMAN_BASE, Unit, parse_unit
 
 exponents = st.fractions(min_value=-6, max_value=6, max_denominator=4)
 units = st.dictionaries(st.sampled_from(["m", "kg", "s", "A", "K", "mol", "cd", "usd"]), exponents).map(

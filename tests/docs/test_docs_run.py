@@ -15,8 +15,8 @@ import pytest
 
 from physdiffuser.cli.plugin_package import KINDS, write_plugin
 from physdiffuser.config import TrainingConfig, parse_training_config
-from physdiffuser.data.safe_yaml import load_yaml
 from physdiffuser.errors import UsageError
+from physdiffuser.io.safe_yaml import load_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

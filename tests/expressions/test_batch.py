@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from physdiffuser.expressions import OPERATORS, Apply, Number, Parameter, Variable, evaluate, parse
-from physdiffuser.expressions.batch import BLOCK_ROWS, Evaluator, evaluate_many
+from physdiffuser.expressions.evaluation.batch import BLOCK_ROWS, Evaluator, evaluate_many
 from physdiffuser.expressions.operators import BUILT_IN_NAMES
 from physdiffuser.expressions.tree import PI, Expression
 

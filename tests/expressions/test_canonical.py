@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from physdiffuser.expressions import PI, Apply, Expression, Number, Variable, evaluate, parse, to_text
-from physdiffuser.expressions.canonical import canonical
+from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import size
 from physdiffuser.verification.numeric import agree, random_point
 

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from physdiffuser.expressions import OPERATORS, Apply, Number, Parameter, Variable, batch, evaluate, parse
-from physdiffuser.expressions.batch import Evaluator
-from physdiffuser.expressions.compiled import CompiledTable, machine_code
-from physdiffuser.expressions.kernels import BLOCK, MAX_STACK, POWERS, TRIGONOMETRIC_LIMIT, UNARY
-from physdiffuser.expressions.programs import STEP_BYTES, compiler
+from physdiffuser.expressions import OPERATORS, Apply, Number, Parameter, Variable, evaluate, parse
+from physdiffuser.expressions.evaluation import batch
+from physdiffuser.expressions.evaluation.batch import Evaluator
+from physdiffuser.expressions.evaluation.compiled import CompiledTable, machine_code
+from physdiffuser.expressions.evaluation.kernels import BLOCK, MAX_STACK, POWERS, TRIGONOMETRIC_LIMIT, UNARY
+from physdiffuser.expressions.evaluation.programs import STEP_BYTES, compiler
 from physdiffuser.expressions.tree import Expression, power, sub
 
 pytestmark = pytest.mark.skipif(

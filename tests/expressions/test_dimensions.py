@@ -10,12 +10,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from physdiffuser.data.units import DIMENSIONLESS, Unit
 from physdiffuser.expressions import Number, Parameter, Symbol, Variable, complexity, evaluate, parse, to_text
-from physdiffuser.expressions.dimensionless import dimensionless_groups, monomial
-from physdiffuser.expressions.dimensions import ANYTHING, UnbalancedError, UnitChecker, balances, unit_of
 from physdiffuser.expressions.tree import Apply, Expression, variables
-from physdiffuser.expressions.unit_vectors import UnitVectors
+from physdiffuser.expressions.units.dimensionless import dimensionless_groups, monomial
+from physdiffuser.expressions.units.dimensions import (
+    ANYTHING,
+    UnbalancedError,
+    UnitChecker,
+    balances,
+    unit_of,
+)
+from physdiffuser.expressions.units.unit_vectors import UnitVectors
+from physdiffuser.units.unit import DIMENSIONLESS, Unit
 
 NAMES = ("x", "t", "v", "m", "theta")
 UNITS = tuple(map(Unit.parse, ("m", "s", "m/s", "kg", "1")))

@@ -7,7 +7,7 @@ from expression_strategies import fitted_trees
 from hypothesis import HealthCheck, given, settings
 
 from physdiffuser.expressions import Expression, Number, Parameter, Variable, parse
-from physdiffuser.expressions.latex import latex_name, to_latex
+from physdiffuser.expressions.printing.latex import latex_name, to_latex
 
 NAMES = ["m", "v_0", "theta", "x1", "B_max", "lambda_"]
 

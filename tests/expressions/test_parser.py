@@ -23,10 +23,10 @@ from physdiffuser.expressions import (
     parse,
     to_text,
 )
-from physdiffuser.expressions.arrange import arrange
-from physdiffuser.expressions.canonical import canonical
-from physdiffuser.expressions.latex import to_latex
 from physdiffuser.expressions.parser import MAX_DEPTH, MAX_LENGTH, MAX_TREE_DEPTH
+from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.expressions.simplification.canonical import canonical
 
 NAMES = ["x", "y"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from physdiffuser.expressions import evaluate, parse, to_text
-from physdiffuser.expressions.rescale import FORMS, Form, rescaled
+from physdiffuser.expressions.units.rescale import FORMS, Form, rescaled
 
 NAMES = ("a", "b")
 FORMULAS = (

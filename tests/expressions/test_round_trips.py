@@ -28,10 +28,10 @@ from physdiffuser.expressions import (
     to_prefix,
     to_text,
 )
-from physdiffuser.expressions.canonical import canonical
-from physdiffuser.expressions.exact import MAX_BITS
-from physdiffuser.expressions.format import number_text
 from physdiffuser.expressions.operators import register
+from physdiffuser.expressions.printing.format import number_text
+from physdiffuser.expressions.simplification.canonical import canonical
+from physdiffuser.expressions.simplification.exact import MAX_BITS
 from physdiffuser.expressions.sympy_bridge import from_sympy, to_sympy
 from physdiffuser.expressions.tree import (
     bind,

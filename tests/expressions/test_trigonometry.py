@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from physdiffuser.expressions.trigonometry import cos, sin
+from physdiffuser.expressions.simplification.trigonometry import cos, sin
 
 
 @pytest.mark.parametrize("decade", [-300, -8, 0, 1, 3, 6, 10, 16, 200])

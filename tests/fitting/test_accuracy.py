@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from physdiffuser.expressions import evaluate, parse
-from physdiffuser.expressions.rounding import term_size
+from physdiffuser.expressions.printing.rounding import term_size
 from physdiffuser.fitting.accuracy import agrees, max_relative_error, rounding_error
 
 RNG = np.random.default_rng(0)

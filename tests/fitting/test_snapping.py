@@ -23,9 +23,9 @@ from physdiffuser.expressions import (
 )
 from physdiffuser.expressions.tree import add, bind, call, div, mul, power, walk
 from physdiffuser.fitting import relative_loss, snap
-from physdiffuser.fitting.evidence import Evidence
+from physdiffuser.fitting.exact_constants.evidence import Evidence
+from physdiffuser.fitting.exact_constants.forms import FormTable
 from physdiffuser.fitting.folding import fold_units
-from physdiffuser.fitting.forms import FormTable
 from physdiffuser.fitting.noise_model import noise_weights, rounding_step
 
 NAMES = ["x", "y"]

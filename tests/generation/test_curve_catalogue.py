@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Variable, evaluate, parse
 from physdiffuser.expressions.tree import bind
-from physdiffuser.generation.enumeration.curve_catalogue import CURVES
+from physdiffuser.functions.curve_catalogue import CURVES
+from physdiffuser.functions.curves import Curve, best_points
 from physdiffuser.generation.enumeration.curve_stage import ROWS_OF_CONSTANT, curve_stage
-from physdiffuser.generation.enumeration.curves import Curve, best_points
-from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.run import Run
+from physdiffuser.reduction.reduction import Frame
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Problem
 
 
 def offered(problem: Problem, frame: Frame) -> ParetoArchive:
@@ -93,6 +93,6 @@ def test_too_few_rows_for_the_constants_give_nothing() -> None:
 
 
 def _frames(problem: Problem) -> list[Frame]:
-    from physdiffuser.generation.enumeration.factors import frames
+    from physdiffuser.reduction.factors import frames
 
     return frames(problem.inputs, problem.target)

@@ -9,31 +9,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import OPERATORS, Parameter, Variable, evaluate, parse, to_text
 from physdiffuser.expressions.tree import add, call, div, mul
 from physdiffuser.fitting import fit_alike
 from physdiffuser.generation.enumeration import noisy
-from physdiffuser.generation.enumeration.factors import frames, telling_columns
-from physdiffuser.generation.enumeration.families import fill, power_products
-from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
-from physdiffuser.generation.enumeration.hashing import AffineIndex
-from physdiffuser.generation.enumeration.library import Library
-from physdiffuser.generation.enumeration.matches import Match, candidates
-from physdiffuser.generation.enumeration.outer import INVERSE, Chain, chains
 from physdiffuser.generation.enumeration.parametric import fitted
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
 from physdiffuser.generation.enumeration.run import Run, Stage
-from physdiffuser.generation.enumeration.screening import (
+from physdiffuser.library.expression_library import Library
+from physdiffuser.library.hashing import AffineIndex
+from physdiffuser.library.matches import Match, candidates
+from physdiffuser.library.screening import (
     Affine,
     LeadingPairs,
     Standardised,
     pair_residuals,
 )
+from physdiffuser.library.terms import fill, power_products
+from physdiffuser.reduction.factors import frames, telling_columns
+from physdiffuser.reduction.reduction import Frame
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.selection import fitted_constants
+from physdiffuser.selection.description_length import fitted_constants
+from physdiffuser.transforms.output_transforms import INVERSE, Chain, chains
 
 ALL = frozenset(OPERATORS)
 

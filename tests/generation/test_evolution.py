@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from physdiffuser.data.units import parse_unit
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.generator import Generator
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Apply, Expression, Symbol, Variable, complexity, evaluate, parse, to_text
 from physdiffuser.expressions.tree import walk
 from physdiffuser.generation.evolution import EvolutionGenerator, Mutation, build
 from physdiffuser.generation.evolution.mutation import BlindMutation, Surroundings
 from physdiffuser.generation.evolution.population import Individual
-from physdiffuser.generation.protocol import Generator
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Budget, Problem
+from physdiffuser.units.unit import parse_unit
 
 Array = np.ndarray
 

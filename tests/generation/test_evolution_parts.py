@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from physdiffuser.expressions import Expression, Number, Variable, complexity, evaluate, parse, to_text
 from physdiffuser.expressions.places import positions, replace_at
 from physdiffuser.expressions.tree import bind, free_constants
-from physdiffuser.generation.demand import demand
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.enrich import enriched
 from physdiffuser.generation.evolution.population import Elites, Individual
@@ -20,6 +19,7 @@ from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import Scorer
 from physdiffuser.generation.evolution.semantic import answers
 from physdiffuser.generation.evolution.simplify import degenerate, simpler, strip, without_rounding
+from physdiffuser.library.subtree_target import demand
 
 NAMES = ["x", "y"]
 ROWS = 120

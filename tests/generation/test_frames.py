@@ -9,10 +9,10 @@ import pytest
 
 from physdiffuser.expressions import Variable, evaluate, parse
 from physdiffuser.expressions.tree import sub
-from physdiffuser.generation.enumeration.factors import frames
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.scalings import _simple
-from physdiffuser.generation.enumeration.surrogate import careful_slopes
+from physdiffuser.reduction.factors import frames
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.reduction.scale_symmetries import _simple
+from physdiffuser.reduction.surrogate import careful_slopes
 
 
 def table(law: str, ranges: dict[str, tuple[float, float]], rows: int) -> tuple[np.ndarray, np.ndarray]:

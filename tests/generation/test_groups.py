@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Variable, evaluate, parse, to_text
 from physdiffuser.generation.enumeration import build
-from physdiffuser.generation.enumeration.factors import hypotheses
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.framing import later_frames
-from physdiffuser.generation.enumeration.groups import reductions
-from physdiffuser.generation.enumeration.scalings import scalings
-from physdiffuser.generation.enumeration.trend import divided, plausible, trend
+from physdiffuser.reduction.analysis import later_frames
+from physdiffuser.reduction.factors import hypotheses
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.reduction.scale_groups import reductions
+from physdiffuser.reduction.scale_symmetries import scalings
+from physdiffuser.reduction.trend import divided, plausible, trend
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.problem import Budget, Problem
 
 # Laws with symmetries of three columns and more, and as many features as they leave.
 LAWS: list[tuple[str, dict[str, tuple[float, float]], int]] = [

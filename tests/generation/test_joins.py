@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.generation.enumeration import build
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.joins import joined
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.reduction.variable_merging import joined
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.problem import Budget, Problem
 
 LAGGED_PIPE = "(T-S)/(log(R/r)/(2*pi*k)+1/(2*pi*h*R))"
 PIPE = {

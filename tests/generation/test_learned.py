@@ -21,6 +21,9 @@ from physdiffuser.config import (
     EncoderConfig,
     ModelConfig,
 )
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.generator import Generator
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.errors import FileError, UsageError
 from physdiffuser.expressions import Apply, evaluate, parse, to_text
 from physdiffuser.expressions.tree import Variable, parameter_count, variables, walk
@@ -29,17 +32,14 @@ from physdiffuser.generation.autoregressive.sampler import beam_search, sample
 from physdiffuser.generation.diffusion import build as build_diffusion
 from physdiffuser.generation.diffusion.infilling import Infiller, subtrees
 from physdiffuser.generation.diffusion.sampler import DiffusionSampler, masked_share
-from physdiffuser.generation.protocol import Generator
 from physdiffuser.models.checkpoint import load_model, save_model
-from physdiffuser.models.grammar import Grammar
+from physdiffuser.models.features.reading import Reader, telling_columns
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.proposing import encode_readings
-from physdiffuser.models.reading import Reader, telling_columns
 from physdiffuser.models.shipped import find_weights, shipped
-from physdiffuser.models.vocabulary import BOS, MASK, Vocabulary, complete
+from physdiffuser.models.tokens.grammar import Grammar
+from physdiffuser.models.tokens.vocabulary import BOS, MASK, Vocabulary, complete
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Budget, Problem
 
 BUILDERS = {"diffusion": build_diffusion, "autoregressive": build_autoregressive}
 

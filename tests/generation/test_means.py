@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import parse
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.means import averaged
-from physdiffuser.search.problem import Problem
+from physdiffuser.reduction.means import averaged
+from physdiffuser.reduction.reduction import Frame
 
 NAMES = ("m", "v", "c")
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.generator import Generator
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Expression, Number, evaluate, parse
-from physdiffuser.expressions.canonical import canonical
+from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import mul, substitute
 from physdiffuser.fitting import refit
 from physdiffuser.generation.neighbours import NeighbourGenerator, build
+from physdiffuser.generation.neighbours.building_blocks import Stock
 from physdiffuser.generation.neighbours.insertions import changes, insertions
 from physdiffuser.generation.neighbours.removals import as_meant, removals
 from physdiffuser.generation.neighbours.replacements import Replacements
-from physdiffuser.generation.neighbours.stock import Stock
-from physdiffuser.generation.protocol import Generator
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.loop import SearchLoop
-from physdiffuser.search.problem import Budget, Problem
 
 NAMES = ("a", "b", "d")
 INPUTS = np.random.default_rng(3).uniform(1.0, 4.0, (150, 3)) * (4, 4, 1)

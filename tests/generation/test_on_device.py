@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 import torch
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.work import Work
 from physdiffuser.device import Device, open_device
 from physdiffuser.expressions import evaluate, parse, to_text
-from physdiffuser.expressions.canonical import canonical
+from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.generation.enumeration import noisy
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.library import Library
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
-from physdiffuser.generation.enumeration.ranking import Shortlist, Tile, Whole, part, ranked
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.neighbours.replacements import Replacements
-from physdiffuser.generation.work import Work
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Problem
+from physdiffuser.library.expression_library import Library
+from physdiffuser.library.ranking import Shortlist, Tile, Whole, part, ranked
+from physdiffuser.reduction.reduction import Frame
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 NAMES = ("v", "p", "q", "g", "t")

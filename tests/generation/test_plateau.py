@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import evaluate, parse
-from physdiffuser.generation.enumeration.factors import hypotheses
-from physdiffuser.generation.enumeration.plateau import is_noisy, levels
-from physdiffuser.search.problem import Problem
+from physdiffuser.noise.noise_floor import is_noisy, levels
+from physdiffuser.reduction.factors import hypotheses
 
 SMOOTH = [
     ("a*exp(-b*c)", {"a": (1, 5), "b": (1, 3), "c": (0.1, 2)}),

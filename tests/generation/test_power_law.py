@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Variable
-from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
-from physdiffuser.generation.enumeration.plateau import is_noisy, levels, telling, telling_first
-from physdiffuser.generation.enumeration.power_law import power_law_frames
+from physdiffuser.noise.noise_floor import is_noisy, levels, telling, telling_first
+from physdiffuser.reduction.power_law import power_law_frames
+from physdiffuser.reduction.reduction import Frame
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.problem import Budget, Problem
 
 NAMES = ("a", "b", "c", "d")
 

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import OPERATORS, Variable, evaluate, parse
 from physdiffuser.generation.enumeration import noisy
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.library import Library
-from physdiffuser.generation.enumeration.matches import Match
-from physdiffuser.generation.enumeration.outer import INVERSE, Chain
 from physdiffuser.generation.enumeration.run import Run
-from physdiffuser.search.problem import Problem
+from physdiffuser.library.expression_library import Library
+from physdiffuser.library.matches import Match
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.transforms.output_transforms import INVERSE, Chain
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("a", "b")

@@ -8,15 +8,16 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Budget, Problem
+from physdiffuser.core.work import MeteredGenerator, Work
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import ONE
-from physdiffuser.generation.enumeration import collapse, framing
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.work import MeteredGenerator, Work
 from physdiffuser.pipeline import solve_dataset
+from physdiffuser.reduction import analysis as framing
+from physdiffuser.reduction import data_collapse as collapse
+from physdiffuser.reduction.reduction import Frame
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Budget, Problem
 
 FEW = 200
 """More items than the analysis yields; an endless one is cut off here."""

@@ -8,17 +8,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Variable, evaluate, parse, to_text
 from physdiffuser.fitting import refit
-from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.sparse import build
 from physdiffuser.generation.sparse.dictionary import make, whole_powers
 from physdiffuser.generation.sparse.implicit import quadratics
 from physdiffuser.generation.sparse.logarithmic import logarithmic
 from physdiffuser.generation.sparse.regression import enough_rows, exact_span, forward, residual_of, scaled
+from physdiffuser.reduction.reduction import Frame
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Budget, Problem
 
 
 def search(

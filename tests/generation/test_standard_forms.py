@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from physdiffuser.core.problem import Budget, Problem
+from physdiffuser.core.solution import Solution
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, evaluate, parse
 from physdiffuser.expressions.tree import parameter_count, substitute, walk
 from physdiffuser.fitting import refit
-from physdiffuser.fitting.standard_forms import standard_forms
+from physdiffuser.functions.standard_forms import standard_forms
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
 from physdiffuser.pipeline import solve_dataset
-from physdiffuser.report.solution import Solution
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.problem import Budget, Problem
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Number, evaluate, parse, to_text
 from physdiffuser.expressions.tree import variables, walk
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.plateau import levels
-from physdiffuser.generation.enumeration.suggested import AT_ONCE, Suggestions, suggested
+from physdiffuser.noise.noise_floor import levels
+from physdiffuser.reduction.proposed_reductions import AT_ONCE, Suggestions, suggested
+from physdiffuser.reduction.reduction import Frame
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Problem
 
 NAMES = ("m", "v", "c", "x", "u", "t")
 

@@ -16,7 +16,7 @@ from physdiffuser.config import (
 from physdiffuser.inspection.networks import Networks
 from physdiffuser.models.checkpoint import save_model
 from physdiffuser.models.network import LawModel
-from physdiffuser.models.vocabulary import Vocabulary
+from physdiffuser.models.tokens.vocabulary import Vocabulary
 
 SLICES = {"attention": "physics-slice", "options": {"slices": 8}}
 BARRIER = {"attention": "biased", "options": {"form": "barrier", "gate_column": 0}}

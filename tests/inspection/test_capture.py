@@ -16,7 +16,7 @@ from physdiffuser.inspection.capture import Heard, Place, captured, places
 from physdiffuser.inspection.session import encode, show
 from physdiffuser.inspection.slices import cost, slices_of
 from physdiffuser.inspection.subjects import Subject
-from physdiffuser.inspection.writing import read_by_decoder
+from physdiffuser.inspection.written import read_by_decoder
 from physdiffuser.models.attention import KeyValueCache
 from physdiffuser.models.network import LawModel
 
@@ -187,7 +187,8 @@ def test_a_variant_without_weights_is_not_asked(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_generator_without_weights_is_looked_at_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     from physdiffuser.errors import UsageError
-    from physdiffuser.inspection import capture, looks
+    from physdiffuser.inspection import capture
+    from physdiffuser.inspection import reports as looks
     from physdiffuser.inspection.subjects import sample_suite
 
     class Silent:
@@ -204,7 +205,8 @@ def test_a_generator_without_weights_is_looked_at_without_them(monkeypatch: pyte
 
 def test_a_suite_that_cannot_be_written_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from physdiffuser.errors import UsageError
-    from physdiffuser.inspection import aggregate, looks
+    from physdiffuser.inspection import aggregate
+    from physdiffuser.inspection import reports as looks
     from physdiffuser.inspection.subjects import sample_suite
 
     monkeypatch.setattr(aggregate, "law_tokens", lambda *given: None)

@@ -13,9 +13,9 @@ from inspected_networks import SLICES, networks, saved
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import parse
 from physdiffuser.generation.diffusion.sampler import DiffusionSampler
-from physdiffuser.inspection.draw import Origin, Side, mosaic, new_figure
+from physdiffuser.inspection.attention_reads import effective_rows, focus, over_rows, reliance
+from physdiffuser.inspection.drawing.figures import Origin, Side, mosaic, new_figure
 from physdiffuser.inspection.networks import open_networks, open_others, random_networks
-from physdiffuser.inspection.reads import effective_rows, focus, over_rows, reliance
 from physdiffuser.inspection.session import show
 from physdiffuser.inspection.statistics import (
     agreement,
@@ -34,8 +34,8 @@ from physdiffuser.inspection.trajectories import (
     record,
     sampling_options,
 )
-from physdiffuser.models.reading import Reading
-from physdiffuser.models.vocabulary import Vocabulary
+from physdiffuser.models.features.reading import Reading
+from physdiffuser.models.tokens.vocabulary import Vocabulary
 
 LAW = find_law("I.24.6")
 

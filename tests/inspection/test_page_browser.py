@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from physdiffuser.inspection.draw import Origin, Picture, heat, new_figure, png_of
+from physdiffuser.inspection.drawing.figures import Origin, Picture, heat, new_figure, png_of
 from physdiffuser.inspection.page import Report, Table, html
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs pip install 'physdiffuser[browser]'")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from inspected_networks import SLICES, networks
 
-from physdiffuser.inspection import draw_slices
-from physdiffuser.inspection.draw import Origin, new_figure
-from physdiffuser.inspection.draw_encoder import about
-from physdiffuser.inspection.draw_formula import thinned
+from physdiffuser.inspection.drawing import slices as draw_slices
+from physdiffuser.inspection.drawing.encoder import about
+from physdiffuser.inspection.drawing.figures import Origin, new_figure
+from physdiffuser.inspection.drawing.formula import thinned
 from physdiffuser.inspection.session import show
 from physdiffuser.inspection.slices import layers_of
 from physdiffuser.inspection.subjects import find_law, from_law

@@ -6,7 +6,7 @@ import torch
 
 from physdiffuser.config import DecoderConfig, EncoderConfig, ModelConfig
 from physdiffuser.models.network import LawModel
-from physdiffuser.models.vocabulary import Vocabulary
+from physdiffuser.models.tokens.vocabulary import Vocabulary
 
 
 def small_config(**encoder: object) -> ModelConfig:

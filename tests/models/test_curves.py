@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from physdiffuser.models.curves import CURVE_FEATURES, GROUPS, bends
-from physdiffuser.models.vocabulary import MAX_VARIABLES
+from physdiffuser.models.features.partial_curves import CURVE_FEATURES, GROUPS, bends
+from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 
 
 def _table(rows: int = 160) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

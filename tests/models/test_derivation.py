@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from physdiffuser.config import DataConfig
 from physdiffuser.expressions import parse, to_prefix
 from physdiffuser.inspection.tokens import shown_formula
-from physdiffuser.models.derivation import derivation, expanded
-from physdiffuser.models.grammar import Grammar
-from physdiffuser.models.reading import Reading
-from physdiffuser.models.vocabulary import END_STEP, NAMES, STEP, Vocabulary, complete
-from physdiffuser.models.writing import read_formula
+from physdiffuser.models.features.reading import Reading
+from physdiffuser.models.tokens.derivation import derivation, expanded
+from physdiffuser.models.tokens.grammar import Grammar
+from physdiffuser.models.tokens.vocabulary import END_STEP, NAMES, STEP, Vocabulary, complete
+from physdiffuser.models.written import read_formula
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.laboratory import LaboratorySampler
 from physdiffuser.training.laws import LawSampler

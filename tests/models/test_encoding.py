@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.models.encoder import to_bits
-from physdiffuser.models.encoding import HIGHEST, LOWEST, choose_scaling, to_half
+from physdiffuser.models.features.encoding import HIGHEST, LOWEST, choose_scaling, to_half
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("a", "b", "c")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from physdiffuser.models.grammar import Grammar
-from physdiffuser.models.vocabulary import EOS, Vocabulary, complete
+from physdiffuser.models.tokens.grammar import Grammar
+from physdiffuser.models.tokens.vocabulary import EOS, Vocabulary, complete
 
 VOCABULARY = Vocabulary()
 

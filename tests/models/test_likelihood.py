@@ -10,12 +10,12 @@ import pytest
 import torch
 from small_networks import small_model
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import evaluate, parse, to_prefix
 from physdiffuser.models.likelihood import FormLikelihood
 from physdiffuser.models.network import LawModel
-from physdiffuser.models.restating import restated
-from physdiffuser.models.vocabulary import BOS, EOS
-from physdiffuser.search.problem import Problem
+from physdiffuser.models.tokens.canonical_skeleton import restated
+from physdiffuser.models.tokens.vocabulary import BOS, EOS
 
 NAMES = ("a", "b")
 

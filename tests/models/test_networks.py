@@ -10,9 +10,9 @@ from torch import Tensor
 
 from physdiffuser.config import DecoderConfig, ModelConfig
 from physdiffuser.errors import UsageError
+from physdiffuser.models.features.statistics import summarise
 from physdiffuser.models.network import LawModel
-from physdiffuser.models.statistics import summarise
-from physdiffuser.models.vocabulary import BOS, MASK, Vocabulary
+from physdiffuser.models.tokens.vocabulary import BOS, MASK, Vocabulary
 
 
 @pytest.fixture(name="model")

@@ -10,9 +10,9 @@ import pytest
 from physdiffuser.expressions import Expression, Number, evaluate, parse, to_prefix
 from physdiffuser.expressions.tree import bind, mul, sub
 from physdiffuser.fitting import fit_constants
-from physdiffuser.models.arrangement import total
-from physdiffuser.models.restating import restated
-from physdiffuser.models.skeleton import dressed
+from physdiffuser.models.tokens.arrangement import total
+from physdiffuser.models.tokens.canonical_skeleton import restated
+from physdiffuser.models.tokens.skeleton import dressed
 from physdiffuser.training.laboratory import LaboratorySampler
 from physdiffuser.training.laws import Law, LawSampler
 from physdiffuser.training.stream import target_skeleton

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from physdiffuser.config import EncoderConfig, ModelConfig
+from physdiffuser.models.features.row_features import ROW_FEATURES, row_features
 from physdiffuser.models.network import LawModel
-from physdiffuser.models.row_features import ROW_FEATURES, row_features
-from physdiffuser.models.vocabulary import MAX_VARIABLES, Vocabulary
+from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES, Vocabulary
 
 
 def table(rows: int = 30, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -8,8 +8,8 @@ import pytest
 from physdiffuser.expressions import Expression, Parameter, evaluate, parse, to_prefix, to_text
 from physdiffuser.expressions.tree import bind, parameter_count, substitute
 from physdiffuser.fitting import fit_constants
-from physdiffuser.models.skeleton import bare, collected, dressed
-from physdiffuser.models.vocabulary import Vocabulary, complete
+from physdiffuser.models.tokens.skeleton import bare, collected, dressed
+from physdiffuser.models.tokens.vocabulary import Vocabulary, complete
 
 NAMES = ("a", "b", "c")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 _GENERATOR = """
 from physdiffuser.expressions import Number, Variable
 from physdiffuser.hookspecs import hookimpl
-from physdiffuser.search.candidate import Candidate
+from physdiffuser.core.candidate import Candidate
 from physdiffuser.specs import GeneratorSpec
 
 class Bad:

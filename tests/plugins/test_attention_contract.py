@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from physdiffuser.plugin_manager import load_plugins
+from physdiffuser.plugin_system.manager import load_plugins
 from physdiffuser.specs import AttentionSpec
 from physdiffuser.testing import ContractError, check_attention
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from physdiffuser.core.candidate import Candidate
 from physdiffuser.expressions import OPERATORS, Number, Parameter, Variable
-from physdiffuser.search.candidate import Candidate
 from physdiffuser.specs import GeneratorSpec
 from physdiffuser.testing import ContractError, check_generator, check_operator
 

@@ -20,9 +20,9 @@ import json, sys, time
 import numpy as np
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions import OPERATORS, Apply, Variable, evaluate, parse, to_text
-from physdiffuser.plugin_manager import load_plugins
+from physdiffuser.plugin_system.manager import load_plugins
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.problem import Budget, Problem
+from physdiffuser.core.problem import Budget, Problem
 
 loaded = load_plugins("--no-plugins" not in sys.argv)
 inputs = np.linspace(1.0, 2.0, 20).reshape(10, 2)
@@ -52,7 +52,7 @@ for kind in ("generator", "operator"):
 # The core: its own generators are there, and formulas are read, evaluated and archived.
 outcome["generators"] = sorted(loaded.generators)
 law = parse("2*a", ["a", "b"])
-from physdiffuser.search.candidate import Candidate
+from physdiffuser.core.candidate import Candidate
 archive.offer(Candidate(law, "core"))
 outcome["core"] = to_text(archive.front()[-1].candidate.expression, ["a", "b"])
 outcome["untouched"] = bool(np.array_equal(inputs, np.linspace(1.0, 2.0, 20).reshape(10, 2)))

@@ -131,7 +131,7 @@ def test_every_command_of_the_program_reserves_stdout() -> None:
     import click
 
     from physdiffuser.cli.app import BUILT_IN, cli
-    from physdiffuser.plugin_manager import COMMAND_GROUP, entry_points
+    from physdiffuser.plugin_system.manager import COMMAND_GROUP, entry_points
 
     def callbacks(command: click.Command) -> list[object]:
         if isinstance(command, click.Group):

@@ -12,15 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.generator import GeneratorSpec
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Variable
-from physdiffuser.generation.protocol import GeneratorSpec
-from physdiffuser.plugin_calls import PluginWorker, call_with_limit
-from physdiffuser.plugin_guard import CANDIDATES_CHARGED, CANDIDATES_PER_STEP, GuardedGenerator, Patience
-from physdiffuser.plugin_limits import LIMIT_VARIABLE, LoadLimit, Watch
+from physdiffuser.plugin_system.calls import PluginWorker, call_with_limit
+from physdiffuser.plugin_system.guard import (
+    CANDIDATES_CHARGED,
+    CANDIDATES_PER_STEP,
+    GuardedGenerator,
+    Patience,
+)
+from physdiffuser.plugin_system.limits import LIMIT_VARIABLE, LoadLimit, Watch
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.loop import SearchLoop
-from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.testing import ContractError, check_generator
 
 END = 20_000

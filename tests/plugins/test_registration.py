@@ -11,7 +11,7 @@ from physdiffuser.config import EncoderConfig, ModelConfig
 from physdiffuser.errors import PluginError, UsageError
 from physdiffuser.models.attention import build_attention, find_attention, require
 from physdiffuser.models.decoder import Decoder
-from physdiffuser.plugin_manager import load_plugins
+from physdiffuser.plugin_system.manager import load_plugins
 
 
 def test_all_three_are_registered_through_entry_points() -> None:
@@ -48,7 +48,7 @@ def test_configuration_takes_any_variant() -> None:
 
 def test_registering_loads_no_torch() -> None:
     code = (
-        "import sys; from physdiffuser.plugin_manager import load_plugins; "
+        "import sys; from physdiffuser.plugin_system.manager import load_plugins; "
         "assert load_plugins().attentions; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

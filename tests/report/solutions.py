@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 from physdiffuser.expressions import PI, Apply, Expression, Number, Symbol, complexity, parse, to_text
-from physdiffuser.expressions.latex import to_latex
+from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import Variable, mul
-from physdiffuser.report.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 
 NAMES = ("a", "v_m_s")
 CONSTANTS = {"G": 6.674e-11}

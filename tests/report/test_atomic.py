@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from physdiffuser.errors import FileError
-from physdiffuser.report import atomic
-from physdiffuser.report.atomic import write_bytes_atomic, write_text_atomic
+from physdiffuser.io import atomic
+from physdiffuser.io.atomic import write_bytes_atomic, write_text_atomic
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs fork and signals")
 # Every call by which a write reaches the disk.

@@ -17,7 +17,7 @@ from solutions import CONSTANTS, equation, solution, trees
 
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import Apply, Expression, Number, Variable, evaluate, parse
-from physdiffuser.expressions.latex import to_latex
+from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.report.exports import FORMATS, Formula, export, formula_of
 from physdiffuser.report.functions import to_numpy, to_sympy, to_torch
 from physdiffuser.report.json_document import document, solution_from_document

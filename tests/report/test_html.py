@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from solutions import equation, fitted, solution, trees
 
 from physdiffuser import solve
+from physdiffuser.core.solution import ColumnSummary, Solution, sample_fit_points
 from physdiffuser.report.html import report_html
 from physdiffuser.report.runfolder import RunFolder
-from physdiffuser.report.solution import ColumnSummary, Solution, sample_fit_points
 
 ROOT = Path(__file__).resolve().parents[2]
 CSS = (ROOT / "physdiffuser" / "report" / "html" / "templates" / "report.css").read_text(encoding="utf-8")

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from solutions import NAMES, equation, solution, trees
 
+from physdiffuser.core.solution import Equation, Solution, sample_fit_points
 from physdiffuser.expressions import parse
-from physdiffuser.expressions.mathml import mathml_terms, name_mathml, to_mathml
+from physdiffuser.expressions.printing.mathml import mathml_terms, name_mathml, to_mathml
 from physdiffuser.report.html.charts import axis_for
 from physdiffuser.report.html.evidence import checks_of, steps_of
 from physdiffuser.report.html.extrapolation import extrapolation_warnings
 from physdiffuser.report.html.sensitivity import sensitivities
-from physdiffuser.report.solution import Equation, Solution, sample_fit_points
 
 RNG = np.random.default_rng(3)
 TABLE = RNG.uniform(1.0, 5.0, (200, 2))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from solutions import equation, fitted, solution
 
-from physdiffuser.report.solution import sample_fit_points
+from physdiffuser.core.solution import sample_fit_points
 
 ROOT = Path(__file__).resolve().parents[2]
 LAZY = (

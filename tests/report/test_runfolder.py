@@ -18,7 +18,7 @@ from solutions import equation, fitted, solution
 
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import DataError, FileError, UsageError
-from physdiffuser.report.atomic import write_bytes_atomic
+from physdiffuser.io.atomic import write_bytes_atomic
 from physdiffuser.report.html import report_html
 from physdiffuser.report.json_document import document
 from physdiffuser.report.runfolder import RunFolder, fresh_folder, load_solution, pareto_csv, resumed_formulas

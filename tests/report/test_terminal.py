@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from solutions import equation, fitted, solution
 
+from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 from physdiffuser.expressions import parse
 from physdiffuser.report.digits import short, shown_digits, with_uncertainty
-from physdiffuser.report.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 from physdiffuser.report.terminal import Style, display_width, render
 
 

@@ -10,6 +10,8 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Number, Variable, evaluate, parse, to_text
 from physdiffuser.fitting import refit
 from physdiffuser.search import archive as archive_module
@@ -26,9 +28,7 @@ from physdiffuser.search.archive import (
     relative_loss,
     same_loss,
 )
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import Yardstick
+from physdiffuser.selection.description_length import Yardstick
 
 NAMES = ("a", "b")
 

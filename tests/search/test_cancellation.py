@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from decimals import to_be_fitted
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, evaluate, parse, to_text
-from physdiffuser.expressions.arrange import arrange
+from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.cancellation import cancels, largest_cancellation
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.limits import limit_form
+from physdiffuser.search.limiting_forms import limit_form
 from physdiffuser.search.loop import SearchLoop
-from physdiffuser.search.problem import Problem
+from physdiffuser.selection.cancellation import cancels, largest_cancellation
 
 RNG = np.random.default_rng(0)
 PRESSURE = RNG.uniform(1.0, 100.0, (200, 1))

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from decimals import to_be_fitted
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Expression, Number, evaluate, parse, to_text
 from physdiffuser.expressions.tree import substitute
+from physdiffuser.finalize.finalize import work_out
 from physdiffuser.fitting import refit
 from physdiffuser.search.archive import NEAR, ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.conclusion import work_out
-from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import Yardstick
+from physdiffuser.selection.description_length import Yardstick
 
 NAMES = ("g", "r", "a")
 # Simpler than the law as it was found, and closer to these rows by what noise happens to be.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.solution import Equation
 from physdiffuser.expressions import Number, Variable, evaluate
 from physdiffuser.expressions.tree import add, call, distinct_constants, div, mul
+from physdiffuser.finalize.scoring import constants_of
 from physdiffuser.report.predictions import prediction_interval
-from physdiffuser.report.solution import Equation
-from physdiffuser.search.problem import Problem
-from physdiffuser.search.scoring import constants_of
 
 
 def test_a_constant_that_stands_twice_is_listed_once_with_the_error_it_has_in_both_places() -> None:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from decimals import to_be_fitted
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Expression, Number, Variable, evaluate, parse, to_text
+from physdiffuser.finalize.finalists import Asked, FormNats, Ruler, contenders
+from physdiffuser.finalize.finalize import work_out
 from physdiffuser.fitting import refit
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.conclusion import work_out
-from physdiffuser.search.contenders import Asked, FormNats, Ruler, contenders
-from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import Yardstick, exact_nats, form_nats
+from physdiffuser.selection.description_length import Yardstick, exact_nats, form_nats
 
 NAMES = ("x", "y")
 FLOOR = 1e-22

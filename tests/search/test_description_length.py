@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Number, complexity, parse
-from physdiffuser.search.prior import usual_forms
-from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import (
+from physdiffuser.selection.description_length import (
     JUDGED_SHARE,
     MOST_DOUBT,
     NATS_PER_UNIT,
@@ -35,6 +34,7 @@ from physdiffuser.search.selection import (
     rounding_loss,
     shortest,
 )
+from physdiffuser.selection.form_prior import usual_forms
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("a", "b")

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from decimals import to_be_fitted
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.expressions.tree import distinct_constants
+from physdiffuser.finalize.determined import with_determined_constants
+from physdiffuser.finalize.finalize import work_out
 from physdiffuser.fitting import refit
 from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.conclusion import work_out
-from physdiffuser.search.determined import with_determined_constants
-from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import Yardstick
+from physdiffuser.selection.description_length import Yardstick
 
 NAMES = ("g", "r")
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from physdiffuser.core.derivation import derivation, readable
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.solution import ConstantEstimate, Equation
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import Expression, Number, complexity, evaluate, parse, to_text
+from physdiffuser.finalize.diagnostics import doubts, shows_pattern
+from physdiffuser.finalize.shown_rows import rows_to_show
 from physdiffuser.pipeline import solve_dataset
-from physdiffuser.report.solution import ConstantEstimate, Equation
-from physdiffuser.search.derivation import derivation, readable
-from physdiffuser.search.doubts import doubts, shows_pattern
-from physdiffuser.search.problem import Problem
 from physdiffuser.search.rewriting import one_fraction, tame
-from physdiffuser.search.shown_rows import rows_to_show
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.uniform(1.0, 5.0, (200, 2))

@@ -9,8 +9,8 @@ from decimals import to_be_fitted
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import Expression, Number, Variable, evaluate
 from physdiffuser.expressions.tree import add, mul
+from physdiffuser.finalize.exactness import Exactness, exactness
 from physdiffuser.fitting import refit
-from physdiffuser.search.exactness import Exactness, exactness
 
 RNG = np.random.default_rng(0)
 FIT_BOUND = 1e-9

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.data.checks import moderate_weights, weights_of
 from physdiffuser.expressions import evaluate, parse
+from physdiffuser.finalize.magnitudes import Magnitudes
 from physdiffuser.pipeline import Progress, solve_dataset
 from physdiffuser.report.json_document import document, solution_from_document
-from physdiffuser.report.solution import Equation, Solution
-from physdiffuser.search.magnitudes import Magnitudes
 
 FloatArray = npt.NDArray[np.float64]
 TOOL = Path(__file__).parents[2] / "tools" / "stress_magnitudes.py"

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import evaluate, parse
+from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.outliers import MAX_ROWS, MIN_ROWS, OutlierFinder, Outliers
-from physdiffuser.search.precision import decimal_precision
-from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import rounding_loss
+from physdiffuser.selection.description_length import rounding_loss
 
 # Anscombe, "Graphs in statistical analysis", American Statistician 27 (1973): the third data set.
 ANSCOMBE_X = np.array([10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5], float)
@@ -52,7 +52,7 @@ def outliers_of(problem: Problem, *laws: str) -> Outliers | None:
     """The outliers against the usual laws and these ones."""
     archive = ParetoArchive(problem)
     for law in laws:
-        from physdiffuser.search.candidate import Candidate
+        from physdiffuser.core.candidate import Candidate
 
         archive.offer(Candidate(parse(law, problem.names), "test"))
     floor = rounding_loss(problem.target, decimal_precision(problem.target))

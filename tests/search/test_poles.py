@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import evaluate, parse, to_text
+from physdiffuser.finalize.finalize import work_out
+from physdiffuser.finalize.poles import box_points, has_pole, regular_form
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.conclusion import work_out
-from physdiffuser.search.poles import box_points, has_pole, regular_form
-from physdiffuser.search.problem import Problem
 
 NAMES = ("x", "y")
 INPUTS = np.random.default_rng(0).uniform(0.0, 2.5, (300, 2))

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from physdiffuser.core.solution import Solution
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.expressions.tree import variables
@@ -18,7 +19,6 @@ from physdiffuser.pipeline import solve_dataset
 from physdiffuser.report.html import report_html
 from physdiffuser.report.json_document import document, solution_from_document
 from physdiffuser.report.runfolder import pareto_csv
-from physdiffuser.report.solution import Solution
 from physdiffuser.report.terminal import render
 
 NAMES = ("p", "q")

@@ -8,8 +8,8 @@ import pytest
 
 from physdiffuser.expressions import Expression, Number, Variable, complexity, parse
 from physdiffuser.expressions.tree import call, power, sub
-from physdiffuser.search.prior import FormPrior, events, take_apart, usual_forms
-from physdiffuser.search.selection import NATS_PER_UNIT, form_nats
+from physdiffuser.selection.description_length import NATS_PER_UNIT, form_nats
+from physdiffuser.selection.form_prior import FormPrior, events, take_apart, usual_forms
 
 NAMES = ("m", "v", "c", "x")
 

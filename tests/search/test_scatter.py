@@ -10,8 +10,8 @@ import pytest
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import evaluate, parse
+from physdiffuser.noise.reweighting import look, put_back, weigh
 from physdiffuser.pipeline import solve_dataset
-from physdiffuser.search.scatter import look, put_back, weigh
 
 SEEDS = range(8)
 

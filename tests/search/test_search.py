@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.data import dataset_from_arrays
-from physdiffuser.data.units import parse_unit
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions import Apply, Number, complexity, evaluate, parse, to_text
 from physdiffuser.expressions.tree import substitute, walk
+from physdiffuser.noise.precision import DOUBLE, decimal_precision
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
 from physdiffuser.search.loop import LATE_SECONDS, STEPS_UNEXPLAINED, SearchLoop
-from physdiffuser.search.precision import DOUBLE, decimal_precision
-from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.search.rewriting import rounded, small_phases, without_powers, worth_rounding
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
 from physdiffuser.search.scheduler import LATE_TURN, OPENING, Scheduler
-from physdiffuser.search.selection import Yardstick, residual_is_noise
+from physdiffuser.selection.description_length import Yardstick, residual_is_noise
+from physdiffuser.units.unit import parse_unit
 
 NAMES = ("a", "b")
 # Steps of the first turn of enumeration.

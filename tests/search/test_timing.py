@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 from physdiffuser import pipeline
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Budget, Problem
+from physdiffuser.core.work import MeteredGenerator, Work
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import parse
-from physdiffuser.fitting.snapping import snap
-from physdiffuser.generation.work import MeteredGenerator, Work
+from physdiffuser.finalize.finalize import work_out
+from physdiffuser.fitting.exact_constants.snapping import snap
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.conclusion import work_out
 from physdiffuser.search.loop import LATE_SECONDS, SearchLoop
-from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.selection import fitted_constants
 from physdiffuser.search.timing import CONCLUDING, MOST_RESERVED, TRIAL_SHARE, Pace, TimeLimit
+from physdiffuser.selection.description_length import fitted_constants
 
 BUSY = 5.0
 """Slowdown by four busy processes per core."""
@@ -206,7 +206,7 @@ def test_the_chosen_formula_gets_its_exact_constants_on_a_busy_machine(
             machine.work(0.1)  # 0.5 s here: more than an idle machine would be given
             return snap(*arguments, **options)  # type: ignore[arg-type]
 
-        monkeypatch.setattr("physdiffuser.search.conclusion.snap", slowed)
+        monkeypatch.setattr("physdiffuser.finalize.finalize.snap", slowed)
         laws, position = work_out(archive, problem, 1e-24, 0.0, clock=machine.clock, slowdown=slowdown)
         exact.append(fitted_constants(laws[position].final) == 0)
     assert exact == [False, True]

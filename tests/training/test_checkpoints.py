@@ -237,7 +237,7 @@ def test_a_folder_that_cannot_be_made_ends_the_run_before_torch_is_imported(tmp_
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from physdiffuser.report.folder_lock import FolderLock
+    from physdiffuser.io.folder_lock import FolderLock
 
     (tmp_path / "out").mkdir()
     with FolderLock(tmp_path / "out"):

@@ -10,8 +10,8 @@ from physdiffuser.config import DataConfig
 from physdiffuser.expressions import evaluate, from_prefix, to_prefix
 from physdiffuser.expressions.tree import variables
 from physdiffuser.fitting import fit_constants
-from physdiffuser.models.skeleton import bare, dressed
-from physdiffuser.models.vocabulary import Vocabulary, complete
+from physdiffuser.models.tokens.skeleton import bare, dressed
+from physdiffuser.models.tokens.vocabulary import Vocabulary, complete
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.laboratory import LaboratorySampler
 from physdiffuser.training.numbers import draw_scales, draw_table

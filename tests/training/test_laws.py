@@ -19,9 +19,9 @@ from physdiffuser.expressions import (
     to_prefix,
 )
 from physdiffuser.expressions.tree import call, mul, size, substitute, variables
-from physdiffuser.models.arrangement import product, total
-from physdiffuser.models.skeleton import bare, terms
-from physdiffuser.models.vocabulary import Vocabulary, complete
+from physdiffuser.models.tokens.arrangement import product, total
+from physdiffuser.models.tokens.skeleton import bare, terms
+from physdiffuser.models.tokens.vocabulary import Vocabulary, complete
 from physdiffuser.training.decontamination import SHORT, Excluded, key, without_factors
 from physdiffuser.training.laws import LawSampler
 from physdiffuser.training.numbers import draw_table, full_expression

@@ -10,7 +10,7 @@ from torch import nn
 
 from physdiffuser.config import OptimiserConfig, parse_training_config
 from physdiffuser.models.network import LawModel
-from physdiffuser.models.vocabulary import Vocabulary
+from physdiffuser.models.tokens.vocabulary import Vocabulary
 from physdiffuser.training.optimisers import Muon, build_optimisers, orthogonalised
 
 

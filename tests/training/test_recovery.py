@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks_feynman.suites import load_suite
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import parse
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.training.recovery import agrees, attempt, interval
 
 LAW = next(law for law in load_suite("fsred") if law.id == "I.12.2")

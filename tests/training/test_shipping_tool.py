@@ -12,7 +12,7 @@ import torch
 from physdiffuser.config import DecoderConfig, EncoderConfig, ModelConfig
 from physdiffuser.models.checkpoint import load_model, save_model
 from physdiffuser.models.network import LawModel
-from physdiffuser.models.vocabulary import Vocabulary
+from physdiffuser.models.tokens.vocabulary import Vocabulary
 
 PATH = Path(__file__).parents[2] / "tools" / "ship_weights.py"
 

@@ -17,14 +17,14 @@ import torch
 from small_runs import config, metrics, settings
 
 from physdiffuser.config import parse_training_config
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.errors import FileError, UsageError
 from physdiffuser.expressions.tree import variables
 from physdiffuser.generation.autoregressive import build as build_autoregressive
 from physdiffuser.generation.diffusion import build as build_diffusion
 from physdiffuser.models.checkpoint import load_model
-from physdiffuser.models.vocabulary import Vocabulary
+from physdiffuser.models.tokens.vocabulary import Vocabulary
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.training.checkpoints import load_latest
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.loop import Trainer, learning_rate

@@ -13,11 +13,11 @@ from physdiffuser.models.proposing import LearnedGenerator
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from physdiffuser.core.problem import Problem
     from physdiffuser.expressions import Expression
-    from physdiffuser.models.grammar import Grammar
     from physdiffuser.models.likelihood import FormLikelihood
     from physdiffuser.models.network import LawModel
-    from physdiffuser.search.problem import Problem
+    from physdiffuser.models.tokens.grammar import Grammar
 
 _JUDGING = 12
 """Marks the random numbers of `form_nats`."""
@@ -85,7 +85,7 @@ class AutoregressiveGenerator(LearnedGenerator):
             yield [(int(row), item.tokens) for row, item in zip(rows, found, strict=True)]
 
     def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> npt.NDArray[np.float64]:
-        """See `physdiffuser.generation.protocol.Judge`."""
+        """See `physdiffuser.core.generator.Judge`."""
         from physdiffuser.models.likelihood import FormLikelihood
 
         if self._read is None or self._read[0] is not problem:

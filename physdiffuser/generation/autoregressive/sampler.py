@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from physdiffuser.models.decoder import Decoder
-from physdiffuser.models.grammar import Grammar
-from physdiffuser.models.vocabulary import BOS
+from physdiffuser.models.tokens.grammar import Grammar
+from physdiffuser.models.tokens.vocabulary import BOS
 
 
 @dataclass(frozen=True)

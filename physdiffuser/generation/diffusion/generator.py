@@ -15,13 +15,13 @@ from physdiffuser.models.proposing import LearnedGenerator
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from physdiffuser.core.problem import Problem
     from physdiffuser.expressions import Expression
     from physdiffuser.generation.diffusion.sampler import DiffusionSampler
-    from physdiffuser.models.grammar import Grammar
+    from physdiffuser.models.features.reading import Reader
     from physdiffuser.models.network import LawModel
-    from physdiffuser.models.reading import Reader
+    from physdiffuser.models.tokens.grammar import Grammar
     from physdiffuser.search.archive import ParetoArchive
-    from physdiffuser.search.problem import Problem
 
 # Formulas of the front that are rewritten in a round, and subtrees masked in each.
 _REWRITTEN = 4

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from physdiffuser.expressions import Apply, Expression, Variable, to_prefix
 from physdiffuser.expressions.tree import free_constants, size, substitute, variables, walk
-from physdiffuser.models.skeleton import bare, dressed
+from physdiffuser.models.tokens.skeleton import bare, dressed
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from physdiffuser.core.problem import Problem
     from physdiffuser.generation.diffusion.generator import DiffusionGenerator
-    from physdiffuser.models.reading import Reader
-    from physdiffuser.search.problem import Problem
+    from physdiffuser.models.features.reading import Reader
 
 _HOLE = 1_000_000
 
@@ -41,10 +41,10 @@ class Infiller:
         reader: Reader | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
-        from physdiffuser.models.grammar import Grammar
+        from physdiffuser.models.features.reading import Reader
         from physdiffuser.models.proposing import encode_readings
-        from physdiffuser.models.reading import Reader
-        from physdiffuser.models.writing import permitted_tokens
+        from physdiffuser.models.tokens.grammar import Grammar
+        from physdiffuser.models.written import permitted_tokens
 
         self.generator, self.problem = generator, problem
         self.reader = Reader(problem) if reader is None else reader
@@ -96,7 +96,7 @@ class Infiller:
         import torch
 
         from physdiffuser.models.shipped import inference_precision
-        from physdiffuser.models.writing import read_formula
+        from physdiffuser.models.written import read_formula
 
         nodes = list(walk(formula))
         if not 0 <= position < len(nodes):

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from physdiffuser.config import DiffusionSampling
 from physdiffuser.models.denoiser import Denoiser
-from physdiffuser.models.grammar import Grammar
-from physdiffuser.models.vocabulary import BOS, END_STEP, PAD, STEP, complete
+from physdiffuser.models.tokens.grammar import Grammar
+from physdiffuser.models.tokens.vocabulary import BOS, END_STEP, PAD, STEP, complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Expression
 from physdiffuser.expressions.tree import add, div, sub
-from physdiffuser.generation.enumeration.families import power_products
-from physdiffuser.generation.enumeration.frame import Frame, monomial
-from physdiffuser.generation.enumeration.hashing import AffineIndex
-from physdiffuser.generation.enumeration.library import Library
-from physdiffuser.generation.enumeration.matches import Kind, Match
-from physdiffuser.generation.enumeration.outer import Chain
+from physdiffuser.library.expression_library import Library
+from physdiffuser.library.hashing import AffineIndex
+from physdiffuser.library.matches import Kind, Match
+from physdiffuser.library.terms import power_products
+from physdiffuser.reduction.reduction import Frame, monomial
+from physdiffuser.transforms.output_transforms import Chain
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

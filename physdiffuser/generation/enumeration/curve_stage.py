@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.work import Work
 from physdiffuser.expressions import Expression, evaluate, to_text
-from physdiffuser.generation.enumeration.curve_catalogue import CURVES
-from physdiffuser.generation.enumeration.curves import best_points
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.outer import INVERSE, Chain
+from physdiffuser.functions.curve_catalogue import CURVES
+from physdiffuser.functions.curves import best_points
 from physdiffuser.generation.enumeration.parametric import ROWS_OF_CONSTANT, fitted
 from physdiffuser.generation.enumeration.run import Run
-from physdiffuser.generation.work import Work
-from physdiffuser.search.candidate import Candidate
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.transforms.output_transforms import INVERSE, Chain
 
 
 def curve_stage(run: Run, frame: Frame) -> Work:

@@ -11,26 +11,26 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.work import MeteredGenerator, Work
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Expression, Number, Variable
 from physdiffuser.expressions.tree import mul
+from physdiffuser.functions.standard_fits import standard_candidates
 from physdiffuser.generation.enumeration.curve_stage import curve_stage
-from physdiffuser.generation.enumeration.factors import telling_columns
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.framing import first_look, later_frames
-from physdiffuser.generation.enumeration.matches import near_simple
 from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
 from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
-from physdiffuser.generation.enumeration.plateau import as_telling, levels, telling, telling_first
 from physdiffuser.generation.enumeration.run import Run, Stage
-from physdiffuser.generation.enumeration.suggested import Suggestions
-from physdiffuser.generation.enumeration.trend import plausible
-from physdiffuser.generation.work import MeteredGenerator, Work
+from physdiffuser.library.matches import near_simple
+from physdiffuser.noise.noise_floor import as_telling, levels, telling, telling_first
+from physdiffuser.reduction.analysis import first_look, later_frames
+from physdiffuser.reduction.factors import telling_columns
+from physdiffuser.reduction.proposed_reductions import Suggestions
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.reduction.trend import plausible
 from physdiffuser.search.archive import NOTHING_LEFT, ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import leaves_noise
-from physdiffuser.search.standard_fits import standard_candidates
+from physdiffuser.selection.description_length import leaves_noise
 
 # Stages that look for exact matches; they come last where numbers are rounded more coarsely than this.
 EXACT = ("clean", "prefactors", "triples")
@@ -220,7 +220,7 @@ def _sums_of_columns(problem: Problem) -> Work:
     from physdiffuser.generation.sparse.dictionary import make
     from physdiffuser.generation.sparse.logarithmic import logarithmic
     from physdiffuser.generation.sparse.regression import forward, least_squares, scaled
-    from physdiffuser.generation.sparse.writing import combination
+    from physdiffuser.generation.sparse.sums import combination
 
     weights = np.ones(problem.rows) if problem.weights is None else problem.weights
     columns = [Variable(column) for column in telling_columns(problem.inputs, problem.target)]

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.device import HOST, HOST_ROWS, Device
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.library import Library, value_keys
-from physdiffuser.generation.enumeration.matches import Kind, Match
-from physdiffuser.generation.enumeration.outer import Chain
-from physdiffuser.generation.enumeration.ranking import PairTiles, Tile, part, ranked
-from physdiffuser.generation.enumeration.screening import Affine, LeadingPairs, Standardised, variation
+from physdiffuser.library.expression_library import Library, value_keys
+from physdiffuser.library.matches import Kind, Match
+from physdiffuser.library.ranking import PairTiles, Tile, part, ranked
+from physdiffuser.library.screening import Affine, LeadingPairs, Standardised, variation
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.transforms.output_transforms import Chain
 
 FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]

@@ -14,14 +14,14 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Expression, Parameter, complexity
 from physdiffuser.expressions.tree import mul
 from physdiffuser.fitting import Fit, fit_alike
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.outer import Chain
-from physdiffuser.generation.enumeration.parametric_families import FAMILIES
-from physdiffuser.search.problem import Problem
+from physdiffuser.functions.inner_functions import FAMILIES
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.transforms.output_transforms import Chain
 
 FloatArray = npt.NDArray[np.float64]
 

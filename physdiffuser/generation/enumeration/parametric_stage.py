@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.work import Work
 from physdiffuser.expressions import Expression, Parameter, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
+from physdiffuser.functions.inner_functions import FAMILIES
 from physdiffuser.generation.enumeration import parametric
-from physdiffuser.generation.enumeration.families import power_products
-from physdiffuser.generation.enumeration.frame import Frame, monomial
 from physdiffuser.generation.enumeration.noisy import PROBES
-from physdiffuser.generation.enumeration.outer import Chain
-from physdiffuser.generation.enumeration.parametric_families import FAMILIES
-from physdiffuser.generation.enumeration.ranking import ranked
 from physdiffuser.generation.enumeration.run import Run, Stage
-from physdiffuser.generation.enumeration.screening import Affine, Standardised, variation
-from physdiffuser.generation.work import Work
-from physdiffuser.search.candidate import Candidate
+from physdiffuser.library.ranking import ranked
+from physdiffuser.library.screening import Affine, Standardised, variation
+from physdiffuser.library.terms import power_products
+from physdiffuser.reduction.reduction import Frame, monomial
+from physdiffuser.transforms.output_transforms import Chain
 
 FloatArray = npt.NDArray[np.float64]
 

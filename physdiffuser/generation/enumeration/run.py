@@ -8,19 +8,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.work import Work
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Expression
 from physdiffuser.generation.enumeration import clean, noisy
-from physdiffuser.generation.enumeration.families import fill, power_products
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.library import Library
-from physdiffuser.generation.enumeration.matches import Match, candidates
-from physdiffuser.generation.enumeration.means import averaged
-from physdiffuser.generation.enumeration.outer import SINGLE, Chain, chains
-from physdiffuser.generation.work import Work
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.precision import decimal_precision
-from physdiffuser.search.problem import Problem
+from physdiffuser.library.expression_library import Library
+from physdiffuser.library.matches import Match, candidates
+from physdiffuser.library.terms import fill, power_products
+from physdiffuser.noise.precision import decimal_precision
+from physdiffuser.reduction.means import averaged
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.transforms.output_transforms import SINGLE, Chain, chains
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import OPERATORS, Expression, Number, Variable, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import free_constants, mul, substitute
 from physdiffuser.fitting import fit_constants, refit
@@ -21,8 +23,6 @@ from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import LOSS_FLOOR, Scorer
 from physdiffuser.generation.evolution.simplify import degenerate, simpler, strip, without_rounding
 from physdiffuser.search.archive import ParetoArchive, relative_loss
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Budget, Problem
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -399,7 +399,7 @@ def _unit_test(problem: Problem) -> Callable[[Expression], bool]:
     """Whether some outer constant gives a formula the target's unit; always, when units are not known."""
     if problem.units is None or problem.target_unit is None:
         return lambda expression: True
-    from physdiffuser.expressions.dimensions import IMPOSSIBLE, UnitChecker
+    from physdiffuser.expressions.units.dimensions import IMPOSSIBLE, UnitChecker
 
     checker = UnitChecker(problem.units, problem.target_unit, problem.constant_units)
     return lambda expression: checker.code(expression) != IMPOSSIBLE

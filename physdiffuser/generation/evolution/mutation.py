@@ -14,11 +14,11 @@ import numpy as np
 
 from physdiffuser.expressions import ONE, OPERATORS, Apply, Expression, Number, Symbol, Variable
 from physdiffuser.expressions.places import Path, positions, replace_at
-from physdiffuser.generation.demand import Demand, demand
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.population import Individual
 from physdiffuser.generation.evolution.scoring import Scorer
 from physdiffuser.generation.evolution.semantic import answers
+from physdiffuser.library.subtree_target import Demand, demand
 
 
 @dataclass(frozen=True)

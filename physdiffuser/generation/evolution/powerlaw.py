@@ -8,7 +8,7 @@ import numpy as np
 
 from physdiffuser.expressions import Expression, Number, Variable
 from physdiffuser.expressions.tree import div, mul, power
-from physdiffuser.fitting.forms import number_expression
+from physdiffuser.fitting.exact_constants.forms import number_expression
 from physdiffuser.generation.evolution.scoring import Scorer
 
 _LEAST = 0.05

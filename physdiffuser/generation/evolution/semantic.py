@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, Number
 from physdiffuser.expressions.tree import add, mul, sub
-from physdiffuser.generation.demand import Demand
 from physdiffuser.generation.evolution.blocks import Blocks
+from physdiffuser.library.subtree_target import Demand
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -8,6 +8,9 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.derivation import LONGEST_SHOWN, found_as, target_symbol
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Apply, Expression, evaluate
 from physdiffuser.expressions.places import positions, replace_at
@@ -16,10 +19,7 @@ from physdiffuser.generation.neighbours.insertions import insertions
 from physdiffuser.generation.neighbours.removals import as_meant, removals
 from physdiffuser.generation.neighbours.replacements import Replacements
 from physdiffuser.search.archive import Entry, ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.derivation import LONGEST_SHOWN, found_as, target_symbol
-from physdiffuser.search.problem import Budget, Problem
-from physdiffuser.search.selection import NATS_PER_UNIT
+from physdiffuser.selection.description_length import NATS_PER_UNIT
 
 FloatArray = npt.NDArray[np.float64]
 

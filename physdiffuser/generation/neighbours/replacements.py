@@ -14,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.problem import Problem
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import ONE, Apply, Expression, Number, complexity, evaluate
-from physdiffuser.expressions.canonical import canonical
 from physdiffuser.expressions.places import Path, positions, replace_at
+from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import add, call, mul
-from physdiffuser.generation.demand import Demand, demand
-from physdiffuser.generation.neighbours.stock import Stock
-from physdiffuser.search.problem import Problem
-from physdiffuser.search.selection import NATS_PER_UNIT, fitted_constants
+from physdiffuser.generation.neighbours.building_blocks import Stock
+from physdiffuser.library.subtree_target import Demand, demand
+from physdiffuser.selection.description_length import NATS_PER_UNIT, fitted_constants
 
 FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]

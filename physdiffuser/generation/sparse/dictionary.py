@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Expression, complexity, evaluate
 from physdiffuser.expressions.tree import call, div, mul, sub
-from physdiffuser.generation.enumeration.families import power_products
-from physdiffuser.generation.enumeration.frame import Frame, monomial
+from physdiffuser.library.terms import power_products
+from physdiffuser.reduction.reduction import Frame, monomial
 
 FloatArray = npt.NDArray[np.float64]
 

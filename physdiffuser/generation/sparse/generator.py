@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.framing import first_look, later_frames
-from physdiffuser.generation.enumeration.outer import Chain
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.work import MeteredGenerator, Work
 from physdiffuser.generation.sparse.dictionary import Dictionary, Rung, ladder, make
 from physdiffuser.generation.sparse.implicit import quadratics, ratios
 from physdiffuser.generation.sparse.logarithmic import logarithmic
@@ -20,13 +20,13 @@ from physdiffuser.generation.sparse.regression import (
     least_squares,
     scaled,
 )
+from physdiffuser.generation.sparse.sums import candidate_of, combination, counted
 from physdiffuser.generation.sparse.targets import undone
-from physdiffuser.generation.sparse.writing import candidate_of, combination, counted
-from physdiffuser.generation.work import MeteredGenerator, Work
+from physdiffuser.noise.precision import decimal_precision
+from physdiffuser.reduction.analysis import first_look, later_frames
+from physdiffuser.reduction.reduction import Frame
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.precision import decimal_precision
-from physdiffuser.search.problem import Problem
+from physdiffuser.transforms.output_transforms import Chain
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -13,11 +13,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.work import Work
 from physdiffuser.expressions import ONE, Expression, Number, complexity
-from physdiffuser.expressions.arrange import arrange
+from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.outer import Chain
 from physdiffuser.generation.sparse.dictionary import Dictionary
 from physdiffuser.generation.sparse.regression import (
     enough_rows,
@@ -26,11 +27,10 @@ from physdiffuser.generation.sparse.regression import (
     least_squares,
     scaled,
 )
+from physdiffuser.generation.sparse.sums import candidate_of, combination, counted
 from physdiffuser.generation.sparse.targets import undone
-from physdiffuser.generation.sparse.writing import candidate_of, combination, counted
-from physdiffuser.generation.work import Work
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Problem
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.transforms.output_transforms import Chain
 
 FloatArray = npt.NDArray[np.float64]
 

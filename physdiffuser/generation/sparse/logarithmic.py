@@ -14,14 +14,14 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.work import Work
 from physdiffuser.expressions import ONE, Expression, Number, evaluate
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-from physdiffuser.generation.enumeration.frame import Frame
 from physdiffuser.generation.sparse.dictionary import Dictionary, make, products
 from physdiffuser.generation.sparse.regression import forward, least_squares, scaled
-from physdiffuser.generation.work import Work
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Problem
+from physdiffuser.reduction.reduction import Frame
 
 FloatArray = npt.NDArray[np.float64]
 

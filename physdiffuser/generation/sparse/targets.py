@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.generation.enumeration.frame import Frame
-from physdiffuser.generation.enumeration.outer import INVERSE, ROOT, SINGLE, SQUARE, Chain
-from physdiffuser.search.problem import Problem
+from physdiffuser.core.problem import Problem
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.transforms.output_transforms import INVERSE, ROOT, SINGLE, SQUARE, Chain
 
 FloatArray = npt.NDArray[np.float64]
 

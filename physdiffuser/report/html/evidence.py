@@ -12,11 +12,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.solution import FitPoints, Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, Number, evaluate, parse
 from physdiffuser.expressions.tree import Variable, substitute
 from physdiffuser.report.digits import short
-from physdiffuser.report.solution import FitPoints, Solution
 
 FloatArray = npt.NDArray[np.float64]
 

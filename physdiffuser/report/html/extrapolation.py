@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.data.display import visible
+from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate
 from physdiffuser.expressions.tree import variables
+from physdiffuser.io.display import visible
 from physdiffuser.report.digits import short
 from physdiffuser.report.predictions import prediction_interval
-from physdiffuser.report.solution import Equation, Solution
 
 FloatArray = npt.NDArray[np.float64]
 

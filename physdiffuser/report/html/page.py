@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from physdiffuser.data.display import counted, visible
+from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, to_text
-from physdiffuser.expressions.format import Digits
-from physdiffuser.expressions.latex import to_latex
-from physdiffuser.expressions.mathml import mathml_terms, name_mathml, to_mathml
+from physdiffuser.expressions.printing.format import Digits
+from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.expressions.printing.mathml import mathml_terms, name_mathml, to_mathml
 from physdiffuser.expressions.tree import variables
+from physdiffuser.io.display import counted, visible
 from physdiffuser.report.digits import (
     aligned,
     half_width,
@@ -35,7 +36,6 @@ from physdiffuser.report.html.extrapolation import extrapolation_warnings
 from physdiffuser.report.html.pictures import column_chart, fit_charts, front_chart
 from physdiffuser.report.html.sensitivity import sensitivities
 from physdiffuser.report.json_document import is_chosen
-from physdiffuser.report.solution import Equation, Solution
 
 if TYPE_CHECKING:
     from jinja2 import Template

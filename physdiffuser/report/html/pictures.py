@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.data.display import visible
+from physdiffuser.core.solution import Equation, FitPoints, Solution
 from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.io.display import visible
 from physdiffuser.report.digits import aligned, r_squared, short
 from physdiffuser.report.html.charts import (
     Axis,
@@ -22,7 +23,6 @@ from physdiffuser.report.html.charts import (
     line_path,
     points_path,
 )
-from physdiffuser.report.solution import Equation, FitPoints, Solution
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from physdiffuser.expressions.dimensionless import monomial
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions.tree import Number, mul
+from physdiffuser.expressions.units.dimensionless import monomial
 from physdiffuser.hookspecs import hookimpl
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.candidate import Candidate
-from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.specs import GeneratorSpec
 
 NAME = "power-law"

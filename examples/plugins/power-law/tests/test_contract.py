@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from physdiffuser_power_law import PowerLaws, physdiffuser_generators
 
+from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import evaluate
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.problem import Budget, Problem
 from physdiffuser.testing import check_generator
 
 

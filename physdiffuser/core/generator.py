@@ -1,0 +1,77 @@
+"""What a generator is: a small thing that proposes formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from physdiffuser.core.candidate import Candidate
+    from physdiffuser.core.problem import Budget, Problem
+    from physdiffuser.expressions import Expression
+    from physdiffuser.search.archive import ParetoArchive
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """Proposes candidates for one problem.
+
+    An instance serves one run: the scheduler calls `propose` again and again on it, so it may keep
+    state between calls (how far an enumeration has come, a population). It must be deterministic for
+    the problem's seed and the steps it was granted, and never look at the clock except through the
+    budget.
+    """
+
+    name: str
+
+    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+        """Yield candidates as they are found; return when the budget is spent.
+
+        Returning before the budget is spent means that nothing more will come.
+        """
+        ...
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """A generator that also knows how usual a formula's form is for a table."""
+
+    def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> npt.NDArray[np.float64]:
+        """Nats to write down the form of each formula, shape (formulas,).
+
+        Parameters
+        ----------
+        problem
+            The table; the formulas are over its columns.
+        formulas
+            With numbers as fitted. What factors and other constants are costs nothing.
+
+        Returns
+        -------
+        Minus the logarithm of a probability, which sums to at most 1 over all forms; inf for a form that
+        cannot be written, nan for one that nothing is said of.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class GeneratorSpec:
+    """A generator as a plugin registers it.
+
+    Attributes
+    ----------
+    name
+        What `--generators` calls it.
+    build
+        Makes an instance from the options; called once a run.
+    options
+        Default options, by name.
+    """
+
+    name: str
+    build: Callable[..., Generator]
+    options: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,140 @@
+"""What a generator is told: the rows to explain and the rules a formula must obey."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import OPERATORS, Apply, Expression, Symbol
+from physdiffuser.expressions.tree import walk
+
+if TYPE_CHECKING:
+    from physdiffuser.units.unit import Unit
+
+FloatArray = npt.NDArray[np.float64]
+Loss = Literal["squared", "huber"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows to explain and rules to obey.
+
+    Attributes
+    ----------
+    inputs
+        Shape (rows, columns): a subsample of the table, never its held-out rows.
+    target
+        Shape (rows,).
+    names
+        Variable names, for derivations.
+    weights
+        Shape (rows,), positive, mean 1; None when all rows count the same. The loss of a row is
+        multiplied by its weight (1/sigma**2 for known errors).
+    operators
+        Names of the operators that may occur.
+    max_complexity
+        Formulas above it are not accepted.
+    constants
+        Named constants that may occur with their given values; `pi` is always allowed.
+    units, target_unit
+        Exponent vectors of the columns and of the target when all are known, else None: formulas
+        must then balance.
+    constant_units
+        Units of those constants whose unit is known; the others may carry any.
+    physical_constants
+        Constants of nature that fitted constants may turn out to be; only with units, in SI.
+    noise
+        Relative sigma of the target, if the user knows it.
+    loss
+        "squared", or "huber" for tables with outliers.
+    seed
+        Everything random in a generator is derived from it.
+    target_name
+        What derivations call the target.
+    whole
+        The same problem on all rows that constants are fitted to, where these are many more than the rows
+        here: generators work on these, and what they leave open is decided there.
+    """
+
+    inputs: FloatArray
+    target: FloatArray
+    names: tuple[str, ...]
+    weights: FloatArray | None = None
+    operators: frozenset[str] = frozenset(OPERATORS)
+    max_complexity: int = 60
+    constants: tuple[Symbol, ...] = ()
+    units: tuple[Unit, ...] | None = None
+    target_unit: Unit | None = None
+    constant_units: Mapping[str, Unit] = field(default_factory=dict)
+    physical_constants: tuple[Symbol, ...] = ()
+    noise: float | None = None
+    loss: Loss = "squared"
+    seed: int = 0
+    target_name: str = "y"
+    whole: Problem | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.inputs.shape[0])
+
+    @property
+    def columns(self) -> int:
+        """Number of input columns."""
+        return int(self.inputs.shape[1])
+
+    @property
+    def positive(self) -> frozenset[int]:
+        """The columns that are positive in all rows."""
+        return frozenset(np.flatnonzero((self.inputs > 0).all(axis=0)).tolist())
+
+    @property
+    def all_rows(self) -> Problem:
+        """The problem on all rows that constants are fitted to, where the search works on fewer."""
+        return self.whole or self
+
+    def allows(self, expression: Expression) -> bool:
+        """Whether a formula keeps to the problem's operators and balances in its units."""
+        for node in walk(expression):
+            if isinstance(node, Apply) and node.operator not in self.operators:
+                return False
+        if self.units is None or self.target_unit is None:
+            return True
+        from physdiffuser.expressions.units.dimensions import balances
+
+        return balances(expression, self.units, self.target_unit, self.constant_units)
+
+    def generator(self, *stream: int) -> np.random.Generator:
+        """A random generator for one purpose; equal streams give equal numbers."""
+        return np.random.default_rng([self.seed, *stream])
+
+
+@dataclass
+class Budget:
+    """What one call of a generator may spend.
+
+    Steps are the unit of work and make runs reproducible; the clock is the backstop. A generator
+    calls `spend` after each bounded piece of work (a tenth of a second or so) and returns when it
+    answers False.
+    """
+
+    steps: int
+    deadline: float = float("inf")
+    clock: Callable[[], float] = time.monotonic
+    cancelled: Callable[[], bool] = field(default=lambda: False)
+    spent: int = 0
+
+    def spend(self, steps: int = 1) -> bool:
+        """Account for work done; True while there is more to spend."""
+        self.spent += steps
+        return not self.exhausted
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the steps are used up, the time is over, or the user asked to stop."""
+        return self.spent >= self.steps or self.clock() >= self.deadline or self.cancelled()

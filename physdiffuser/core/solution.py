@@ -1,0 +1,232 @@
+"""The answer of one run, as plain data: everything that is printed, saved or exported comes from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression
+
+FloatArray = npt.NDArray[np.float64]
+
+Status = Literal["exact", "approximate", "none"]
+Verdict = Literal["verified", "different", "unknown"]
+
+
+@dataclass(frozen=True)
+class ConstantEstimate:
+    """A constant of the chosen formula.
+
+    Attributes
+    ----------
+    name
+        `c1`, `c2`, ... in order of appearance in the formula.
+    value
+        The value that stands in the formula.
+    low, high
+        95 % confidence interval of the fitted value, or None when it cannot be given.
+    text
+        How it is written (`2*pi`, `3/2`, `0.731`).
+    exact
+        Whether it was snapped to an exact form.
+    """
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    text: str
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Equation:
+    """One row of the Pareto table.
+
+    Attributes
+    ----------
+    expression
+        The tree, with exact constants where the data cannot tell them from the fitted ones.
+    text, latex
+        As printed, in the aliases of the columns.
+    rmse, r2
+        On all rows of the table (weighted where rows have weights).
+    max_relative_error
+        Largest error as a share of the target's value, over all rows whose target is not 0.
+    held_out_rmse
+        On the rows that neither search nor fit have seen; None when the table is too small.
+    verdict
+        See `docs/architecture.md`, "Believing a formula".
+    verification
+        How the verdict was reached, one sentence a check.
+    constants
+        The constants of the formula; those with `exact` false are, in the same order, the float
+        numbers of `expression` from left to right.
+    covariance
+        Covariance matrix of those fitted constants, one tuple a row, from which `predict --intervals`
+        gets the intervals of predictions; None when it cannot be given.
+    degrees_of_freedom
+        Rows less fitted constants, for the quantile of Student's t; None when not known.
+    table_digits, more_digits
+        Significant digits of fitted constants in the Pareto table, and digits added to those that the
+        uncertainty of a constant asks for: with them the printed text has the printed `rmse`.
+    """
+
+    expression: Expression
+    text: str
+    latex: str
+    complexity: int
+    rmse: float
+    r2: float
+    max_relative_error: float
+    held_out_rmse: float | None = None
+    verdict: Verdict = "unknown"
+    verification: tuple[str, ...] = ()
+    constants: tuple[ConstantEstimate, ...] = ()
+    derivation: tuple[str, ...] = ()
+    generator: str = ""
+    covariance: tuple[tuple[float, ...], ...] | None = None
+    degrees_of_freedom: int | None = None
+    table_digits: int = 4
+    more_digits: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class FitPoints:
+    """Truth and prediction of the chosen formula, for plots.
+
+    Attributes
+    ----------
+    truth, prediction
+        Shape (points,): the whole table, or a sample of it when it is large.
+    held_out
+        Shape (points,), True where search and fit have not seen the row.
+    rows
+        Rows of the table, of which these are a sample.
+    inputs
+        Shape (points, columns), the input columns of these rows; None when they were not kept.
+    """
+
+    truth: FloatArray
+    prediction: FloatArray
+    held_out: npt.NDArray[np.bool_]
+    rows: int
+    inputs: FloatArray | None = None
+
+
+def sample_fit_points(
+    truth: FloatArray,
+    prediction: FloatArray,
+    held_out: npt.NDArray[np.bool_],
+    limit: int = 5_000,
+    *,
+    inputs: FloatArray | None = None,
+) -> FitPoints:
+    """Pick the rows that a plot shows: all of a small table; else an even spread and every extreme.
+
+    The rows with the largest residuals and the outermost targets are always among them, so that a
+    plot never hides the worst rows of a large table. Deterministic.
+
+    Parameters
+    ----------
+    truth, prediction, held_out
+        Shape (rows,).
+    limit
+        Most points to keep.
+    inputs
+        Shape (rows, columns), to keep the input columns of the chosen rows too.
+    """
+    rows = int(truth.shape[0])
+    chosen = np.arange(rows)
+    if rows > limit:
+        extreme = limit // 10
+        with np.errstate(all="ignore"):
+            residual = np.nan_to_num(np.abs(truth - prediction), nan=np.inf)
+        worst = np.argpartition(residual, rows - extreme)[rows - extreme :]
+        lowest, highest = np.argmin(truth), np.argmax(truth)
+        spread = np.linspace(0, rows - 1, limit - extreme - 2).astype(np.intp)
+        chosen = np.unique(np.concatenate([spread, worst, [lowest, highest]]))
+    kept = None if inputs is None else inputs[chosen]
+    return FitPoints(truth[chosen], prediction[chosen], held_out[chosen], rows, kept)
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """A column in a few numbers, for the summary of the data.
+
+    Attributes
+    ----------
+    name, alias
+        As the table has it, and as formulas have it.
+    unit
+        As text; empty when not given.
+    low, median, high
+        Over all rows.
+    distinct
+        Distinct values among `looked_at` rows spread over the table.
+    """
+
+    name: str
+    alias: str
+    unit: str
+    low: float
+    median: float
+    high: float
+    distinct: int
+    looked_at: int
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What `solve` returns.
+
+    Attributes
+    ----------
+    target
+        Name of the target column, as the table has it.
+    status
+        "exact" when the law is exact up to rounding, "none" when no finite formula was found.
+    best
+        The chosen row of `pareto`; None when the status is "none".
+    pareto
+        From simple to complex.
+    names, columns
+        Aliases of the input columns in the order of the variables, and their names in the table.
+    aliases
+        Alias to name, where they differ.
+    notes
+        What was assumed on the user's behalf (delimiter, target, ...), by topic.
+    rows, held_out_rows
+        Rows of the table; those set aside from search and fit.
+    known_constants
+        The named constants that formulas may hold, with their values.
+    timing
+        Seconds, by part of the run; `elapsed_seconds` is the whole.
+    fit_points
+        What the plots show; None when there is nothing to plot.
+    summaries
+        The input columns and, last, the target; empty when read back from a file.
+    """
+
+    target: str
+    status: Status
+    best: Equation | None
+    pareto: tuple[Equation, ...]
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+    aliases: Mapping[str, str]
+    derivation: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+    rows: int = 0
+    held_out_rows: int = 0
+    known_constants: Mapping[str, float] = field(default_factory=dict)
+    timing: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    version: str = ""
+    fit_points: FitPoints | None = field(default=None, compare=False, repr=False)
+    summaries: tuple[ColumnSummary, ...] = field(default=(), compare=False, repr=False)

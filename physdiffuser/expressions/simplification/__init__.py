@@ -1,0 +1,1 @@
+"""Normal forms and the arrangement in which a physicist writes a formula."""

@@ -1,0 +1,1 @@
+"""Units of formulas: dimensional checks, dimensionless groups, and formulas in other units."""

@@ -1,0 +1,1 @@
+"""From the Pareto archive to the answer: finalists refined, deduplicated, chosen, scored and described."""

@@ -1,0 +1,204 @@
+"""Which formulas of an archive are worked out at the end, and by what they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.generator import Judge
+from physdiffuser.expressions import Expression, complexity
+from physdiffuser.expressions.tree import free_constants
+from physdiffuser.search.archive import Entry, ParetoArchive, same_loss
+from physdiffuser.selection.description_length import Yardstick
+
+if TYPE_CHECKING:
+    from physdiffuser.core.generator import Generator
+    from physdiffuser.core.problem import Problem
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Worked(Protocol):
+    """A formula with its final constants (`physdiffuser.finalize.finalize.Law`)."""
+
+    @property
+    def final(self) -> Expression:
+        """The formula."""
+
+    @property
+    def loss(self) -> float:
+        """What it leaves over."""
+
+
+Row = TypeVar("Row", bound=Worked)
+FormNats = Callable[[Sequence[Expression]], FloatArray]
+"""What a judge says of formulas for the table at hand (`physdiffuser.core.generator.Judge`); nan is
+nothing."""
+
+# Formulas of the front that are worked out; the rest of a longer front is beaten in any case.
+MOST_CONCLUDED = 14
+# Formulas off the front that are worked out beside it, where there is noise.
+MOST_RUNNERS_UP = 6
+# A usual law is shown instead of an equally complex formula whose loss is smaller by less than this factor.
+COMPARABLE = 2.25
+
+
+class Asked:
+    """A generator that is asked about forms; what goes wrong costs its word, not the run.
+
+    Parameters
+    ----------
+    name, judge
+        Of the generator.
+    problem
+        The table.
+
+    Attributes
+    ----------
+    fault
+        What went wrong, for the user.
+    """
+
+    def __init__(self, name: str, judge: Judge, problem: Problem) -> None:
+        self.name, self._judge, self._problem = name, judge, problem
+        self.fault: str | None = None
+
+    def __call__(self, formulas: Sequence[Expression]) -> FloatArray:
+        """See `FormNats`."""
+        if self.fault is None:
+            try:
+                return self._judge.form_nats(self._problem, formulas)
+            except Exception as error:
+                what = " ".join(str(error).split())[:200]
+                self.fault = (
+                    f"generator {self.name!r} failed when asked how usual formulas are, and was not heard "
+                    f"({type(error).__name__}: {what})"
+                )
+        return np.full(len(formulas), np.nan)
+
+
+def first_judge(
+    generators: Mapping[str, Generator], steps: Mapping[str, int], failed: Collection[str], problem: Problem
+) -> Asked | None:
+    """The first generator that took part and knows how usual forms are for this table.
+
+    Parameters
+    ----------
+    generators, steps
+        By name, with the steps that each was granted.
+    failed
+        Names of those that were switched off.
+    problem
+        The table, as they were told it.
+    """
+    for name, generator in generators.items():
+        if isinstance(generator, Judge) and steps.get(name, 0) and name not in failed:
+            return Asked(name, generator, problem)
+    return None
+
+
+class Ruler:
+    """Lengths of descriptions of one table, forms in the shortest code that there is.
+
+    Parameters
+    ----------
+    yardstick
+        Of the table.
+    judge
+        Knows a code for this table; None where there is none.
+    """
+
+    def __init__(self, yardstick: Yardstick, judge: FormNats | None = None) -> None:
+        self.yardstick, self._judge = yardstick, judge
+        self._judged: dict[Expression, float] = {}
+
+    def read(self, formulas: Sequence[Expression]) -> None:
+        """Ask the judge about many formulas at once, which costs less than one by one."""
+        if self._judge is None:
+            return
+        # Forms with other constants are the same to it.
+        fresh = {free_constants(formula)[0]: formula for formula in formulas}
+        for known in fresh.keys() & self._judged.keys():
+            del fresh[known]
+        if fresh:
+            self._judged.update(zip(fresh, map(float, self._judge([*fresh.values()])), strict=True))
+
+    def length(self, formula: Expression, loss: float) -> float:
+        """Nats to describe the table by a formula of known loss, up to a constant of the table."""
+        judged = self._judged.get(free_constants(formula)[0], np.nan) if self._judged else np.nan
+        return self.yardstick.length(formula, loss, None if np.isnan(judged) else judged)
+
+
+def contenders(archive: ParetoArchive, ruler: Ruler, standard: Sequence[Entry] = ()) -> list[Entry]:
+    """The front, and with noise some that it beats by little: exact constants may turn that round.
+
+    Parameters
+    ----------
+    archive
+        What the search has found.
+    ruler
+        Of the table.
+    standard
+        Usual laws that belong into the Pareto table whatever the archive has kept.
+
+    Of several ways to write one function there is the shortest.
+
+    Returns
+    -------
+    The most promising first, so that a deadline costs the least.
+    """
+    front = [*archive.front(), *standard]
+    noisy = archive.best_loss > ruler.yardstick.floor
+    entries = [*front, *(archive.near() if noisy else ())]
+    ruler.read([entry.candidate.expression for entry in entries])
+    lengths = [ruler.length(entry.candidate.expression, entry.loss) for entry in entries]
+    first: list[int] = []
+    shortest: dict[int, int] = {}
+    for position, entry in enumerate(entries):
+        known = next((other for other in first if _same_function(entry, entries[other])), None)
+        if known is None:
+            first.append(position)
+            shortest[position] = position
+        elif lengths[position] < lengths[shortest[known]]:
+            shortest[known] = position
+    on_front = [shortest[position] for position in first if position < len(front)]
+    beside = [shortest[position] for position in first if position >= len(front)]
+    chosen = [*on_front, *sorted(beside, key=lengths.__getitem__)[:MOST_RUNNERS_UP]]
+    chosen.sort(key=lengths.__getitem__)
+    kept = chosen[: MOST_CONCLUDED + MOST_RUNNERS_UP]
+    kept += [place for place in chosen[len(kept) :] if is_standard(entries[place], standard)]
+    return [entries[position] for position in kept]
+
+
+def is_standard(entry: Entry, standard: Sequence[Entry]) -> bool:
+    """Whether an entry is one of the usual laws, however it is written."""
+    return any(_same_function(entry, other) for other in standard)
+
+
+def with_standard(laws: Sequence[Row], chosen: Row, standard: Sequence[Row]) -> tuple[list[Row], int]:
+    """The rows of the Pareto table with the usual laws among them, and the position of the chosen one.
+
+    A usual law has a row if no simpler row fits as well. Of two formulas of one complexity the usual law is
+    shown, unless the other fits much better. Where the other is the chosen one, both are shown, the better
+    one last.
+    """
+    rows = list(laws)
+    for law in standard:
+        size = complexity(law.final)
+        alike = [other for other in rows if complexity(other.final) == size]
+        if any(other.loss <= law.loss for other in rows if complexity(other.final) < size) or any(
+            other is law or other.loss * (COMPARABLE if other not in standard else 1.0) <= law.loss
+            for other in alike
+        ):
+            continue
+        rows = [other for other in rows if other is chosen or other not in alike]
+        rows.append(law)
+    rows.sort(key=lambda law: (complexity(law.final), -law.loss))
+    return rows, next(position for position, law in enumerate(rows) if law is chosen)
+
+
+def _same_function(entry: Entry, other: Entry) -> bool:
+    return entry.constants == other.constants and same_loss(entry.loss, other.loss)

@@ -1,0 +1,354 @@
+"""From the archive to the answer: constants fitted on more rows, snapped, simplified; one law chosen."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.derivation import readable
+from physdiffuser.core.problem import Problem
+from physdiffuser.data.dataset import Dataset
+from physdiffuser.expressions import Expression, Number, Symbol, complexity, evaluate
+from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.expressions.simplification.canonical import canonical
+from physdiffuser.expressions.tree import substitute
+from physdiffuser.finalize.determined import is_singular, with_determined_constants
+from physdiffuser.finalize.finalists import FormNats, Ruler, contenders, is_standard, with_standard
+from physdiffuser.finalize.poles import regular_form
+from physdiffuser.fitting import refit
+from physdiffuser.fitting.exact_constants.snapping import Snap, snap
+from physdiffuser.functions.standard_fits import standard_entries
+from physdiffuser.search.archive import Entry, ParetoArchive, relative_loss, same_loss
+from physdiffuser.search.limiting_forms import limit_form
+from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
+from physdiffuser.selection.cancellation import cancels
+from physdiffuser.selection.description_length import Yardstick, exact_nats, fitted_constants, shortest
+
+FloatArray = npt.NDArray[np.float64]
+
+# A formula that lost terms of this complexity in snapping is snapped again, so many times in all.
+FEWEST_DROPPED = 2
+MOST_SNAPS = 3
+# Descriptions of the same law that differ by less than so many nats are alike.
+ALIKE = 1e-2
+# Nats by which a description with more exact constants may be the longer one.
+AS_SHORT = 1.0
+# ... if these are plain, which take less to write down: 16/3 is no better than 5.33.
+PLAIN_NUMBERS = float(np.log(12))
+# A constant made exact may cost so much loss, over the number of rows.
+EXACT_SLACK = 8.0
+# Seconds that have to be left for a judge to be asked, on an idle machine.
+JUDGING_SECONDS = 1.0
+# Seconds that the most promising formula gets for its constants, however late it is, on an idle machine.
+LEAST_SNAPPING = 0.3
+# Descriptions that are longer by less than so many nats are nearly as good: odds of 20 to 1.
+NEARLY_AS_GOOD = 3.0
+# ... if the loss is less than so many times as large: of few rows a constant is a brief description too.
+COMPARABLE = 4.0
+
+
+@dataclass(frozen=True)
+class Law:
+    """A formula of the front, worked out.
+
+    Attributes
+    ----------
+    fitted
+        With all constants as fitted.
+    final
+        Snapped and simplified.
+    loss, fitted_loss
+        Of `final` and `fitted` on the fit rows, relative to the constant model's.
+    length
+        Nats to describe these rows by it.
+    """
+
+    entry: Entry
+    fitted: Expression
+    final: Expression
+    loss: float
+    fitted_loss: float
+    changes: tuple[str, ...]
+    length: float = float("inf")
+
+
+def work_out(
+    archive: ParetoArchive,
+    problem: Problem,
+    floor: float,
+    deadline: float,
+    clock: Callable[[], float] = time.monotonic,
+    judge: FormNats | None = None,
+    slowdown: float = 1.0,
+) -> tuple[list[Law], int]:
+    """The front with final constants, simple ones first, and the position of the chosen one.
+
+    Parameters
+    ----------
+    problem
+        The search's problem on the fit rows.
+    floor
+        Relative loss that rounding alone causes.
+    deadline
+        When it is over, the formulas that are left keep the constants that the search has fitted.
+    judge
+        Knows how usual forms are for this table; asked where there is noise and time.
+    slowdown
+        How many times longer work takes than on an idle machine.
+    """
+    positive = problem.positive
+    yardstick = Yardstick(problem.rows, problem.columns, floor)
+    exact, late = archive.best_loss <= floor, clock() + slowdown * JUDGING_SECONDS > deadline
+    ruler = Ruler(yardstick, None if exact or late else judge)
+    ways: dict[Expression, list[Law]] = {}
+    slowest = 0.0
+    begun = clock()
+    standard = [] if exact else standard_entries(archive)
+    chosen = contenders(archive, ruler, standard)
+    # The judge is asked again at the end, about the final forms.
+    deadline -= clock() - begun
+    for number, entry in enumerate(chosen):
+        begun = clock()
+        # The next formula may take as long as the slowest did.
+        quick = number > 0 and begun + slowest >= deadline
+        stop = partial(_over, clock, max(deadline, begun + slowdown * LEAST_SNAPPING))
+        law = _final_law(entry, problem, yardstick, quick, stop)
+        slowest = max(slowest, clock() - begun)
+        ways.setdefault(canonical(_rounded(law.final), positive=positive), []).append(law)
+    ways = _sound(ways, problem) or ways
+    laws: list[Law] = []
+    ruler.read([form for same in ways.values() for law in same for form in (law.final, law.fitted)])
+    measured = [_best_told(same, ruler) for same in ways.values()]
+    # Of equally complex ones the shortest description: `a**1.5` rather than `a**1.49985`, which fits better.
+    for law in sorted(measured, key=lambda law: (complexity(law.final), law.length)):
+        if laws and complexity(law.final) == complexity(laws[-1].final):
+            continue
+        if not laws or max(law.loss, floor) < min(max(other.loss, floor) for other in laws):
+            laws.append(law)
+        elif fitted_constants(law.final) < fitted_constants(laws[-1].final) and law.length < laws[
+            -1
+        ].length + (AS_SHORT if exact_nats(law.final) < PLAIN_NUMBERS else 0.0):
+            # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
+            laws[-1] = law
+        elif law.length < min(other.length for other in laws) - ALIKE and not any(
+            same_loss(law.loss, other.loss) for other in laws
+        ):
+            # `m/sqrt(1 - v**2)` after `m/cos(v)`, which is simpler and fits a little better, but is no
+            # usual law.
+            laws.append(law)
+    usual = [law for law in measured if is_standard(law.entry, standard)]
+    return with_standard(laws, laws[shortest(law.length for law in laws)], usual) if laws else ([], 0)
+
+
+def _final_law(
+    entry: Entry, problem: Problem, yardstick: Yardstick, quick: bool, stop: Callable[[], bool]
+) -> Law:
+    """Worked out, without constants that the rows do not determine, and without needless poles."""
+    law = _work_out_one(entry, problem, yardstick, problem.positive, quick, stop)
+    found = with_determined_constants(law.final, problem, yardstick, stop)
+    if found != law.final:
+        # What is left is another formula: its constants may be exact where those of the first were not.
+        simpler = replace(entry.candidate, expression=found)
+        entry = replace(entry, candidate=simpler, complexity=complexity(found))
+        changes = (*law.changes, "constants that the rows do not determine are taken out")
+        law = _work_out_one(entry, problem, yardstick, problem.positive, quick, stop)
+        law = replace(law, changes=(*changes, *law.changes))
+    if not worth_arranging(law.final, at_the_end=True):
+        return law
+    regular = regular_form(law.final, problem.inputs, positive=problem.positive)
+    if regular is None or not problem.allows(regular):
+        return law
+    loss = relative_loss(problem, evaluate(regular, problem.inputs))
+    changes = (*law.changes, "divided out, so that no pole is left between the rows")
+    return replace(law, final=regular, loss=loss, changes=changes)
+
+
+def _sound(ways: dict[Expression, list[Law]], problem: Problem) -> dict[Expression, list[Law]]:
+    """Without formulas that have no finite loss, whose fit is singular, or whose large terms cancel."""
+
+    def is_sound(law: Law) -> bool:
+        return (
+            math.isfinite(law.loss)
+            and not is_singular(law.final, problem)
+            and not cancels(law.final, problem.inputs, law.loss)
+        )
+
+    sound = {form: [law for law in same if is_sound(law)] for form, same in ways.items()}
+    return {form: same for form, same in sound.items() if same}
+
+
+def _best_told(ways: list[Law], ruler: Ruler) -> Law:
+    """Of several ways to one law the one that tells it best; it is as long as the shortest of them."""
+    best = ways[0]
+    for law in ways[1:]:
+        if _tells_better(law, best, ruler.yardstick):
+            best = law
+    return replace(best, length=min(_length(law, ruler) for law in ways))
+
+
+def _length(law: Law, ruler: Ruler) -> float:
+    """Of the law as it is shown or, if shorter, as it was found, with what the shown one leaves over.
+
+    A law does not become less likely because its constants are made exact, or because it is arranged as
+    one would write it: of `(1 + r**2/b**2)/(r**2 + b**2)**1.5` a power of 5/2, which is rare, is made.
+    """
+    shown = ruler.length(law.final, law.loss)
+    constants, fewer = fitted_constants(law.fitted), fitted_constants(law.final)
+    if fewer > constants:
+        return shown
+    worse = ruler.yardstick.left(constants, law.loss) - ruler.yardstick.left(constants, law.fitted_loss)
+    return min(shown, ruler.length(law.fitted, law.fitted_loss) + max(worse, 0.0))
+
+
+def _rounded(expression: Expression) -> Expression:
+    """The formula with its fitted constants to some digits: two ways to one law differ in the last ones."""
+
+    def rewrite(node: Expression) -> Expression | None:
+        if isinstance(node, Number) and not node.exact:
+            return Number(float(f"{node.value:.4g}"))
+        return None
+
+    return substitute(expression, rewrite)
+
+
+def _tells_better(law: Law, known: Law, yardstick: Yardstick) -> bool:
+    """Of two ways to one law the one with more exact constants, unless it is clearly less accurate.
+
+    Else the shorter description, that of the form by its complexity: what is as usual as the other is the
+    same law. Of two alike the one that began simpler.
+    """
+    fewer = fitted_constants(law.final) - fitted_constants(known.final)
+    exact, other = (law, known) if fewer < 0 else (known, law)
+    floor = yardstick.floor
+    if fewer and max(exact.loss, floor) <= (1 + EXACT_SLACK / yardstick.rows) * max(other.loss, floor):
+        return fewer < 0
+    length, usual = (yardstick.plain_length(one.final, one.loss) for one in (law, known))
+    if abs(length - usual) > ALIKE:
+        return length < usual
+    return law.entry.complexity < known.entry.complexity
+
+
+def _over(clock: Callable[[], float], end: float) -> bool:
+    return clock() >= end
+
+
+def _work_out_one(
+    entry: Entry,
+    problem: Problem,
+    yardstick: Yardstick,
+    positive: frozenset[int],
+    quick: bool,
+    stop: Callable[[], bool],
+) -> Law:
+    floor = yardstick.floor
+    inputs, target, weights = problem.inputs, problem.target, problem.weights
+    expression = entry.candidate.expression
+
+    def loss_of(candidate: Expression) -> float:
+        return relative_loss(problem, evaluate(candidate, inputs))
+
+    fitted = expression
+    if fitted_constants(expression) and not quick:
+        refitted = refit(expression, inputs, target, weights=weights, loss=problem.loss).expression
+        if loss_of(refitted) <= loss_of(expression):
+            fitted = refitted
+    fitted_loss = loss_of(fitted)
+    if quick:
+        plain = readable(fitted)
+        shown = plain if problem.allows(plain) else fitted
+        return Law(entry, fitted, shown, fitted_loss, fitted_loss, ())
+    final = fitted
+    changes: tuple[str, ...] = ()
+    if fitted_constants(fitted):
+        # The arranged form has fewer constants (2*(a + 3*x) has one too many), so more can be exact.
+        arranged = arrange(fitted, positive=positive) if worth_arranging(fitted, at_the_end=True) else fitted
+        # log(c*x/y) must not be taken apart into logarithms with a constant each.
+        tied = fitted_constants(arranged) <= fitted_constants(fitted)
+        usable = tied and problem.allows(arranged) and tame(arranged, fitted)
+        start = arranged if usable and _as_good(loss_of(arranged), fitted_loss, floor) else fitted
+        for _ in range(MOST_SNAPS):
+            snapped = with_exact_constants(start, problem, stop)
+            # Noise that grows with the target may pull a formula that explains nothing below the mean.
+            useful = snapped.loss <= max(fitted_loss, 1.0 + 4.0 / problem.rows)
+            if not useful or not problem.allows(snapped.expression):
+                break
+            final, changes = snapped.expression, (*changes, *snapped.changes)
+            # Without the terms that were dropped the fit leaves more over, and more can be exact.
+            if not fitted_constants(final) or complexity(final) > complexity(start) - FEWEST_DROPPED:
+                break
+            start = final
+        limit = limit_form(final, inputs)
+        if limit is not None and worth_arranging(limit, at_the_end=True):
+            # Snapping may free a constant that then runs away: what is meant is the limit.
+            limit = refit(limit, inputs, target, weights=weights, loss=problem.loss).expression
+            snapped = with_exact_constants(arrange(limit, positive=positive), problem, stop)
+            short = yardstick.length(snapped.expression, snapped.loss)
+            if problem.allows(snapped.expression) and short < yardstick.length(final, loss_of(final)):
+                final, changes = snapped.expression, (*changes, *snapped.changes)
+    if worth_arranging(final, at_the_end=True):
+        for form in (final, one_fraction(final)):
+            simplified = arrange(form, positive=positive)
+            allowed = problem.allows(simplified) and tame(simplified, final)
+            shorter = allowed and complexity(simplified) <= complexity(final)
+            # Multiplying out may split one constant in two, which are then no longer tied.
+            tied = fitted_constants(simplified) <= fitted_constants(final)
+            if shorter and tied and _as_good(loss_of(simplified), loss_of(final), floor):
+                final = simplified
+                break
+    plain = readable(final)
+    shown = plain if problem.allows(plain) else final
+    return Law(entry, fitted, shown, loss_of(final), fitted_loss, changes)
+
+
+def with_exact_constants(start: Expression, problem: Problem, stop: Callable[[], bool] | None) -> Snap:
+    """Exact constants, those of nature among them if the formula then balances in its units."""
+
+    def with_constants(known: tuple[Symbol, ...]) -> Snap:
+        return snap(
+            start,
+            problem.inputs,
+            problem.target,
+            weights=problem.weights,
+            loss=problem.loss,
+            noise=problem.noise,
+            known_constants=known,
+            rng=problem.generator(5),
+            stop=stop,
+        )
+
+    if problem.physical_constants:
+        snapped = with_constants((*problem.constants, *problem.physical_constants))
+        if problem.allows(snapped.expression):
+            return snapped
+    return with_constants(problem.constants)
+
+
+def _as_good(new: float, old: float, floor: float) -> bool:
+    """Whether a rewriting left the loss as it was, up to rounding."""
+    return new <= max(old * (1 + 1e-6), floor)
+
+
+def rivals(laws: list[Law], chosen: int, floor: float) -> list[int]:
+    """Positions of the laws that describe the table nearly as briefly as the chosen one."""
+    return [
+        position
+        for position, law in enumerate(laws)
+        if position != chosen
+        and law.length < laws[chosen].length + NEARLY_AS_GOOD
+        and max(law.loss, floor) < COMPARABLE * max(laws[chosen].loss, floor)
+    ]
+
+
+def on_rows(problem: Problem, dataset: Dataset, rows: npt.NDArray[np.intp]) -> Problem:
+    """The same rules on other rows of the table."""
+    weights = None
+    if dataset.weights is not None:
+        weights = dataset.weights[rows]
+        weights = weights / weights.mean()
+    return replace(problem, inputs=dataset.inputs[rows], target=dataset.target[rows], weights=weights)

@@ -1,0 +1,151 @@
+"""A formula scored on all rows of a table: errors, constants with their intervals, and digits to print."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.derivation import derivation
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.solution import ConstantEstimate, Equation
+from physdiffuser.data.dataset import Dataset
+from physdiffuser.expressions import Apply, Expression, Number, Symbol, complexity, evaluate, to_text
+from physdiffuser.expressions.printing.format import number_text
+from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.expressions.tree import distinct_constants, walk
+from physdiffuser.fitting.accuracy import max_relative_error
+from physdiffuser.fitting.uncertainty import uncertainty
+from physdiffuser.report.digits import shown_digits
+from physdiffuser.report.printed import with_printed_digits
+from physdiffuser.search.sampling import Split
+
+if TYPE_CHECKING:
+    from physdiffuser.finalize.finalize import Law
+
+FloatArray = npt.NDArray[np.float64]
+
+ROWS_PER_PIECE = 100_000
+
+
+def constants_of(
+    expression: Expression, problem: Problem
+) -> tuple[tuple[ConstantEstimate, ...], tuple[tuple[float, ...], ...] | None, int | None]:
+    """The constants of a formula with 95 % intervals, their covariance, and the degrees of freedom.
+
+    A constant that stands in several places is one constant.
+    """
+    skeleton, values = distinct_constants(expression)
+    intervals: FloatArray | None = None
+    covariance: tuple[tuple[float, ...], ...] | None = None
+    freedom: int | None = None
+    if values and problem.rows > len(values):
+        known = uncertainty(
+            skeleton, np.array(values), problem.inputs, problem.target, weights=problem.weights
+        )
+        intervals = known.intervals()
+        freedom = known.degrees_of_freedom
+        matrix = known.covariance
+        if np.isfinite(matrix).all():
+            covariance = tuple(tuple(float(part) for part in row) for row in matrix)
+    estimates: list[ConstantEstimate] = []
+    seen: set[Expression] = set()
+    free = 0
+    for node in _constant_nodes(expression):
+        fitted = isinstance(node, Number) and not node.exact
+        if fitted and node in seen:
+            continue
+        seen.add(node)
+        name = f"c{len(estimates) + 1}"
+        if isinstance(node, Number) and not node.exact:
+            low, high = (None, None) if intervals is None else (float(x) for x in intervals[free])
+            if low is not None and high is not None and not np.isfinite(high - low):
+                low = high = None
+            free += 1
+            estimates.append(
+                ConstantEstimate(name, float(node.value), low, high, number_text(node.value), False)
+            )
+        else:
+            value = float(evaluate(node, np.zeros((1, 1)))[0])
+            estimates.append(ConstantEstimate(name, value, None, None, to_text(node), True))
+    return tuple(estimates), covariance, freedom
+
+
+def _constant_nodes(expression: Expression) -> list[Expression]:
+    """Largest subtrees without variables, left to right; whole exponents are form, not constants."""
+    if not isinstance(expression, Apply):
+        return [expression] if isinstance(expression, Number | Symbol) else []
+    leaves = [node for node in walk(expression) if not isinstance(node, Apply)]
+    if all(isinstance(leaf, Symbol) or (isinstance(leaf, Number) and leaf.exact) for leaf in leaves):
+        return [expression]
+    found: list[Expression] = []
+    for position, argument in enumerate(expression.arguments):
+        is_exponent = expression.operator == "pow" and position == 1
+        if is_exponent and isinstance(argument, Number) and argument.exact:
+            continue
+        found.extend(_constant_nodes(argument))
+    return found
+
+
+def equation(
+    law: Law, dataset: Dataset, split: Split, names: tuple[str, ...], problem: Problem
+) -> tuple[Equation, FloatArray]:
+    """A row of the Pareto table, scored on every row of the table, and its predictions."""
+    prediction = predict(law.final, dataset.inputs)
+    residual = dataset.target - prediction
+    weights = dataset.weights
+    held_out = None if weights is None else weights[split.held_out]
+    error, spread = root_mean_square(residual, weights), _deviation(dataset)
+    with np.errstate(all="ignore"):
+        share = error / spread if spread > 0 else float("nan")
+    estimates, covariance, freedom = constants_of(law.final, problem)
+    made = Equation(
+        expression=law.final,
+        text=to_text(law.final, names),
+        latex=to_latex(law.final, names),
+        complexity=complexity(law.final),
+        rmse=error,
+        r2=1.0 - share * share,
+        max_relative_error=max_relative_error(dataset.target, prediction),
+        held_out_rmse=(root_mean_square(residual[split.held_out], held_out) if split.held_out.size else None),
+        constants=estimates,
+        generator=law.entry.candidate.generator,
+        covariance=covariance,
+        degrees_of_freedom=freedom,
+    )
+
+    def error_of(formula: Expression, step: int) -> float:
+        some = dataset.target[::step] - predict(formula, dataset.inputs[::step])
+        return root_mean_square(some, None if weights is None else weights[::step])
+
+    made = with_printed_digits(made, names, error_of, dataset.rows)
+    steps = derivation(
+        law.entry.candidate.derivation, law.fitted, law.changes, law.final, problem, shown_digits(made)
+    )
+    return replace(made, derivation=steps), prediction
+
+
+def root_mean_square(values: FloatArray, weights: FloatArray | None = None) -> float:
+    """Weighted root mean square, safe for very large and very small numbers; nan or inf as they come."""
+    scale = float(np.abs(values).max(initial=0.0))
+    if scale == 0.0 or not np.isfinite(scale):
+        return scale
+    return scale * float(np.sqrt(np.average(np.square(values / scale), weights=weights)))
+
+
+def _deviation(dataset: Dataset) -> float:
+    scale = float(np.abs(dataset.target).max()) or 1.0
+    unit = dataset.target / scale
+    return scale * root_mean_square(unit - np.average(unit, weights=dataset.weights), dataset.weights)
+
+
+def predict(expression: Expression, inputs: FloatArray) -> FloatArray:
+    """Values on all rows, in pieces, so that a large table needs no further copies of itself."""
+    if len(inputs) <= ROWS_PER_PIECE:
+        return evaluate(expression, inputs)
+    result = np.empty(len(inputs))
+    for start in range(0, len(inputs), ROWS_PER_PIECE):
+        result[start : start + ROWS_PER_PIECE] = evaluate(expression, inputs[start : start + ROWS_PER_PIECE])
+    return result

@@ -1,0 +1,62 @@
+"""Which formulas of the front are worth a row of the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from physdiffuser.core.solution import Equation
+from physdiffuser.report.digits import aligned
+
+# A more complex formula must lower the error by this share: less is the same law in other words.
+LEAST_GAIN = 0.005
+
+
+def rows_to_show(rows: Sequence[Equation], chosen: int, rounding: float = 0.0) -> list[int]:
+    """Positions of the formulas that the table shows: a Pareto front in complexity and printed error.
+
+    The front was made on the rows of the fit and is shown with the errors over all rows, where a longer
+    formula may turn out worse, or the same law may be written twice. The chosen formula is always shown.
+    Simpler formulas whose error is no larger than its error are left out; they take more to describe.
+
+    Parameters
+    ----------
+    rows
+        From simple to complex.
+    chosen
+        Position of the one that is shown in any case.
+    rounding
+        Errors below this are alike.
+    """
+    errors = [printed_error(row, rounding) for row in rows]
+    kept: list[int] = []
+    best = math.inf
+    for position, error in enumerate(errors):
+        gains = error < best and error <= best * (1 - LEAST_GAIN) if kept else math.isfinite(error)
+        dominates = position < chosen and error <= errors[chosen]
+        if position == chosen or (gains and not dominates):
+            kept.append(position)
+            best = min(best, error)
+    return kept
+
+
+def left_out(rows: Sequence[Equation], chosen: int, rounding: float = 0.0) -> list[int]:
+    """Positions of simpler formulas with no more fitted constants and no larger error than the chosen one."""
+    most = printed_error(rows[chosen], rounding)
+    constants = _fitted(rows[chosen])
+    return [
+        position
+        for position, row in enumerate(rows)
+        if row.complexity < rows[chosen].complexity
+        and _fitted(row) <= constants
+        and printed_error(row, rounding) <= most
+    ]
+
+
+def printed_error(row: Equation, rounding: float = 0.0) -> float:
+    """The error of a row as it is printed; inf where it has none."""
+    return float(aligned(max(row.rmse, rounding))) if math.isfinite(row.rmse) else math.inf
+
+
+def _fitted(row: Equation) -> int:
+    return sum(not constant.exact for constant in row.constants)

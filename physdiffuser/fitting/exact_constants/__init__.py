@@ -1,0 +1,1 @@
+"""From fitted numbers to exact constants, where the data support them."""

@@ -1,0 +1,250 @@
+"""Steps of snapping that are worth trying, best first, from the errors of the constants alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from physdiffuser.expressions import ONE, ZERO, Apply, Expression, Number, Parameter, to_text
+from physdiffuser.expressions.tree import call, div, mul, power, size, substitute, walk
+from physdiffuser.fitting.exact_constants.evidence import FREE_PRICE, Evidence, Proposal, State
+from physdiffuser.fitting.exact_constants.forms import (
+    Form,
+    FormTable,
+    decimal_cost,
+    fraction_cost,
+    number_expression,
+)
+from physdiffuser.fitting.folding import fold_units
+
+_FORMS = 4
+_NODE_CREDIT = 0.75
+"""What a dropped node is worth, in nats, beyond the constant that goes with it."""
+_EXPONENT_DISCOUNT = 0.8
+_RELATION_COST = 2.0
+"""Price of tying two constants, beside that of the choice among all of them."""
+_LARGEST_DENOMINATOR = 2000
+
+
+def proposals(evidence: Evidence, state: State, table: FormTable) -> list[Proposal]:
+    """All steps from a state that might raise the score, the most promising first."""
+    found: list[Proposal] = []
+    in_exponent = _exponents(state.skeleton)
+    for index in range(state.values.size):
+        value, error = float(state.values[index]), float(state.errors[index])
+        found += _drop(evidence, state, index)
+        if value != 0.0:
+            for form in _forms(value, error * evidence.window, table, index in in_exponent):
+                found.append(_fix(evidence, state, index, form))
+            found += _round(evidence, state, index)
+    found += _ties(evidence, state, table, in_exponent)
+    found = [proposal for proposal in found if math.isfinite(proposal.gain)]
+    found.sort(key=lambda proposal: -proposal.gain)
+    return found
+
+
+def removals(state: State) -> list[Proposal]:
+    """Ways to take out a constant that another one makes needless, those that leave least in front.
+
+    In `a*(b*x + c*y)` the data fix two products. Among equals the outermost constant goes.
+    """
+    found: list[tuple[int, int, Proposal]] = []
+    for index in state.loose:
+        for by in (ONE, ZERO):
+            moved = replace(state, values=state.moved(index, float(by.value)))
+            skeleton, values = _replace(moved, index, by)
+            if isinstance(skeleton, Apply):
+                rank = _depth_of(state.skeleton, index)
+                found.append((size(skeleton), rank, Proposal(skeleton, values, 0.0, 0.0, "")))
+    found.sort(key=lambda item: item[:2])
+    return [proposal for _, _, proposal in found]
+
+
+def _depth_of(expression: Expression, index: int) -> int:
+    """Length of the shortest path to a parameter."""
+    if isinstance(expression, Apply):
+        return 1 + min(_depth_of(argument, index) for argument in expression.arguments)
+    return 0 if expression == Parameter(index) else 10**6
+
+
+def _exponents(skeleton: Expression) -> frozenset[int]:
+    """Parameters that are an exponent by themselves."""
+    return frozenset(
+        node.arguments[1].index
+        for node in walk(skeleton)
+        if isinstance(node, Apply) and node.operator == "pow" and isinstance(node.arguments[1], Parameter)
+    )
+
+
+def _gain(evidence: Evidence, state: State, index: int, moved: float, cost: float) -> float:
+    """Rise of the score when a constant moves by so much and its freedom goes.
+
+    With normal errors the others give way, so the loss rises by the square of the marginal error, and the
+    determinant of the covariance loses that factor.
+    """
+    error = float(state.errors[index])
+    value = abs(float(state.values[index]))
+    z = moved / error if error > 0.0 else (0.0 if moved == 0.0 else math.inf)
+    scale = max(value, error, 5e-324)
+    freedom = 0.5 * math.log(2 * math.pi) + math.log(max(error / scale, 1e-17)) - FREE_PRICE
+    return -evidence.penalty(z) - cost - freedom
+
+
+def _replace(state: State, index: int, by: Expression) -> tuple[Expression, np.ndarray]:
+    """The skeleton with one parameter gone and the others numbered anew, and their values."""
+    kept = [i for i in range(state.values.size) if i != index]
+    number = {old: new for new, old in enumerate(kept)}
+
+    def rename(node: Expression) -> Expression | None:
+        if isinstance(node, Parameter):
+            return Parameter(number[node.index]) if node.index in number else renamed
+        return None
+
+    renamed: Expression = substitute(
+        by, lambda node: Parameter(number[node.index]) if isinstance(node, Parameter) else None
+    )
+    skeleton = fold_units(substitute(state.skeleton, rename))
+    # A dropped factor may have taken other parameters with it.
+    used = sorted({node.index for node in walk(skeleton) if isinstance(node, Parameter)})
+    if used != list(range(len(kept))):
+        again = {old: new for new, old in enumerate(used)}
+        skeleton = substitute(
+            skeleton, lambda node: Parameter(again[node.index]) if isinstance(node, Parameter) else None
+        )
+        kept = [kept[i] for i in used]
+    return skeleton, state.values[kept]
+
+
+def _known(value: float, error: float) -> str:
+    return f"{value:.6g} (standard error {error:.1g})" if error > 1e-12 * abs(value) else f"{value:.15g}"
+
+
+def _drop(evidence: Evidence, state: State, index: int) -> list[Proposal]:
+    value, error = float(state.values[index]), float(state.errors[index])
+    if abs(value) > evidence.window * error:
+        return []
+    skeleton, values = _replace(state, index, ZERO)
+    if not isinstance(skeleton, Apply):
+        return []
+    saved = size(state.skeleton) - size(skeleton)
+    cost = -_NODE_CREDIT * saved
+    gone = state.values.size - 1 - values.size
+    gain = _gain(evidence, state, index, abs(value), cost) + gone
+    change = f"{_known(value, error)} is compatible with 0: its term is dropped"
+    return [Proposal(skeleton, values, cost, gain, change)]
+
+
+def _forms(value: float, reach: float, table: FormTable, exponent: bool) -> list[Form]:
+    width = min(reach / abs(value) + 4e-16, 3.0)
+    found = table.near(value, width, _FORMS if not exponent else 4 * _FORMS)
+    if exponent:
+        # Nothing is raised to the power of pi or of the square root of two.
+        found = [_cheaper(form) for form in found if isinstance(form.expression, Number)][:_FORMS]
+    if width < 1e-5:
+        fraction = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
+        if fraction != 0 and abs(float(fraction) - value) <= width * abs(value):
+            found.append(Form(float(fraction), fraction_cost(fraction), number_expression(fraction)))
+    return found
+
+
+def _cheaper(form: Form) -> Form:
+    """Exponents of laws are whole, halves, thirds or quarters much more often than their factors are."""
+    fraction = Fraction(form.value).limit_denominator(4)
+    usual = abs(float(fraction) - form.value) < 1e-12 and abs(fraction) <= 6
+    return replace(form, cost=form.cost - _EXPONENT_DISCOUNT) if usual else form
+
+
+def _fix(evidence: Evidence, state: State, index: int, form: Form) -> Proposal:
+    value, error = float(state.values[index]), float(state.errors[index])
+    skeleton, values = _replace(state, index, form.expression)
+    gain = _gain(evidence, state, index, abs(form.value - value), form.cost)
+    change = f"{_known(value, error)} agrees with {to_text(form.expression)}"
+    return Proposal(skeleton, values, form.cost, gain, change)
+
+
+def _round(evidence: Evidence, state: State, index: int) -> list[Proposal]:
+    """The decimal number of fewest digits that the data cannot tell from the fitted one."""
+    value, error = float(state.values[index]), float(state.errors[index])
+    for digits in range(1, 9):
+        text = f"{value:.{digits - 1}e}"
+        rounded = float(text)
+        if math.isfinite(rounded) and abs(rounded - value) <= 2.5 * error + 4e-16 * abs(value):
+            cost = decimal_cost(
+                len(text.split("e")[0].strip("-0.").replace(".", "")) or 1, int(text.split("e")[1])
+            )
+            fraction = Fraction(repr(rounded))
+            exact = fraction.denominator in (1, 2, 4, 5, 8, 10) and abs(fraction) < 10**6
+            expression = number_expression(fraction) if exact else Number(rounded)
+            skeleton, values = _replace(state, index, expression)
+            gain = _gain(evidence, state, index, abs(rounded - value), cost)
+            change = f"{_known(value, error)} agrees with {to_text(expression)}"
+            return [Proposal(skeleton, values, cost, gain, change)]
+    return []
+
+
+_POWER_COST = {
+    (1.0, True): 0.0,
+    (1.0, False): 1.5,
+    (2.0, True): 3.0,
+    (2.0, False): 3.5,
+    (0.5, True): 3.5,
+    (0.5, False): 3.5,
+}
+_POWERS = (Fraction(1), Fraction(-1), Fraction(2), Fraction(-2), Fraction(1, 2), Fraction(-1, 2))
+
+
+def _ties(evidence: Evidence, state: State, table: FormTable, exponents: frozenset[int]) -> list[Proposal]:
+    """One constant as a simple multiple of a power of another."""
+    found: list[Proposal] = []
+    count = state.values.size
+    for index in range(count):
+        for other in range(count):
+            first, second = float(state.values[index]), float(state.values[other])
+            # An exponent is no multiple of a factor.
+            if index == other or (index in exponents) != (other in exponents) or 0.0 in (first, second):
+                continue
+            for exponent in _POWERS:
+                if exponent == 1 and index < other:
+                    continue  # the later in terms of the earlier; the reverse is the same tie
+                if second < 0.0 and exponent.denominator != 1:
+                    continue
+                k = float(exponent)
+                ratio = _ratio(first, second, k)
+                relative = state.relative
+                spread = (
+                    relative[index, index] - 2 * k * relative[index, other] + k * k * relative[other, other]
+                )
+                error = math.sqrt(max(spread, 0.0)) + 4e-16
+                if error > 0.3 or not 0.0 < abs(ratio) < math.inf:
+                    continue
+                for form in table.near(ratio, min(evidence.window * error, 1.0), 1):
+                    cost = form.cost + _RELATION_COST + math.log(count) + _POWER_COST[abs(k), k > 0]
+                    by = _multiple(form.expression, Parameter(other), exponent)
+                    moved = abs(form.value / ratio - 1.0) / error
+                    freedom = 0.5 * math.log(2 * math.pi) + math.log(max(error, 1e-17)) - FREE_PRICE
+                    gain = -evidence.penalty(moved) - cost - freedom
+                    skeleton, values = _replace(state, index, by)
+                    text = to_text(_multiple(form.expression, Number(second), exponent), digits=6)
+                    change = f"{first:.6g} agrees with {text}, a multiple of another constant"
+                    found.append(Proposal(skeleton, values, cost, gain, change))
+    return found
+
+
+def _ratio(first: float, second: float, exponent: float) -> float:
+    """`first / second**exponent`, the sign of `second` kept unless squared; 0 where it overflows."""
+    sign = math.copysign(1.0, first) * (math.copysign(1.0, second) if abs(exponent) == 1.0 else 1.0)
+    size_of = math.log(abs(first)) - exponent * math.log(abs(second))
+    return sign * math.exp(size_of) if abs(size_of) < 700.0 else 0.0
+
+
+def _multiple(form: Expression, base: Expression, exponent: Fraction) -> Expression:
+    size_of = abs(exponent)
+    part = base
+    if size_of == Fraction(1, 2):
+        part = call("sqrt", base)
+    elif size_of != 1:
+        part = power(base, Number(int(size_of)))
+    return fold_units(mul(form, part) if exponent > 0 else div(form, part))

@@ -1,0 +1,185 @@
+"""From fitted numbers to exact constants, where the data cannot tell the difference.
+
+Each constant is either free (a number with as many digits as the data support) or exact (a form with a
+price, `fitting.forms`), tied to another one, or absent. The states are compared by what they cost to
+write down together with the data: the logarithm of the evidence of the free constants (Laplace's
+approximation; MacKay, *Neural Computation* 4, 1992) and the price of the exact ones. A constant known
+to 1 % pays for a small integer, not for `3/(8*pi)`; one known to 1e-12 pays for either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression, Symbol, evaluate
+from physdiffuser.expressions.tree import free_constants
+from physdiffuser.fitting.exact_constants.evidence import Evidence, State
+from physdiffuser.fitting.exact_constants.forms import FormTable
+from physdiffuser.fitting.exact_constants.proposals import proposals, removals
+from physdiffuser.fitting.folding import numerators
+from physdiffuser.fitting.losses import Loss, relative_loss
+
+FloatArray = npt.NDArray[np.float64]
+
+_ROWS = 20_000
+_BEAM = 3
+_TRIED = 6
+_BETTER_THAN_FREE = 5.0
+"""Gain of the likelihood by a constraint, in nats, that shows the free fit to be no optimum."""
+_LEAST_GAIN = 1.0
+"""What a snap must gain, in nats: the odds must be at least e to 1 in its favour."""
+_FEW_ROWS = 12.0
+"""With so many degrees of freedom it must gain twice as much: the noise level is hardly known either."""
+
+
+@dataclass(frozen=True)
+class Snap:
+    """A formula with exact constants.
+
+    Attributes
+    ----------
+    expression
+        Evaluates as well as the data permit: the loss rose by no more than noise explains.
+    changes
+        What was done, one sentence each.
+    loss
+        Relative to the best constant's, on the rows given.
+    skeleton, parameters
+        The formula with what is left free as parameters (tied constants share one), and their values:
+        what `fitting.uncertainty` needs.
+    """
+
+    expression: Expression
+    changes: tuple[str, ...]
+    loss: float
+    skeleton: Expression
+    parameters: FloatArray
+
+
+def snap(
+    expression: Expression,
+    inputs: FloatArray,
+    target: FloatArray,
+    *,
+    weights: FloatArray | None = None,
+    loss: Loss = "squared",
+    noise: float | None = None,
+    known_constants: Iterable[Symbol] = (),
+    rng: np.random.Generator | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Snap:
+    """Replace fitted constants by exact ones where the data cannot tell.
+
+    Parameters
+    ----------
+    expression
+        A formula whose float numbers are fitted; exact numbers and named constants stay.
+    inputs
+        Shape (rows, columns).
+    target
+        Shape (rows,).
+    weights
+        Shape (rows,), positive, or None.
+    loss
+        "squared" or "huber".
+    noise
+        Standard deviation of the target relative to its root mean square, if known.
+    known_constants
+        Named constants that may appear, alone or in products.
+    rng
+        Chooses rows where there are very many; `default_rng(0)` when None.
+    stop
+        Asked between the forms tried; once it answers True, what has been found is given.
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    skeleton, values = free_constants(numerators(expression))
+    all_inputs, all_target, all_weights = inputs, target, weights
+    if target.shape[0] > _ROWS:
+        rows = np.sort(rng.choice(target.shape[0], _ROWS, replace=False))
+        inputs, target = inputs[rows], target[rows]
+        weights = None if weights is None else weights[rows]
+
+    def finish(found: Expression, changes: tuple[str, ...], left: Expression, free: FloatArray) -> Snap:
+        value = relative_loss(evaluate(found, all_inputs), all_target, all_weights, loss)
+        return Snap(found, changes, value, left, free)
+
+    if not values:
+        return finish(expression, (), expression, np.zeros(0))
+    table = _table(tuple(known_constants))
+    with np.errstate(all="ignore"):
+        evidence = Evidence(skeleton, inputs, target, weights, loss, noise, rng)
+        first = evidence.start(skeleton, np.array(values))
+        if first is None:
+            return finish(expression, (), skeleton, np.array(values))
+        freedom = max(target.shape[0] - len(values), 1)
+        least = _LEAST_GAIN * (1.0 if noise else 1.0 + _FEW_ROWS / freedom)
+        best = _search(evidence, first, table, least, stop or _never)
+    return finish(best.expression, best.changes, best.skeleton, best.values)
+
+
+def _never() -> bool:
+    return False
+
+
+def _search(
+    evidence: Evidence, first: State, table: FormTable, least: float, stop: Callable[[], bool]
+) -> State:
+    """Beam search from the free fit over ever more exact states; each step must gain `least` nats."""
+    best = _without_needless(evidence, first)
+    beam = [best]
+    seen = {best.skeleton}
+    while beam:
+        following: list[State] = []
+        for state in beam:
+            for proposal in proposals(evidence, state, table)[:_TRIED]:
+                if stop():
+                    break
+                if proposal.gain < least or proposal.skeleton in seen:
+                    continue
+                seen.add(proposal.skeleton)
+                changed = evidence.follow(state, proposal)
+                if changed is not None and changed.fit > _BETTER_THAN_FREE:
+                    # The free fit had not ended well: (x - c)**2.0 cannot move its exponent where x < c.
+                    again = evidence.start(changed.skeleton, changed.values)
+                    if again is not None:
+                        again = replace(
+                            again,
+                            cost=changed.cost,
+                            score=again.score - changed.cost,
+                            changes=changed.changes,
+                        )
+                        return _search(evidence, again, table, least, stop)
+                if changed is not None and changed.score >= state.score + least:
+                    following.append(changed)
+        following.sort(key=lambda state: -state.score)
+        beam = following[:_BEAM]
+        if beam and beam[0].score > best.score:
+            best = beam[0]
+    return best
+
+
+def _without_needless(evidence: Evidence, state: State) -> State:
+    """The same fit without the constants that only repeat what others do."""
+    while True:
+        for proposal in removals(state):
+            changed = evidence.follow(state, proposal)
+            if changed is not None and changed.fit >= state.fit - 3.0:
+                state = changed
+                break
+        else:
+            return state
+
+
+_tables: dict[tuple[Symbol, ...], FormTable] = {}
+
+
+def _table(constants: tuple[Symbol, ...]) -> FormTable:
+    if constants not in _tables:
+        if len(_tables) > 8:
+            _tables.clear()
+        _tables[constants] = FormTable(constants)
+    return _tables[constants]

@@ -1,0 +1,117 @@
+"""What may be put into a place of a formula: small expressions, their values, and what writing them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.problem import Problem
+from physdiffuser.expressions import Expression, Variable
+from physdiffuser.expressions.evaluation.batch import Evaluator
+from physdiffuser.generation.enumeration.noisy import tiles
+from physdiffuser.generation.evolution.blocks import with_constant
+from physdiffuser.library.expression_library import LARGEST, NEVER, Library
+from physdiffuser.library.terms import fill
+from physdiffuser.reduction.factors import telling_columns
+from physdiffuser.selection.description_length import NATS_PER_UNIT, fitted_constants
+
+FloatArray = npt.NDArray[np.float64]
+
+# Entries without constants inside, and how many of the simplest are factors.
+BARE = 6_000
+FACTORS = 24
+# Of more columns only those that tell something about the target are taken.
+MOST_COLUMNS = 50
+# Columns of which functions with a constant inside are in stock too, and the search cost of one beside the
+# constant.
+CURVED_COLUMNS = 8
+CURVE_COST = 3
+# Units of complexity that a constant brings along: the number and the operator that joins it.
+CONSTANT_UNITS = 2
+# Entries of one price that are judged at once, so that their residuals stay in the cache.
+PIECE = 500
+
+
+class Stock:
+    """Entries by what they cost to write: a library of bare expressions, and curves of single columns.
+
+    Attributes
+    ----------
+    values, squares
+        Shape (entries, rows), single precision: each entry at unit root mean square, so that its squares
+        are numbers.
+    sizes
+        Shape (entries,): what values were divided by.
+    nats
+        Shape (entries,), ascending: cost of each entry.
+    pieces
+        Cost and slice of runs of entries of one cost.
+    factors
+        The cheapest bare entries.
+    constant_nats
+        Cost of one more fitted constant.
+    """
+
+    def __init__(self, inputs: FloatArray, problem: Problem) -> None:
+        self.constant_nats = 0.5 * float(np.log(problem.rows)) + CONSTANT_UNITS * NATS_PER_UNIT
+        every = range(problem.columns)
+        columns = every if len(every) <= MOST_COLUMNS else telling_columns(problem.inputs, problem.target)
+        self._library = _library(inputs, columns, problem.operators)
+        order = np.argsort(self._library.costs, kind="stable")
+        bare = order[self._library.costs[order] < NEVER][:BARE]
+        curves, drawn = _curves(inputs, columns[:CURVED_COLUMNS], problem)
+        constants = np.array([fitted_constants(curve) for curve in curves])
+        prices = (
+            NATS_PER_UNIT * self._library.costs[bare],
+            NATS_PER_UNIT * CURVE_COST + self.constant_nats * constants,
+        )
+        nats = np.concatenate(prices)
+        order = np.argsort(nats, kind="stable")
+        entries: list[int | Expression] = [*bare.tolist(), *curves]
+        self._entries = [entries[place] for place in order.tolist()]
+        values = np.concatenate([self._library.values[bare], drawn])[order]
+        self.sizes = np.sqrt(np.square(values).mean(axis=1))
+        self._columns: FloatArray = values
+        self.values = (values / self.sizes[:, None]).astype(np.float32)
+        self.squares = np.square(self.values)
+        self.nats: FloatArray = nats[order]
+        levels, level = np.unique(self.nats, return_inverse=True)
+        self.pieces = [(float(levels[rank]), piece) for rank, piece in tiles(level, PIECE)]
+        self.factors = np.flatnonzero(order < len(bare))[:FACTORS].tolist()
+
+    def expression(self, entry: int) -> Expression:
+        """The tree of an entry."""
+        made = self._entries[entry]
+        return self._library.expression(made) if isinstance(made, int) else made
+
+    def column(self, entry: int) -> FloatArray:
+        """The values of an entry, shape (rows,)."""
+        values: FloatArray = self._columns[entry]
+        return values
+
+
+def _library(inputs: FloatArray, columns: Sequence[int], operators: frozenset[str]) -> Library:
+    library = Library(inputs[:, list(columns)], tuple(map(Variable, columns)), operators)
+    fill(library, BARE // 2)
+    for _ in library.grow(BARE):
+        pass
+    return library
+
+
+def _curves(
+    inputs: FloatArray, columns: Sequence[int], problem: Problem
+) -> tuple[list[Expression], FloatArray]:
+    """Functions of one column with a constant on a grid, and their values, shape (curves, rows)."""
+    curves = [
+        curve
+        for index in columns
+        for curve in with_constant(index, inputs[:, index])
+        if problem.allows(curve)
+    ]
+    with np.errstate(all="ignore"):
+        values = np.array(Evaluator(inputs)(curves), np.float64).reshape(-1, len(inputs))
+        varies = np.ptp(values, axis=1)
+    good = np.flatnonzero((varies > 0.0) & (varies < LARGEST))
+    return [curves[place] for place in good.tolist()], values[good]

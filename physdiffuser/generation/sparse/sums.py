@@ -1,0 +1,44 @@
+"""Sums and their coefficients, written down as formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.expressions import ONE, Expression, Number
+from physdiffuser.expressions.tree import add, mul
+from physdiffuser.library.matches import near_simple
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.transforms.output_transforms import Chain
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def combination(coefficients: FloatArray, terms: list[Expression]) -> Expression | None:
+    """`c1*t1 + c2*t2 + ...`, without the terms of coefficient 0."""
+    result: Expression | None = None
+    for coefficient, term in zip(coefficients, terms, strict=True):
+        if coefficient == 0:
+            continue
+        number = near_simple(float(coefficient), 1e-10)
+        if term == ONE:
+            product: Expression = number
+        else:
+            product = term if number == Number(1) else mul(number, term)
+        result = product if result is None else add(result, product)
+    return result
+
+
+def counted(count: int) -> str:
+    """How many terms a sum has, for a derivation."""
+    return "one term" if count == 1 else f"a sum of {count} terms"
+
+
+def candidate_of(frame: Frame, chain: Chain, inner: Expression, sentence: str) -> Candidate:
+    """The formula of the target around what was found for the undone target."""
+    expression = chain.redo(inner)
+    factor = frame.factor()
+    if factor is not None:
+        expression = mul(factor, expression)
+    return Candidate(expression, "sparse", (*chain.sentences(), sentence))

@@ -1,0 +1,1 @@
+"""Figures of `inspect`, one module for each kind."""

@@ -1,0 +1,241 @@
+"""The few best of a tile of residuals, which is all that is asked of it.
+
+On the processor a tile is a matrix that is looked at as a whole. On a GPU many are worked out at once, and
+the least few of each row come back. Both answer the same questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.device import Device
+from physdiffuser.library.screening import pair_residuals
+
+if TYPE_CHECKING:
+    from physdiffuser.device_arrays import DeviceArray
+
+FloatArray32 = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int64]
+
+# Of each row so many come back from a GPU where one is asked for, and those whose shares of variance are
+# within so much of the least are computed in double precision.
+FEW, TIED = 3, 1e-5
+
+
+class Tile(Protocol):
+    """Residuals of shape (rows, columns)."""
+
+    def least(self) -> FloatArray32:
+        """Shape (rows,): the least of each row."""
+        ...
+
+    def lowest(self) -> float:
+        """The least of all."""
+        ...
+
+    def columns(self, row: int) -> list[int]:
+        """Where a row is least, to single precision."""
+        ...
+
+    def best(self, count: int) -> list[tuple[float, int, int]]:
+        """The least of all in no order: residual, row, column."""
+        ...
+
+    def best_of_rows(self, count: int) -> list[tuple[float, int, int]]:
+        """The least few of each row."""
+        ...
+
+    def best_rows(self, count: int) -> list[tuple[float, int, int]]:
+        """The least of each of the best rows."""
+        ...
+
+
+class Whole:
+    """A tile of which all residuals are at hand."""
+
+    def __init__(self, residual: FloatArray32) -> None:
+        self.residual = residual
+
+    def least(self) -> FloatArray32:
+        """See `Tile`."""
+        least: FloatArray32 = self.residual.min(axis=1)
+        return least
+
+    def lowest(self) -> float:
+        """See `Tile`."""
+        return float(self.residual.min())
+
+    def columns(self, row: int) -> list[int]:
+        """See `Tile`; one, whose residual no other is below."""
+        return [int(self.residual[row].argmin())]
+
+    def best(self, count: int) -> list[tuple[float, int, int]]:
+        """See `Tile`."""
+        flat = self.residual.ravel()
+        places = np.argpartition(flat, min(count, flat.size - 1))[:count]
+        width = self.residual.shape[1]
+        return [(float(flat[place]), *divmod(int(place), width)) for place in places]
+
+    def best_of_rows(self, count: int) -> list[tuple[float, int, int]]:
+        """See `Tile`."""
+        columns = np.argpartition(self.residual, min(count, self.residual.shape[1] - 1), axis=1)[:, :count]
+        return [
+            (float(self.residual[row, column]), row, int(column))
+            for row, some in enumerate(columns)
+            for column in some
+        ]
+
+    def best_rows(self, count: int) -> list[tuple[float, int, int]]:
+        """See `Tile`."""
+        least = self.residual.min(axis=1)
+        rows = np.argpartition(least, min(count, least.size - 1))[:count]
+        return [(float(least[row]), int(row), int(self.residual[row].argmin())) for row in rows]
+
+
+class Shortlist:
+    """The least few residuals of each row of a tile.
+
+    Parameters
+    ----------
+    values, places
+        Shape (rows, few), ascending: residuals and their columns.
+    tied
+        Shape (rows,): residuals that are no more than this apart may be equal.
+    """
+
+    def __init__(self, values: FloatArray32, places: IntArray, tied: FloatArray32) -> None:
+        self.values, self.places, self.tied = values, places, tied
+
+    def least(self) -> FloatArray32:
+        """See `Tile`."""
+        least: FloatArray32 = self.values[:, 0]
+        return least
+
+    def lowest(self) -> float:
+        """See `Tile`."""
+        return float(self.values[:, 0].min())
+
+    def columns(self, row: int) -> list[int]:
+        """See `Tile`; in their order."""
+        near = self.values[row] - self.values[row, 0] <= self.tied[row]
+        return sorted(self.places[row, near].tolist())
+
+    def best(self, count: int) -> list[tuple[float, int, int]]:
+        """See `Tile`."""
+        return self._found(np.argsort(self.values, axis=None, kind="stable")[:count])
+
+    def best_of_rows(self, count: int) -> list[tuple[float, int, int]]:
+        """See `Tile`."""
+        every = np.arange(self.values.size).reshape(self.values.shape)
+        return self._found(every[:, :count].ravel())
+
+    def best_rows(self, count: int) -> list[tuple[float, int, int]]:
+        """See `Tile`."""
+        return self._found(np.argsort(self.values[:, 0], kind="stable")[:count] * self.values.shape[1])
+
+    def _found(self, flat: npt.NDArray[np.intp]) -> list[tuple[float, int, int]]:
+        rows, ranks = np.divmod(flat, self.values.shape[1])
+        return [
+            (float(self.values[row, rank]), row, int(self.places[row, rank]))
+            for row, rank in zip(rows.tolist(), ranks.tolist(), strict=True)
+        ]
+
+
+def ranked(
+    residuals: Iterable[FloatArray32], device: Device, few: int = FEW, variance: FloatArray32 | None = None
+) -> Iterator[Tile]:
+    """Tiles of matrices of residuals that share their rows.
+
+    Parameters
+    ----------
+    residuals
+        Each of shape (rows, columns), of arrays of the device. Worked out one at a time, as they are asked
+        for, on the processor, and all together on a GPU.
+    few
+        How many of each row can be asked for.
+    variance
+        Shape (rows,): of which the residuals are shares; 1 when None.
+    """
+    if not device.remote:
+        for residual in residuals:
+            yield Whole(residual)
+        return
+    # Nothing is brought back before everything has been asked for: the device need not wait.
+    found = [cast("DeviceArray", residual).lowest(few) for residual in residuals]
+    tied = np.float32(TIED) * (np.ones(1, np.float32) if variance is None else np.asarray(variance))
+    for values, places in found:
+        least = np.asarray(values)
+        yield Shortlist(least, np.asarray(places), np.broadcast_to(tied, len(least)))
+
+
+def part(tile: Tile, rows: slice) -> Tile:
+    """Some rows of a tile."""
+    if isinstance(tile, Shortlist):
+        return Shortlist(tile.values[rows], tile.places[rows], tile.tied[rows])
+    return Whole(cast(Whole, tile).residual[rows])
+
+
+class PairTiles:
+    """Residuals of the best `a + b*A + c*B`, tile by tile.
+
+    Parameters
+    ----------
+    library
+        Shape (entries, probes), of arrays of the device: weighted, centred, of unit norm.
+    correlation
+        Shape (entries,): correlation of each entry with the target.
+    columns
+        The entries taken as B, tile by tile.
+    few
+        How many of each row can be asked for.
+    once
+        Whether tiles whose entries all come before those of a block are never asked for.
+    """
+
+    def __init__(
+        self,
+        library: FloatArray32,
+        correlation: FloatArray32,
+        columns: Sequence[slice],
+        few: int,
+        device: Device,
+        *,
+        once: bool,
+    ) -> None:
+        self._library, self._correlation, self._once = library, correlation, once
+        self._columns, self._few, self._device = columns, few, device
+        self._rows = slice(0, 0)
+        self._known: dict[int, Tile] = {}
+
+    def tile(self, block: slice, number: int, last: int) -> Tile:
+        """The entries of a block taken as A, with those of a tile as B.
+
+        Parameters
+        ----------
+        block
+            Blocks are asked for in their order.
+        number
+            Of the tile.
+        last
+            Where the last block ends.
+        """
+        if not self._device.remote:
+            return Whole(pair_residuals(self._library, block, self._columns[number], self._correlation))
+        if block.start < self._rows.start or block.stop > self._rows.stop:
+            self._work_out(slice(block.start, max(block.stop, min(block.start + self._device.rows, last))))
+        return part(self._known[number], slice(block.start - self._rows.start, block.stop - self._rows.start))
+
+    def _work_out(self, rows: slice) -> None:
+        numbers = [
+            number for number, some in enumerate(self._columns) if some.stop > rows.start or not self._once
+        ]
+        residuals = (
+            pair_residuals(self._library, rows, self._columns[number], self._correlation)
+            for number in numbers
+        )
+        self._rows = rows
+        self._known = dict(zip(numbers, ranked(residuals, self._device, self._few), strict=True))

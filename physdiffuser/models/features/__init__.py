@@ -1,0 +1,1 @@
+"""What the networks are given of a table: numbers, row features, statistics."""

@@ -1,0 +1,1 @@
+"""Formulas as tokens: vocabulary, grammar, skeletons and their canonical arrangement. No torch."""

@@ -1,0 +1,195 @@
+"""Whether a table is noisy, told before any law is known.
+
+A smooth function is fitted better and better by polynomials of growing degree; noise is not. Where the error
+of predicting rows left out of the fit stops falling, and what is left looks like a normal distribution rather
+than like the few corners that polynomials fit worst, the rest is noise, and searches that want exact
+data have nothing to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.problem import Problem
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.selection.description_length import residual_is_noise
+
+FloatArray = npt.NDArray[np.float64]
+
+ROWS = 1_000
+# Degrees and terms at most; terms at most this share of the rows; features at most.
+DEGREE = 14
+TERMS = 240
+SHARE = 1 / 3
+FEATURES = 6
+# Two more degrees that leave the error above this share of what it was show that it has stopped falling.
+FLAT = 0.85
+# A floor is reached by two degrees at least, that far above the least.
+FLOOR = 1.25
+# Polynomials whose errors are this much above the least do as well.
+AS_WELL = 1.05
+# Frames whose errors are this much above the most telling one's have missed something.
+AS_TELLING = 1.1
+# Errors of normal distribution have a kurtosis of 3; polynomials in their worst corners leave ten and more.
+KURTOSIS = 4.5
+# A polynomial that explains less has not understood the law, and one that explains more has found it.
+LARGEST, SMALLEST = 0.5, 1e-6
+# Values that span more decades than this are taken by their logarithm.
+DECADE = 10.0
+
+
+@dataclass(frozen=True)
+class Level:
+    """How well polynomials in a frame's features, times its factor, predict rows that they have not seen.
+
+    Attributes
+    ----------
+    frame
+        The frame.
+    error
+        The least error of any degree, as a share of the target's spread.
+    falling
+        Whether the error was still falling with the degree when the terms ran out, or was never flat.
+    left
+        Errors of the first degree that does as well, by row, all of one size if they are noise of one size.
+    """
+
+    frame: Frame
+    error: float
+    falling: bool
+    left: FloatArray
+
+
+def levels(problem: Problem, frames: Iterable[Frame]) -> list[Level]:
+    """How well each frame's features predict rows that were not seen; frames that do not suit are left out.
+
+    On at most `ROWS` rows; frames without features, or with many, and those that are not finite do not suit.
+    """
+    rows = _some_rows(problem)
+    inputs, target = problem.inputs[rows], problem.target[rows]
+    found: list[Level] = []
+    with np.errstate(all="ignore"):
+        for frame in frames:
+            if not 1 <= len(frame.features) <= FEATURES:
+                continue
+            product = frame.product(inputs)
+            units = [_scaled(value) for value in frame.values(inputs).T]
+            if not all(np.isfinite(unit).all() for unit in units) or not np.isfinite(target / product).all():
+                continue
+            errors = list(_left_out(units, product / np.abs(product).max(), target))
+            if not errors:
+                continue
+            sizes = np.array([float(np.std(left)) for left, _ in errors]) / float(np.std(target))
+            least = float(sizes.min())
+            # The fewest terms that do as well: each more is fitted to noise where rows are sparse.
+            first = int(np.argmax(sizes <= AS_WELL * least))
+            if np.isfinite(least):
+                found.append(Level(frame, least, _fell(sizes), errors[first][1]))
+    return found
+
+
+def is_noisy(problem: Problem, known: Iterable[Level]) -> bool:
+    """Whether the errors of polynomials in the most telling frame's features show a floor of noise."""
+    best = min(known, key=lambda level: level.error, default=None)
+    if best is None or best.falling or not SMALLEST < best.error < LARGEST:
+        return False
+    left = best.left / np.std(best.left)
+    # A column that the frame leaves out, and that matters, is structure and not noise.
+    inputs = problem.inputs[_some_rows(problem)]
+    return float(np.mean(left**4)) < KURTOSIS and residual_is_noise(inputs, left)
+
+
+def telling(some: Iterable[Frame], known: list[Level]) -> list[Frame]:
+    """Those of some frames that predict rows hardly worse than the most telling one does.
+
+    The best of each number of features, the fewest first: with more of them nothing is missed.
+    """
+    least = min(level.error for level in known)
+    wanted = set(some)
+    best: dict[int, Level] = {}
+    for level in known:
+        size = len(level.frame.features)
+        if level.frame in wanted and level.error < AS_TELLING * least:
+            best[size] = min(level, best.get(size, level), key=lambda one: one.error)
+    return [best[size].frame for size in sorted(best)]
+
+
+def as_telling(known: list[Level]) -> set[Frame]:
+    """The frames that predict rows hardly worse than the most telling one does."""
+    limit = AS_TELLING * min(level.error for level in known)
+    return {level.frame for level in known if level.error < limit}
+
+
+def telling_first(frames: list[Frame], known: list[Level]) -> list[Frame]:
+    """The frames, with those that predict rows hardly worse than the most telling one does first."""
+    enough = as_telling(known)
+    return sorted(frames, key=lambda frame: frame not in enough)
+
+
+def _some_rows(problem: Problem) -> npt.NDArray[np.intp]:
+    """The rows that polynomials are fitted to."""
+    return problem.generator(7).permutation(problem.rows)[:ROWS]
+
+
+def _fell(sizes: FloatArray) -> bool:
+    """Whether the error was still falling with the degree when the terms ran out, or was never flat."""
+    floor = int(np.count_nonzero(sizes < FLOOR * sizes.min()))
+    return len(sizes) < 3 or floor < 2 or bool(sizes[-1] < FLAT * sizes[-3])
+
+
+def _scaled(values: FloatArray) -> FloatArray:
+    """Values, or the logarithms of those that span decades, from -1 to 1."""
+    if values.min() > 0 and values.max() > DECADE * values.min():
+        values = np.log(values)
+    low, high = float(values.min()), float(values.max())
+    return 2 * (values - low) / (high - low) - 1
+
+
+def _left_out(
+    units: list[FloatArray], product: FloatArray, target: FloatArray
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Errors of each row under polynomials, times a factor, fitted to the others, by total degree from 1 on.
+
+    Each with the same errors over what they spread by if all is noise of one size, so that rows far from all
+    others, which are predicted badly, do not pass for corners.
+    """
+    degrees = _degrees(len(units), min(TERMS, int(SHARE * len(target))))
+    totals = degrees.sum(axis=1)
+    if totals[-1] < 1:
+        return
+    tables = [np.polynomial.chebyshev.chebvander(unit, int(totals[-1])) for unit in units]
+    # Noise is in the target, not in what is left of it when a factor is divided out.
+    design = np.repeat(product[:, None], len(degrees), axis=1)
+    for table, degree in zip(tables, degrees.T, strict=True):
+        design *= table[:, degree]
+    # The first columns of one orthogonal basis span the polynomials of each lower degree.
+    basis, _ = np.linalg.qr(design)
+    coefficients = basis.T @ target
+    for total in range(1, int(totals[-1]) + 1):
+        count = int(np.searchsorted(totals, total, side="right"))
+        some = basis[:, :count]
+        leverage = np.minimum(np.square(some).sum(axis=1), 0.99)
+        left = target - some @ coefficients[:count]
+        yield left / (1 - leverage), left / np.sqrt(1 - leverage)
+
+
+def _degrees(features: int, terms: int) -> npt.NDArray[np.intp]:
+    """Exponents of the terms of a polynomial, by total degree, shape (terms, features)."""
+    found = [np.zeros((1, features), np.intp)]
+    for _ in range(DEGREE):
+        longer = _next(found[-1])
+        if sum(map(len, found)) + len(longer) > terms:
+            break
+        found.append(longer)
+    return np.concatenate(found)
+
+
+def _next(rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """All exponents of one total degree more."""
+    units = np.eye(rows.shape[1], dtype=np.intp)
+    made: npt.NDArray[np.intp] = np.unique((rows[:, None] + units).reshape(-1, rows.shape[1]), axis=0)
+    return made

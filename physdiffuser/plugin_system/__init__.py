@@ -1,0 +1,1 @@
+"""Loading plugins, and limits on what they can do to a run."""

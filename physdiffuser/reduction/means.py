@@ -1,0 +1,56 @@
+"""Means over neighbouring values of a feature: all that noisy rows say of a function of one feature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.problem import Problem
+from physdiffuser.reduction.reduction import Frame
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Means:
+    """Of the rows in each of some intervals.
+
+    Attributes
+    ----------
+    features
+        Mean of the feature, shape (intervals, 1).
+    target
+        Mean of the target divided by the frame's factor, shape (intervals,).
+    weights
+        Inverse variance of that mean, up to a factor, shape (intervals,).
+    """
+
+    features: FloatArray
+    target: FloatArray
+    weights: FloatArray
+
+
+def averaged(problem: Problem, frame: Frame, intervals: int) -> Means | None:
+    """Means over intervals of a frame's feature that hold equally many rows.
+
+    None where the frame has more features or a value that is not finite, and where rows are too few.
+    Inside an interval the function must be nearly straight, as it is where noise is larger than its bend.
+    """
+    if len(frame.features) != 1 or problem.rows < 2 * intervals:
+        return None
+    with np.errstate(all="ignore"):
+        product = frame.product(problem.inputs)
+        feature = frame.values(problem.inputs)[:, 0]
+        target = problem.target / product
+        weights = np.square(product / np.abs(product).max())
+    if problem.weights is not None:
+        weights = weights * problem.weights
+    if not (np.isfinite(feature).all() and np.isfinite(target).all() and (weights > 0).all()):
+        return None
+    order = np.argsort(feature, kind="stable")
+    starts = np.linspace(0, problem.rows, intervals, endpoint=False).astype(np.intp)
+    sums = np.stack([weights, weights * feature, weights * target])[:, order]
+    total, features, targets = np.add.reduceat(sums, starts, axis=1)
+    return Means((features / total)[:, None], targets / total, total)

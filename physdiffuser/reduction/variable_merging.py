@@ -1,0 +1,89 @@
+"""Columns that act only as a difference, a sum, or these of their squares, in tables of many columns.
+
+A drop in pressure, a difference in temperature or height: of two columns the law sees one number. If so, a
+polynomial in that number and the other columns follows the rows at least as well as one in all columns, for
+it has one variable less; any other pair that is joined loses what it says. Neighbouring rows (`collapse`)
+tell the same with any function instead of a polynomial, but where columns are many no rows are neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from fractions import Fraction
+from itertools import combinations
+
+from physdiffuser.core.problem import Problem
+from physdiffuser.reduction.data_collapse import (
+    DIFFERENCE,
+    DIFFERENCE_OF_SQUARES,
+    SUM,
+    SUM_OF_SQUARES,
+)
+from physdiffuser.reduction.reduction import Frame
+from physdiffuser.reduction.trend import divided, trend
+
+# Frames of fewer features are left to the collapse, and of more than these pairs are too many.
+FEWEST_FEATURES, MOST_FEATURES = 4, 12
+# A polynomial may leave so much of what it left before, and must leave so many times less than with any
+# other pair joined. Of ways to join one pair that are as good as this the simplest is taken.
+_AS_GOOD, _ALONE, _ALIKE = 1.0, 1.15, 1.05
+# From simple to complex.
+_JOINS = (DIFFERENCE, SUM, DIFFERENCE_OF_SQUARES, SUM_OF_SQUARES)
+_EXPONENTS = tuple(Fraction(n, 2) for n in (2, 1, -1, -2, 4, -4))
+# Where a polynomial leaves more of the target over, it says nothing about the law.
+_PREDICTS = 0.2
+# Nominal seconds to judge one join.
+_SECONDS = 1.5e-3
+
+
+def joined(problem: Problem, frame: Frame) -> Generator[float, None, list[Frame]]:
+    """The frame with pairs of features joined into one, one pair after the other, the last first.
+
+    Yields nominal seconds of work.
+    """
+    found: list[Frame] = []
+    error = _error(problem, frame)
+    while FEWEST_FEATURES <= len(frame.features) <= MOST_FEATURES and error < _PREDICTS:
+        tried: list[tuple[float, Frame]] = []
+        for first, second in combinations(range(len(frame.features)), 2):
+            ways = [(_error(problem, made), made) for made in _joins(problem, frame, first, second)]
+            yield _SECONDS * len(ways)
+            if ways:
+                least = min(error for error, _ in ways)
+                # The simplest comes first.
+                tried.append(next(way for way in ways if way[0] <= _ALIKE * least))
+        tried.sort(key=lambda item: item[0])
+        if not tried or tried[0][0] > _AS_GOOD * error:
+            break
+        if len(tried) > 1 and tried[1][0] < _ALONE * tried[0][0]:
+            break
+        error, frame = tried[0]
+        found.insert(0, frame)
+        powers = [(_error(problem, made), made) for made in _taken_out(frame)]
+        yield _SECONDS * len(powers)
+        least, taken = min(powers, key=lambda item: item[0])
+        if least <= _ALIKE * error:
+            error, frame = least, taken
+            found[0] = frame
+    return found
+
+
+def _taken_out(frame: Frame) -> list[Frame]:
+    """The frame with a power of its first feature as a factor of the target."""
+    first, *rest = frame.features
+    return [Frame.of((*frame.factors, (first, exponent)), tuple(rest)) for exponent in _EXPONENTS]
+
+
+def _joins(problem: Problem, frame: Frame, first: int, second: int) -> list[Frame]:
+    features = frame.features
+    rest = tuple(feature for place, feature in enumerate(features) if place not in (first, second))
+    return [
+        Frame(frame.factors, (join.build(features[first], features[second]), *rest))
+        for join in _JOINS
+        if join.needs <= problem.operators
+    ]
+
+
+def _error(problem: Problem, frame: Frame) -> float:
+    some = divided(problem, frame)
+    return float("inf") if some is None else trend(*some)[1]

@@ -1,0 +1,1 @@
+"""Which formula to believe: description length, form priors and tests of the residuals."""
