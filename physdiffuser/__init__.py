@@ -23,7 +23,9 @@ _HOME = {"PhysDiffuserRegressor": "physdiffuser.estimator", "solve": "physdiffus
 def __getattr__(name: str) -> Any:
     value: Any
     if name == "__version__":
-        value = _version()
+        from physdiffuser.version import version
+
+        value = version()
     elif name in _HOME:
         import importlib
 
@@ -36,12 +38,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("physdiffuser")
-    except PackageNotFoundError:
-        return "0+source"  # run from a checkout that is not installed

@@ -21,9 +21,8 @@ from physdiffuser.pipeline import solve_dataset
 if TYPE_CHECKING:
     import pandas as pd
 
-    from physdiffuser.core.problem import Loss
+    from physdiffuser.core.problem import Loss, Scatter
     from physdiffuser.core.solution import Equation
-    from physdiffuser.noise.reweighting import Scatter
     from physdiffuser.report.functions import NumpyFunction
     from physdiffuser.report.torch_module import TorchLaw
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:
-    from physdiffuser.core.problem import Loss
+    from physdiffuser.core.problem import Loss, Scatter
     from physdiffuser.data.dataset import Dataset
     from physdiffuser.data.unit_files import UnitSource
-    from physdiffuser.noise.reweighting import Scatter
 
 DEFAULT_SECONDS = 60.0
 

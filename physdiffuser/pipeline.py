@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time as clock_module
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from physdiffuser.core.archive import Entry
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.progress import Progress
 from physdiffuser.core.solution import Equation, Solution, sample_fit_points
 from physdiffuser.data.arrays import ColumnRequest, load_dataset_from
 from physdiffuser.data.dataset import Dataset
@@ -28,23 +30,23 @@ from physdiffuser.expressions import (
 )
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import walk
-from physdiffuser.finalize.diagnostics import ENOUGH_ROWS, doubts, shows_pattern
+from physdiffuser.finalize.diagnostics import ENOUGH_ROWS, diagnostics, shows_pattern
 from physdiffuser.finalize.exactness import Exactness, exactness
-from physdiffuser.finalize.finalists import Asked, first_judge
-from physdiffuser.finalize.finalize import on_rows, rivals, work_out
+from physdiffuser.finalize.finalists import ConditionalFormPrior, conditional_form_prior
+from physdiffuser.finalize.finalize import finalize, on_rows, rivals
 from physdiffuser.finalize.magnitudes import solve_in_moderate_units
 from physdiffuser.finalize.scoring import equation
 from physdiffuser.finalize.shown_rows import left_out, rows_to_show
 from physdiffuser.noise.precision import decimal_precision
-from physdiffuser.noise.reweighting import Weighed, put_back, weigh, without_outliers
+from physdiffuser.noise.reweighting import Reweighted, put_back, reweight, without_outliers
 from physdiffuser.options import DEFAULTS, SolveOptions
 from physdiffuser.report.summary import summaries
-from physdiffuser.search.archive import Entry, ParetoArchive
+from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.outliers import search_with_outliers
 from physdiffuser.search.posing import (
-    FOLLOWING_GENERATORS,
-    LATE_GENERATORS,
+    DEFERRED_GENERATORS,
+    REFINERS,
     build_generators,
     check_options,
     initial_candidates,
@@ -69,29 +71,6 @@ LEAST_VERIFYING = 0.2
 PROGRESS_INTERVAL = 0.1
 # Rows from which reading is what takes time.
 LARGE_TABLE = 100_000
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a search has come.
-
-    Attributes
-    ----------
-    elapsed, budget
-        Seconds since the start, and in all (None when only steps limit the run).
-    best, loss, complexity, generator
-        The best formula so far, as text, and where it came from.
-    front
-        Formulas of the Pareto front, simple ones first.
-    """
-
-    elapsed: float
-    budget: float | None
-    best: str
-    loss: float
-    complexity: int
-    generator: str
-    front: tuple[str, ...] = ()
 
 
 def solve(
@@ -216,14 +195,14 @@ def _solve(
     dataset, problem, warnings = pose(dataset, options, loaded)
     if np.ptp(dataset.target) == 0:
         return _constant(dataset, seed, started, warnings)
-    weighed = weigh(dataset, options.loss, options.scatter)
-    dataset = weighed.dataset
+    reweighted = reweight(dataset, options.loss, options.scatter)
+    dataset = reweighted.dataset
     # Rows and weights are taken from the dataset, by `on_rows`.
-    problem = replace(problem, loss=weighed.loss)
+    problem = replace(problem, loss=reweighted.loss)
     split = split_rows(dataset, seed)
     search_problem = on_rows(problem, dataset, split.search)
     if split.fit.size > split.search.size:
-        search_problem = replace(search_problem, whole=on_rows(problem, dataset, split.fit))
+        search_problem = replace(search_problem, full_problem=on_rows(problem, dataset, split.fit))
     chosen, refused = build_generators(generators, loaded, attention=options.attention, device=options.device)
     limit.pace.record(begun)
     used = limit.begin_search()
@@ -233,8 +212,8 @@ def _solve(
     loop = SearchLoop(
         search_problem,
         chosen,
-        late=LATE_GENERATORS if generators is None else (),
-        following=FOLLOWING_GENERATORS,
+        deferred=DEFERRED_GENERATORS if generators is None else (),
+        refiners=REFINERS,
         tolerance=decimal_precision(search_problem.target),
         limit=limit,
         cancelled=cancelled,
@@ -245,7 +224,7 @@ def _solve(
     # turn on a busy one (a QR of 750 x 200 took 28 ms with two threads and 4 ms with one).
     with threadpool_limits(limits=1, user_api="blas"):
         first = initial_candidates(initial, dataset, problem)
-        if options.loss == "auto" and weighed.whole is None:
+        if options.loss == "auto" and reweighted.full_dataset is None:
             loop, result, rows = search_with_outliers(
                 loop,
                 lambda: build_generators(
@@ -254,23 +233,33 @@ def _solve(
                 options.steps,
                 first,
             )
-            weighed = without_outliers(weighed, rows)
-            problem = replace(problem, loss=weighed.loss)
+            reweighted = without_outliers(reweighted, rows)
+            problem = replace(problem, loss=reweighted.loss)
         else:
             result = loop.run(options.steps, float("inf"), first)
         if generators is not None and set(chosen) <= loop.failed:
             raise PluginError("; ".join(result.warnings))  # nothing that was asked for could run
         warnings = (*warnings, *refused, *result.warnings, *result.archive.faults, *loaded.operator_faults)
-        if weighed.whole is not None and loop.best is not None:
-            weighed = put_back(weighed, loop.best.candidate.expression)
-            dataset = weighed.dataset
+        if reweighted.full_dataset is not None and loop.best is not None:
+            reweighted = put_back(reweighted, loop.best.candidate.expression)
+            dataset = reweighted.dataset
             split = split_rows(dataset, seed)
         # A stopped run has a second to say what it has.
         if loop.cancelled():
             limit.end_within(0.3)
-        judge = first_judge(loop.generators, result.steps, loop.failed, loop.problem)
+        form_prior = conditional_form_prior(loop.generators, result.steps, loop.failed, loop.problem)
         return _conclude(
-            dataset, split, problem, result, loop.floor, seed, started, limit, warnings, weighed, judge
+            dataset,
+            split,
+            problem,
+            result,
+            loop.floor,
+            seed,
+            started,
+            limit,
+            warnings,
+            reweighted,
+            form_prior,
         )
 
 
@@ -342,28 +331,28 @@ def _conclude(
     started: float,
     limit: TimeLimit,
     warnings: tuple[str, ...],
-    weighed: Weighed,
-    judge: Asked | None,
+    reweighted: Reweighted,
+    form_prior: ConditionalFormPrior | None,
 ) -> Solution:
     searched, deadline, slowdown = clock_module.monotonic(), limit.conclude_by, limit.slowdown
     fit_problem = on_rows(problem, dataset, split.fit)
     # Formulas of many constants take long to verify as well.
     worked_out_by = searched + WORKING_OUT_SHARE * (deadline - searched)
     laws, position = (
-        work_out(
+        finalize(
             result.archive,
             fit_problem,
             floor,
             worked_out_by,
             clock=clock_module.monotonic,
-            judge=judge,
+            form_prior=form_prior,
             slowdown=slowdown,
         )
         if result.archive.front()
         else ([], 0)
     )
-    if judge is not None and judge.fault is not None:
-        warnings = (*warnings, judge.fault)
+    if form_prior is not None and form_prior.fault is not None:
+        warnings = (*warnings, form_prior.fault)
     made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
     scale = float(np.abs(dataset.target).max())
     rounding = float(np.sqrt(floor) * (dataset.target / scale).std()) * scale
@@ -384,7 +373,7 @@ def _conclude(
     equations = [one for one, _ in made]
     equations[position] = verified
     close = [row + 1 for row in rivals(laws, position, floor)]
-    doubtful = doubts(verified, dataset, exact=exact, pattern=pattern, rivals=close, left_out=hidden)
+    doubtful = diagnostics(verified, dataset, exact=exact, pattern=pattern, rivals=close, left_out=hidden)
     held_out = np.zeros(dataset.rows, bool)
     held_out[split.held_out] = True
     return replace(
@@ -396,12 +385,12 @@ def _conclude(
         # What was made of the scatter matters only where there is some.
         warnings=(
             *warnings,
-            *((weighed.note,) if weighed.note else ()),
-            *(() if exact else weighed.said),
+            *((reweighted.note,) if reweighted.note else ()),
+            *(() if exact else reweighted.said),
             *doubtful,
             *((judged.interpolation,) if judged.interpolation else ()),
         ),
-        notes={**solution.notes, **_weighting(weighed, exact)},
+        notes={**solution.notes, **_weighting(reweighted, exact)},
         held_out_rows=int(split.held_out.size),
         known_constants=_named_constants(problem, equations),
         timing=_timing(started, searched, result),
@@ -410,13 +399,12 @@ def _conclude(
     )
 
 
-def _weighting(weighed: Weighed, exact: bool) -> dict[str, str]:
+def _weighting(reweighted: Reweighted, exact: bool) -> dict[str, str]:
     """What the errors of an exact law's table are weighted by; else a warning says so."""
-    if not exact or not weighed.said or weighed.dataset.weights is None:
+    if not exact or not reweighted.said or reweighted.dataset.weights is None:
         return {}
-    return {
-        "errors": f"those of approximate formulas are weighted by 1/{weighed.dataset.target_column.name}**2"
-    }
+    target = reweighted.dataset.target_column.name
+    return {"errors": f"those of approximate formulas are weighted by 1/{target}**2"}
 
 
 def _verify(
@@ -464,7 +452,7 @@ def _timing(started: float, searched: float, result: SearchResult | None) -> dic
 
 def _frame(dataset: Dataset, seed: int, warnings: tuple[str, ...]) -> Solution:
     """A solution without an equation."""
-    from physdiffuser import __version__
+    from physdiffuser.version import version
 
     return Solution(
         target=dataset.target_column.name,
@@ -478,7 +466,7 @@ def _frame(dataset: Dataset, seed: int, warnings: tuple[str, ...]) -> Solution:
         notes=dataset.notes,
         rows=dataset.rows,
         seed=seed,
-        version=__version__,
+        version=version(),
     )
 
 

@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from physdiffuser import pipeline, solve
+from physdiffuser.core.progress import Progress
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse
-from physdiffuser.pipeline import Progress, solve_dataset
+from physdiffuser.pipeline import solve_dataset
 from physdiffuser.report.json_document import document
 
 

@@ -46,7 +46,7 @@ from physdiffuser.expressions import (
     value_and_jacobian,
 )
 from physdiffuser.expressions.tree import bind, mul, parameter_count, size, substitute, walk
-from physdiffuser.fitting import fit_alike, fit_constants, prediction_interval, refit, snap, uncertainty
+from physdiffuser.fitting import fit_batched, fit_constants, prediction_interval, refit, snap, uncertainty
 
 Array = npt.NDArray[np.float64]
 
@@ -176,7 +176,7 @@ def together(seconds: float) -> None:
                 fit_constants(skeleton, x, y, initial=start, starts=1, iterations=15, tolerance=1e-8)
 
         def at_once(x: Array = inputs, y: Array = target) -> None:
-            fit_alike(skeletons, starts, x, y, iterations=15, tolerance=1e-8)
+            fit_batched(skeletons, starts, x, y, iterations=15, tolerance=1e-8)
 
         rates = [len(skeletons) * per_second(run, seconds) for run in (alone, at_once)]
         print(f"| {rows:,} | {rates[0]:,.0f} | {rates[1]:,.0f} |")
@@ -198,7 +198,7 @@ def on_device(device: Device, repeats: int = 3) -> None:
         inputs, target = table_of_pairs(rows)
 
         def fits(where: Device, x: Array = inputs, y: Array = target) -> object:
-            return fit_alike(skeletons, starts, x, y, iterations=15, tolerance=1e-8, device=where)
+            return fit_batched(skeletons, starts, x, y, iterations=15, tolerance=1e-8, device=where)
 
         # Once before it counts, under a counter.
         with Work() as work:

@@ -24,8 +24,8 @@ from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import Expression, Number, evaluate, parse
 from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting import refit
-from physdiffuser.pipeline import weigh
-from physdiffuser.selection.description_length import Yardstick
+from physdiffuser.pipeline import reweight
+from physdiffuser.selection.description_length import DescriptionLength
 
 # Numbers of a law that are written as they are in nature, and not measured.
 _LARGEST_EXACT, _LARGEST_DENOMINATOR = 12, 3
@@ -48,7 +48,7 @@ def lengths(result: dict[str, Any]) -> tuple[float, float]:
     rows, dummy = task.settings.rows_for(law), task.settings.dummy_for(law)
     table = sample(law, rows=rows, seed=task.seed, noise=task.noise, dummy=dummy)
     whole = dataset_from_arrays(table.inputs, table.target, names=table.names, target_name=table.output)
-    dataset = weigh(whole, "auto", "auto").dataset
+    dataset = reweight(whole, "auto", "auto").dataset
     weights = np.ones(dataset.rows) if dataset.weights is None else dataset.weights / dataset.weights.mean()
     spread = float(
         np.average((dataset.target - np.average(dataset.target, weights=weights)) ** 2, weights=weights)
@@ -58,7 +58,7 @@ def lengths(result: dict[str, Any]) -> tuple[float, float]:
         with np.errstate(all="ignore"):
             squares = (dataset.target - evaluate(expression, dataset.inputs)) ** 2
         loss = float(np.average(squares, weights=weights)) / spread
-        return Yardstick(dataset.rows, dataset.inputs.shape[1]).length(expression, loss)
+        return DescriptionLength(dataset.rows, dataset.inputs.shape[1]).length(expression, loss)
 
     truth = parse(law.text, table.names)
     loose = substitute(truth, measured)

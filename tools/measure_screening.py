@@ -26,6 +26,7 @@ import numpy as np
 from device_peaks import best_of, peaks
 
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.device import HOST, open_device
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse
@@ -34,8 +35,7 @@ from physdiffuser.generation.enumeration import clean, noisy
 from physdiffuser.generation.enumeration.run import Run
 from physdiffuser.generation.neighbours.replacements import ROWS, Replacements
 from physdiffuser.library.expression_library import Library
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.transforms.output_transforms import Chain
+from physdiffuser.transforms.output_transforms import OutputTransform
 
 LAW, NAMES = "v*log(p/q) - g*t/(1 + p)", ("v", "p", "q", "g", "t")
 NEARLY = "v*log(p/q) - g*t/(3/2 + p*sqrt(p)/2)"
@@ -72,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"{where}matrix product in single precision: {peak / 1e9:.0f} GFLOP/s; "
         f"copy: {bandwidth / 1e9:.0f} GB/s"
     )
-    frame = Frame.of_columns((), range(len(NAMES)))
-    whole = Chain(())
+    frame = Reduction.of_columns((), range(len(NAMES)))
+    whole = OutputTransform(())
     print("| search | pairs | seconds | pairs a second | share of the matrix product |")
     print("|---|---|---|---|---|")
 
@@ -100,25 +100,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ranked = np.argsort(library.costs, kind="stable")
     order = noisy.distinct(library, ranked, affine=True)[: chosen.entries]
     factors = noisy.distinct(library, ranked, affine=False)[: chosen.entries // 10]
-    undone = [(whole, *run.undone(frame)[0][1:])]
+    transformed = [(whole, *run.transformed(frame)[0][1:])]
     count, rows = len(order), noisy.PROBES
 
     def sums() -> None:
-        spend(noisy.screen_sums(library, order, frame, undone, noisy.Leaderboard(), device))
+        spend(noisy.screen_sums(library, order, frame, transformed, noisy.TopK(), device))
 
     pairs = count * (count - 1) / 2
     line(f"sums, {count:,} entries", pairs, best_of(chosen.repeats, sums, device), 2 * rows * pairs)
 
     def products() -> None:
-        spend(noisy.screen_products(library, order, frame, undone, factors, noisy.Leaderboard(), device))
+        spend(noisy.screen_products(library, order, frame, transformed, factors, noisy.TopK(), device))
 
     pairs = float(count) * len(factors)
     line(f"products, {len(factors):,} A", pairs, best_of(chosen.repeats, products, device), 6 * rows * pairs)
     some = factors[~library.functions[factors]][:40]
 
     def scaled() -> None:
-        board = noisy.Leaderboard()
-        spend(noisy.screen_scaled_sums(library, order[:2_000], frame, undone, some, board, device))
+        top_k = noisy.TopK()
+        spend(noisy.screen_scaled_sums(library, order[:2_000], frame, transformed, some, top_k, device))
 
     pairs = float(len(some)) * min(noisy.SCALED_PAIRS, min(count, 2_000) ** 2)
     line(f"scaled sums, {len(some)} D", pairs, best_of(chosen.repeats, scaled, device), 2 * rows * pairs)

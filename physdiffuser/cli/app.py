@@ -103,9 +103,9 @@ def _plugin_commands() -> dict[str, str]:
 
 def _version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from physdiffuser import __version__
+        from physdiffuser.version import version
 
-        click.echo(f"physdiffuser {__version__}")
+        click.echo(f"physdiffuser {version()}")
         ctx.exit()
 
 

@@ -130,11 +130,11 @@ def _report(
     networks = open_networks(options["attention"])
     if not networks.trained:
         messages.warning(f"these weights are untrained: {networks.label}")
-    from physdiffuser.inspection.reports import look_at_suite, look_at_table
+    from physdiffuser.inspection.reports import inspect_suite, inspect_table
 
     with _Progress(quiet) as progress:
         if subject is not None:
-            return look_at_table(
+            return inspect_table(
                 networks,
                 subject,
                 seed=seed,
@@ -146,7 +146,7 @@ def _report(
                 say=progress.say,
             )
         assert suite is not None
-        return look_at_suite(
+        return inspect_suite(
             networks,
             suite,
             laws,

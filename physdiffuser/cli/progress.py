@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from physdiffuser.io.display import visible
 
 if TYPE_CHECKING:
-    from physdiffuser.pipeline import Progress
+    from physdiffuser.core.progress import Progress
 
 INTERVAL = 0.1
 _FORMULA_LENGTH = 200

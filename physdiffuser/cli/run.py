@@ -21,9 +21,9 @@ from physdiffuser.cli.stopping import Stopping
 from physdiffuser.errors import FileError, NothingFoundError, UsageError
 
 if TYPE_CHECKING:
+    from physdiffuser.core.progress import Progress
     from physdiffuser.core.solution import Solution
     from physdiffuser.data.dataset import Dataset
-    from physdiffuser.pipeline import Progress
     from physdiffuser.report.runfolder import RunFolder, SavedFormulas
     from physdiffuser.report.table_record import TableRecord
     from physdiffuser.report.terminal import Style

@@ -5,8 +5,7 @@ from __future__ import annotations
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Symbol, to_text
 from physdiffuser.expressions.printing.format import Digits
-from physdiffuser.expressions.tree import mul, sub, substitute, variables
-from physdiffuser.selection.description_length import fitted_constants
+from physdiffuser.expressions.tree import fitted_constants, mul, sub, substitute, variables
 
 DIGITS = 5
 # A formula longer than this tells a reader nothing inside a sentence.

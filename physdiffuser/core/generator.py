@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from physdiffuser.core.archive import Archive
     from physdiffuser.core.candidate import Candidate
     from physdiffuser.core.problem import Budget, Problem
     from physdiffuser.expressions import Expression
-    from physdiffuser.search.archive import ParetoArchive
 
 
 @runtime_checkable
@@ -28,7 +28,7 @@ class Generator(Protocol):
 
     name: str
 
-    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+    def propose(self, problem: Problem, archive: Archive, budget: Budget) -> Iterator[Candidate]:
         """Yield candidates as they are found; return when the budget is spent.
 
         Returning before the budget is spent means that nothing more will come.
@@ -37,7 +37,7 @@ class Generator(Protocol):
 
 
 @runtime_checkable
-class Judge(Protocol):
+class FormPrior(Protocol):
     """A generator that also knows how usual a formula's form is for a table."""
 
     def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> npt.NDArray[np.float64]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 Loss = Literal["squared", "huber"]
+Scatter = Literal["auto", "constant", "relative"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Problem:
         Everything random in a generator is derived from it.
     target_name
         What derivations call the target.
-    whole
+    full_problem
         The same problem on all rows that constants are fitted to, where these are many more than the rows
         here: generators work on these, and what they leave open is decided there.
     """
@@ -76,7 +77,7 @@ class Problem:
     loss: Loss = "squared"
     seed: int = 0
     target_name: str = "y"
-    whole: Problem | None = None
+    full_problem: Problem | None = None
 
     @property
     def rows(self) -> int:
@@ -96,7 +97,7 @@ class Problem:
     @property
     def all_rows(self) -> Problem:
         """The problem on all rows that constants are fitted to, where the search works on fewer."""
-        return self.whole or self
+        return self.full_problem or self
 
     def allows(self, expression: Expression) -> bool:
         """Whether a formula keeps to the problem's operators and balances in its units."""

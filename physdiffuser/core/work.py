@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
+from physdiffuser.core.archive import Archive
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Budget, Problem
-from physdiffuser.search.archive import ParetoArchive
 
 # What a step stands for on the machine where the pieces were timed: seconds of one core.
 STEP_SECONDS = 0.1
@@ -31,10 +31,10 @@ class MeteredGenerator(ABC):
         self._failure: Exception | None = None
 
     @abstractmethod
-    def run(self, problem: Problem, archive: ParetoArchive) -> Work:
+    def run(self, problem: Problem, archive: Archive) -> Work:
         """Everything the generator would do without a budget."""
 
-    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+    def propose(self, problem: Problem, archive: Archive, budget: Budget) -> Iterator[Candidate]:
         """Go on where the last turn ended until the budget is spent; see `Generator.propose`.
 
         A run that raised an exception is over: each later turn raises the same exception. Its iterator is

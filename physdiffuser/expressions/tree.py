@@ -206,3 +206,8 @@ def distinct_constants(expression: Expression) -> tuple[Expression, tuple[float,
 
     skeleton = substitute(expression, replace)
     return skeleton, tuple(position)
+
+
+def fitted_constants(expression: Expression) -> int:
+    """How many constants of the formula were fitted."""
+    return sum(1 for node in walk(expression) if isinstance(node, Number) and not node.exact)

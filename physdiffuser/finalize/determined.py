@@ -15,7 +15,7 @@ from physdiffuser.fitting.folding import fold_units
 from physdiffuser.fitting.losses import relative_loss
 from physdiffuser.fitting.uncertainty import Uncertainty, uncertainty
 from physdiffuser.report.digits import tightening
-from physdiffuser.selection.description_length import Yardstick
+from physdiffuser.selection.description_length import DescriptionLength
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def is_singular(expression: Expression, problem: Problem) -> bool:
 
 
 def with_determined_constants(
-    expression: Expression, problem: Problem, yardstick: Yardstick, stop: Callable[[], bool]
+    expression: Expression, problem: Problem, description_length: DescriptionLength, stop: Callable[[], bool]
 ) -> Expression:
     """The formula without constants that the rows do not determine, where that makes it no longer.
 
@@ -53,14 +53,18 @@ def with_determined_constants(
     stop
         Asked before each fit; once it answers True, the formula so far is given.
     """
-    length = yardstick.length(expression, _loss(expression, problem))
-    while (simpler := _simpler(expression, problem, yardstick, length, stop)) is not None:
+    length = description_length.length(expression, _loss(expression, problem))
+    while (simpler := _simpler(expression, problem, description_length, length, stop)) is not None:
         expression, length = simpler
     return expression
 
 
 def _simpler(
-    expression: Expression, problem: Problem, yardstick: Yardstick, length: float, stop: Callable[[], bool]
+    expression: Expression,
+    problem: Problem,
+    description_length: DescriptionLength,
+    length: float,
+    stop: Callable[[], bool],
 ) -> tuple[Expression, float] | None:
     for candidate in _candidates(expression, problem):
         if stop():
@@ -68,7 +72,7 @@ def _simpler(
         fitted = refit(
             candidate, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss
         ).expression
-        new = yardstick.length(fitted, _loss(fitted, problem))
+        new = description_length.length(fitted, _loss(fitted, problem))
         if new <= length + _SLACK and problem.allows(fitted):
             return fitted, new
     return None

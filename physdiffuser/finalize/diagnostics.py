@@ -37,7 +37,7 @@ def shows_pattern(dataset: Dataset, prediction: FloatArray) -> bool:
     return not residual_is_noise(dataset.inputs, residual / np.abs(prediction))
 
 
-def doubts(
+def diagnostics(
     best: Equation,
     dataset: Dataset,
     *,

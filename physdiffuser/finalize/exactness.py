@@ -9,17 +9,12 @@ import numpy.typing as npt
 
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.finalize.determined import without_one
 from physdiffuser.fitting import refit
 from physdiffuser.fitting.accuracy import agrees, beyond_rounding
 from physdiffuser.fitting.losses import relative_loss
-from physdiffuser.selection.description_length import (
-    ROUNDING_LOSS,
-    exact_nats,
-    fitted_constants,
-    form_nats,
-    residual_is_noise,
-)
+from physdiffuser.selection.description_length import ROUNDING_LOSS, exact_nats, form_nats, residual_is_noise
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.core.generator import Judge
+from physdiffuser.core.archive import Entry, same_loss
+from physdiffuser.core.generator import FormPrior
 from physdiffuser.expressions import Expression, complexity
 from physdiffuser.expressions.tree import free_constants
-from physdiffuser.search.archive import Entry, ParetoArchive, same_loss
-from physdiffuser.selection.description_length import Yardstick
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.selection.description_length import DescriptionLength
 
 if TYPE_CHECKING:
     from physdiffuser.core.generator import Generator
@@ -46,7 +47,7 @@ MOST_RUNNERS_UP = 6
 COMPARABLE = 2.25
 
 
-class Asked:
+class ConditionalFormPrior:
     """A generator that is asked about forms; what goes wrong costs its word, not the run.
 
     Parameters
@@ -62,15 +63,15 @@ class Asked:
         What went wrong, for the user.
     """
 
-    def __init__(self, name: str, judge: Judge, problem: Problem) -> None:
-        self.name, self._judge, self._problem = name, judge, problem
+    def __init__(self, name: str, form_prior: FormPrior, problem: Problem) -> None:
+        self.name, self._form_prior, self._problem = name, form_prior, problem
         self.fault: str | None = None
 
     def __call__(self, formulas: Sequence[Expression]) -> FloatArray:
         """See `FormNats`."""
         if self.fault is None:
             try:
-                return self._judge.form_nats(self._problem, formulas)
+                return self._form_prior.form_nats(self._problem, formulas)
             except Exception as error:
                 what = " ".join(str(error).split())[:200]
                 self.fault = (
@@ -80,9 +81,9 @@ class Asked:
         return np.full(len(formulas), np.nan)
 
 
-def first_judge(
+def conditional_form_prior(
     generators: Mapping[str, Generator], steps: Mapping[str, int], failed: Collection[str], problem: Problem
-) -> Asked | None:
+) -> ConditionalFormPrior | None:
     """The first generator that took part and knows how usual forms are for this table.
 
     Parameters
@@ -95,12 +96,12 @@ def first_judge(
         The table, as they were told it.
     """
     for name, generator in generators.items():
-        if isinstance(generator, Judge) and steps.get(name, 0) and name not in failed:
-            return Asked(name, generator, problem)
+        if isinstance(generator, FormPrior) and steps.get(name, 0) and name not in failed:
+            return ConditionalFormPrior(name, generator, problem)
     return None
 
 
-class Ruler:
+class ConditionalDescriptionLength:
     """Lengths of descriptions of one table, forms in the shortest code that there is.
 
     Parameters
@@ -111,28 +112,30 @@ class Ruler:
         Knows a code for this table; None where there is none.
     """
 
-    def __init__(self, yardstick: Yardstick, judge: FormNats | None = None) -> None:
-        self.yardstick, self._judge = yardstick, judge
+    def __init__(self, description_length: DescriptionLength, form_prior: FormNats | None = None) -> None:
+        self.description_length, self._form_prior = description_length, form_prior
         self._judged: dict[Expression, float] = {}
 
     def read(self, formulas: Sequence[Expression]) -> None:
         """Ask the judge about many formulas at once, which costs less than one by one."""
-        if self._judge is None:
+        if self._form_prior is None:
             return
         # Forms with other constants are the same to it.
         fresh = {free_constants(formula)[0]: formula for formula in formulas}
         for known in fresh.keys() & self._judged.keys():
             del fresh[known]
         if fresh:
-            self._judged.update(zip(fresh, map(float, self._judge([*fresh.values()])), strict=True))
+            self._judged.update(zip(fresh, map(float, self._form_prior([*fresh.values()])), strict=True))
 
     def length(self, formula: Expression, loss: float) -> float:
         """Nats to describe the table by a formula of known loss, up to a constant of the table."""
         judged = self._judged.get(free_constants(formula)[0], np.nan) if self._judged else np.nan
-        return self.yardstick.length(formula, loss, None if np.isnan(judged) else judged)
+        return self.description_length.length(formula, loss, None if np.isnan(judged) else judged)
 
 
-def contenders(archive: ParetoArchive, ruler: Ruler, standard: Sequence[Entry] = ()) -> list[Entry]:
+def finalists(
+    archive: ParetoArchive, measure: ConditionalDescriptionLength, standard: Sequence[Entry] = ()
+) -> list[Entry]:
     """The front, and with noise some that it beats by little: exact constants may turn that round.
 
     Parameters
@@ -151,10 +154,10 @@ def contenders(archive: ParetoArchive, ruler: Ruler, standard: Sequence[Entry] =
     The most promising first, so that a deadline costs the least.
     """
     front = [*archive.front(), *standard]
-    noisy = archive.best_loss > ruler.yardstick.floor
+    noisy = archive.best_loss > measure.description_length.floor
     entries = [*front, *(archive.near() if noisy else ())]
-    ruler.read([entry.candidate.expression for entry in entries])
-    lengths = [ruler.length(entry.candidate.expression, entry.loss) for entry in entries]
+    measure.read([entry.candidate.expression for entry in entries])
+    lengths = [measure.length(entry.candidate.expression, entry.loss) for entry in entries]
     first: list[int] = []
     shortest: dict[int, int] = {}
     for position, entry in enumerate(entries):

@@ -11,24 +11,31 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.archive import Entry, relative_loss, same_loss
 from physdiffuser.core.derivation import readable
 from physdiffuser.core.problem import Problem
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.expressions import Expression, Number, Symbol, complexity, evaluate
+from physdiffuser.expressions import Expression, Number, complexity, evaluate
 from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.expressions.simplification.canonical import canonical
-from physdiffuser.expressions.tree import substitute
+from physdiffuser.expressions.tree import fitted_constants, substitute
 from physdiffuser.finalize.determined import is_singular, with_determined_constants
-from physdiffuser.finalize.finalists import FormNats, Ruler, contenders, is_standard, with_standard
+from physdiffuser.finalize.finalists import (
+    ConditionalDescriptionLength,
+    FormNats,
+    finalists,
+    is_standard,
+    with_standard,
+)
 from physdiffuser.finalize.poles import regular_form
+from physdiffuser.finalize.standard_rows import standard_entries
 from physdiffuser.fitting import refit
-from physdiffuser.fitting.exact_constants.snapping import Snap, snap
-from physdiffuser.functions.standard_fits import standard_entries
-from physdiffuser.search.archive import Entry, ParetoArchive, relative_loss, same_loss
-from physdiffuser.search.limiting_forms import limit_form
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.exact_constants import with_exact_constants
+from physdiffuser.search.limiting_forms import limiting_form
 from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
 from physdiffuser.selection.cancellation import cancels
-from physdiffuser.selection.description_length import Yardstick, exact_nats, fitted_constants, shortest
+from physdiffuser.selection.description_length import DescriptionLength, exact_nats, shortest
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -78,13 +85,13 @@ class Law:
     length: float = float("inf")
 
 
-def work_out(
+def finalize(
     archive: ParetoArchive,
     problem: Problem,
     floor: float,
     deadline: float,
     clock: Callable[[], float] = time.monotonic,
-    judge: FormNats | None = None,
+    form_prior: FormNats | None = None,
     slowdown: float = 1.0,
 ) -> tuple[list[Law], int]:
     """The front with final constants, simple ones first, and the position of the chosen one.
@@ -103,14 +110,14 @@ def work_out(
         How many times longer work takes than on an idle machine.
     """
     positive = problem.positive
-    yardstick = Yardstick(problem.rows, problem.columns, floor)
+    description_length = DescriptionLength(problem.rows, problem.columns, floor)
     exact, late = archive.best_loss <= floor, clock() + slowdown * JUDGING_SECONDS > deadline
-    ruler = Ruler(yardstick, None if exact or late else judge)
+    lengths = ConditionalDescriptionLength(description_length, None if exact or late else form_prior)
     ways: dict[Expression, list[Law]] = {}
     slowest = 0.0
     begun = clock()
     standard = [] if exact else standard_entries(archive)
-    chosen = contenders(archive, ruler, standard)
+    chosen = finalists(archive, lengths, standard)
     # The judge is asked again at the end, about the final forms.
     deadline -= clock() - begun
     for number, entry in enumerate(chosen):
@@ -118,13 +125,13 @@ def work_out(
         # The next formula may take as long as the slowest did.
         quick = number > 0 and begun + slowest >= deadline
         stop = partial(_over, clock, max(deadline, begun + slowdown * LEAST_SNAPPING))
-        law = _final_law(entry, problem, yardstick, quick, stop)
+        law = _final_law(entry, problem, description_length, quick, stop)
         slowest = max(slowest, clock() - begun)
         ways.setdefault(canonical(_rounded(law.final), positive=positive), []).append(law)
     ways = _sound(ways, problem) or ways
     laws: list[Law] = []
-    ruler.read([form for same in ways.values() for law in same for form in (law.final, law.fitted)])
-    measured = [_best_told(same, ruler) for same in ways.values()]
+    lengths.read([form for same in ways.values() for law in same for form in (law.final, law.fitted)])
+    measured = [_best_told(same, lengths) for same in ways.values()]
     # Of equally complex ones the shortest description: `a**1.5` rather than `a**1.49985`, which fits better.
     for law in sorted(measured, key=lambda law: (complexity(law.final), law.length)):
         if laws and complexity(law.final) == complexity(laws[-1].final):
@@ -147,17 +154,21 @@ def work_out(
 
 
 def _final_law(
-    entry: Entry, problem: Problem, yardstick: Yardstick, quick: bool, stop: Callable[[], bool]
+    entry: Entry,
+    problem: Problem,
+    description_length: DescriptionLength,
+    quick: bool,
+    stop: Callable[[], bool],
 ) -> Law:
     """Worked out, without constants that the rows do not determine, and without needless poles."""
-    law = _work_out_one(entry, problem, yardstick, problem.positive, quick, stop)
-    found = with_determined_constants(law.final, problem, yardstick, stop)
+    law = _finalize_one(entry, problem, description_length, problem.positive, quick, stop)
+    found = with_determined_constants(law.final, problem, description_length, stop)
     if found != law.final:
         # What is left is another formula: its constants may be exact where those of the first were not.
         simpler = replace(entry.candidate, expression=found)
         entry = replace(entry, candidate=simpler, complexity=complexity(found))
         changes = (*law.changes, "constants that the rows do not determine are taken out")
-        law = _work_out_one(entry, problem, yardstick, problem.positive, quick, stop)
+        law = _finalize_one(entry, problem, description_length, problem.positive, quick, stop)
         law = replace(law, changes=(*changes, *law.changes))
     if not worth_arranging(law.final, at_the_end=True):
         return law
@@ -183,27 +194,29 @@ def _sound(ways: dict[Expression, list[Law]], problem: Problem) -> dict[Expressi
     return {form: same for form, same in sound.items() if same}
 
 
-def _best_told(ways: list[Law], ruler: Ruler) -> Law:
+def _best_told(ways: list[Law], lengths: ConditionalDescriptionLength) -> Law:
     """Of several ways to one law the one that tells it best; it is as long as the shortest of them."""
     best = ways[0]
     for law in ways[1:]:
-        if _tells_better(law, best, ruler.yardstick):
+        if _tells_better(law, best, lengths.description_length):
             best = law
-    return replace(best, length=min(_length(law, ruler) for law in ways))
+    return replace(best, length=min(_length(law, lengths) for law in ways))
 
 
-def _length(law: Law, ruler: Ruler) -> float:
+def _length(law: Law, lengths: ConditionalDescriptionLength) -> float:
     """Of the law as it is shown or, if shorter, as it was found, with what the shown one leaves over.
 
     A law does not become less likely because its constants are made exact, or because it is arranged as
     one would write it: of `(1 + r**2/b**2)/(r**2 + b**2)**1.5` a power of 5/2, which is rare, is made.
     """
-    shown = ruler.length(law.final, law.loss)
+    shown = lengths.length(law.final, law.loss)
     constants, fewer = fitted_constants(law.fitted), fitted_constants(law.final)
     if fewer > constants:
         return shown
-    worse = ruler.yardstick.left(constants, law.loss) - ruler.yardstick.left(constants, law.fitted_loss)
-    return min(shown, ruler.length(law.fitted, law.fitted_loss) + max(worse, 0.0))
+    worse = lengths.description_length.left(constants, law.loss) - lengths.description_length.left(
+        constants, law.fitted_loss
+    )
+    return min(shown, lengths.length(law.fitted, law.fitted_loss) + max(worse, 0.0))
 
 
 def _rounded(expression: Expression) -> Expression:
@@ -217,7 +230,7 @@ def _rounded(expression: Expression) -> Expression:
     return substitute(expression, rewrite)
 
 
-def _tells_better(law: Law, known: Law, yardstick: Yardstick) -> bool:
+def _tells_better(law: Law, known: Law, description_length: DescriptionLength) -> bool:
     """Of two ways to one law the one with more exact constants, unless it is clearly less accurate.
 
     Else the shorter description, that of the form by its complexity: what is as usual as the other is the
@@ -225,10 +238,12 @@ def _tells_better(law: Law, known: Law, yardstick: Yardstick) -> bool:
     """
     fewer = fitted_constants(law.final) - fitted_constants(known.final)
     exact, other = (law, known) if fewer < 0 else (known, law)
-    floor = yardstick.floor
-    if fewer and max(exact.loss, floor) <= (1 + EXACT_SLACK / yardstick.rows) * max(other.loss, floor):
+    floor = description_length.floor
+    if fewer and max(exact.loss, floor) <= (1 + EXACT_SLACK / description_length.rows) * max(
+        other.loss, floor
+    ):
         return fewer < 0
-    length, usual = (yardstick.plain_length(one.final, one.loss) for one in (law, known))
+    length, usual = (description_length.plain_length(one.final, one.loss) for one in (law, known))
     if abs(length - usual) > ALIKE:
         return length < usual
     return law.entry.complexity < known.entry.complexity
@@ -238,15 +253,15 @@ def _over(clock: Callable[[], float], end: float) -> bool:
     return clock() >= end
 
 
-def _work_out_one(
+def _finalize_one(
     entry: Entry,
     problem: Problem,
-    yardstick: Yardstick,
+    description_length: DescriptionLength,
     positive: frozenset[int],
     quick: bool,
     stop: Callable[[], bool],
 ) -> Law:
-    floor = yardstick.floor
+    floor = description_length.floor
     inputs, target, weights = problem.inputs, problem.target, problem.weights
     expression = entry.candidate.expression
 
@@ -283,13 +298,15 @@ def _work_out_one(
             if not fitted_constants(final) or complexity(final) > complexity(start) - FEWEST_DROPPED:
                 break
             start = final
-        limit = limit_form(final, inputs)
+        limit = limiting_form(final, inputs)
         if limit is not None and worth_arranging(limit, at_the_end=True):
             # Snapping may free a constant that then runs away: what is meant is the limit.
             limit = refit(limit, inputs, target, weights=weights, loss=problem.loss).expression
             snapped = with_exact_constants(arrange(limit, positive=positive), problem, stop)
-            short = yardstick.length(snapped.expression, snapped.loss)
-            if problem.allows(snapped.expression) and short < yardstick.length(final, loss_of(final)):
+            short = description_length.length(snapped.expression, snapped.loss)
+            if problem.allows(snapped.expression) and short < description_length.length(
+                final, loss_of(final)
+            ):
                 final, changes = snapped.expression, (*changes, *snapped.changes)
     if worth_arranging(final, at_the_end=True):
         for form in (final, one_fraction(final)):
@@ -304,29 +321,6 @@ def _work_out_one(
     plain = readable(final)
     shown = plain if problem.allows(plain) else final
     return Law(entry, fitted, shown, loss_of(final), fitted_loss, changes)
-
-
-def with_exact_constants(start: Expression, problem: Problem, stop: Callable[[], bool] | None) -> Snap:
-    """Exact constants, those of nature among them if the formula then balances in its units."""
-
-    def with_constants(known: tuple[Symbol, ...]) -> Snap:
-        return snap(
-            start,
-            problem.inputs,
-            problem.target,
-            weights=problem.weights,
-            loss=problem.loss,
-            noise=problem.noise,
-            known_constants=known,
-            rng=problem.generator(5),
-            stop=stop,
-        )
-
-    if problem.physical_constants:
-        snapped = with_constants((*problem.constants, *problem.physical_constants))
-        if problem.allows(snapped.expression):
-            return snapped
-    return with_constants(problem.constants)
 
 
 def _as_good(new: float, old: float, floor: float) -> bool:

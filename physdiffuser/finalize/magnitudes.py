@@ -29,8 +29,8 @@ from physdiffuser.report.printed import with_printed_digits
 from physdiffuser.report.summary import summaries
 
 if TYPE_CHECKING:
+    from physdiffuser.core.progress import Progress
     from physdiffuser.options import SolveOptions
-    from physdiffuser.pipeline import Progress
 
     OnProgress = Callable[[Progress], None]
 

@@ -1,6 +1,6 @@
 """Constants: linear ones solved for, nonlinear ones by Levenberg-Marquardt, then snapped to exact forms."""
 
-from physdiffuser.fitting.batched_fit import fit_alike
+from physdiffuser.fitting.batched_fit import fit_batched
 from physdiffuser.fitting.exact_constants.snapping import Snap, snap
 from physdiffuser.fitting.fit import Fit, fit_constants, refit
 from physdiffuser.fitting.levenberg_marquardt import Outcome
@@ -14,7 +14,7 @@ __all__ = [
     "Outcome",
     "Snap",
     "Uncertainty",
-    "fit_alike",
+    "fit_batched",
     "fit_constants",
     "linear_least_squares",
     "prediction_interval",

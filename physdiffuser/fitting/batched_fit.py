@@ -17,8 +17,8 @@ import numpy.typing as npt
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Apply, Expression, Parameter, Variable, evaluate
 from physdiffuser.expressions.tree import bind, parameter_count, walk
-from physdiffuser.fitting.evaluation_tape import Tape
-from physdiffuser.fitting.evaluation_tapes import Tapes
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.evaluation_tapes import EvaluationTapes
 from physdiffuser.fitting.fit import Fit
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.losses import Loss, relative_loss
@@ -28,7 +28,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @np.errstate(all="ignore")
-def fit_alike(
+def fit_batched(
     skeletons: Sequence[Expression],
     initial: Sequence[Sequence[float]],
     inputs: FloatArray,
@@ -90,7 +90,7 @@ def fit_alike(
             for shape in alike
         ]
         numbers = [number for shape in alike for number in shapes[shape]]
-        model = SeparableModel.side_by_side(Tapes(tapes), linear, homogeneous, wanted, shares)
+        model = SeparableModel.side_by_side(EvaluationTapes(tapes), linear, homogeneous, wanted, shares)
         starts = np.array([initial[number] for number in numbers], dtype=np.float64).T
         found = levenberg_marquardt(model, starts, iterations=iterations, tolerance=tolerance, loss=loss)
         predictions = np.asarray(model.tape.value(found.parameters))
@@ -112,13 +112,13 @@ def _tape(
     values: dict[Expression, FloatArray],
     rows: int,
     device: Device,
-) -> Tape:
+) -> EvaluationTape:
     """A shape, for each of these trees at its places."""
     own = np.empty((len(columns), rows, len(columns[0])))
     for start, trees in enumerate(columns):
         for place, tree in enumerate(trees):
             own[start, :, place] = values[tree]
-    return Tape(shape, device.put(own))
+    return EvaluationTape(shape, device.put(own))
 
 
 def _shape(node: Expression, columns: list[Expression]) -> Expression:

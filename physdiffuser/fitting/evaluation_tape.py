@@ -33,7 +33,7 @@ class _Step:
     derivatives: tuple[_Numeric, ...]
 
 
-class Tape:
+class EvaluationTape:
     """Values and derivatives of one skeleton on fixed rows.
 
     Parameters
@@ -67,7 +67,7 @@ class Tape:
             self._root = self._place(skeleton)
         self._plans: dict[tuple[int, ...], list[tuple[_Step, tuple[bool, ...]]]] = {}
 
-    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Tape:
+    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> EvaluationTape:
         """The tape for some of the starts, where each has columns of its own."""
         if self._inputs.ndim == 2:
             return self

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.fitting.evaluation_tape import Tape
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
 
 FloatArray = npt.NDArray[np.float64]
 
 
-class Tapes:
+class EvaluationTapes:
     """Values and derivatives of skeletons with equally many parameters; see `Tape`.
 
     Parameters
@@ -33,18 +33,18 @@ class Tapes:
         Parameter vectors of all tapes together.
     """
 
-    def __init__(self, tapes: Sequence[Tape]) -> None:
+    def __init__(self, tapes: Sequence[EvaluationTape]) -> None:
         self.parameters = tapes[0].parameters
         self.rows = tapes[0].rows
         self._line_up(tapes)
 
-    def _line_up(self, tapes: Sequence[Tape]) -> None:
+    def _line_up(self, tapes: Sequence[EvaluationTape]) -> None:
         self.tapes = tuple(tapes)
         ends = np.cumsum([0, *(tape.starts for tape in tapes)]).tolist()
         self._slices = [slice(*ends[place : place + 2]) for place in range(len(tapes))]
         self.starts: int = ends[-1]
 
-    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Tapes:
+    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> EvaluationTapes:
         """The tapes for some of the starts, in their order."""
         wanted = np.zeros(self.starts, dtype=np.bool_)
         wanted[chosen] = True

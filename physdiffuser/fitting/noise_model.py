@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
-from physdiffuser.fitting.evaluation_tape import Tape
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.varpro import SeparableModel
 
@@ -78,7 +78,7 @@ def noise_weights(
     if rows < max(6, values.size + 3):
         return None
     given = np.ones(rows) if weights is None else weights / weights.mean()
-    prediction = Tape(skeleton, inputs).value(values)
+    prediction = EvaluationTape(skeleton, inputs).value(values)
     if not np.isfinite(prediction).all() or not (target - prediction).any():
         return None
     # By the fit, not the datum: weights that follow the noise itself bias what is fitted with them.
@@ -133,6 +133,6 @@ def _rounding(
         if step is not None:
             moved = inputs.copy()
             moved[:, column] += step / 4
-            change = Tape(skeleton, moved).value(values) - prediction
+            change = EvaluationTape(skeleton, moved).value(values) - prediction
             variance += np.where(np.isfinite(change), 16.0 * change * change, 0.0)
     return variance if variance.any() else None

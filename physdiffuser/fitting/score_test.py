@@ -17,7 +17,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.places import Path
 from physdiffuser.expressions.tree import add
-from physdiffuser.fitting.evaluation_tape import Tape
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def node_slopes(
             node = Apply(node.operator, tuple(arguments))
         return add(node, Parameter(numbers[path]))
 
-    return Tape(build(expression, ()), inputs).value_and_jacobian(np.zeros(len(nodes)))
+    return EvaluationTape(build(expression, ()), inputs).value_and_jacobian(np.zeros(len(nodes)))
 
 
 def span(slopes: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
-from physdiffuser.fitting.evaluation_tape import Tape
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.linear import power_of_two
 
 FloatArray = npt.NDArray[np.float64]
@@ -156,7 +156,7 @@ def uncertainty(
         "classical" takes the weights for the truth about the noise; "sandwich" does not. "auto" takes
         the sandwich when sigma is not given and there are enough rows for it.
     """
-    tape = Tape(skeleton, inputs)
+    tape = EvaluationTape(skeleton, inputs)
     count, rows = tape.parameters, tape.rows
     value, jacobian = tape.value_and_jacobian(np.asarray(parameters, dtype=np.float64))
     scale = float(power_of_two(np.abs(target).max(initial=0.0)))
@@ -234,7 +234,7 @@ def prediction_interval(
     -------
     Shape (rows, 2); infinite where a constant that matters is not determined.
     """
-    tape = Tape(known.skeleton, inputs)
+    tape = EvaluationTape(known.skeleton, inputs)
     value, jacobian = tape.value_and_jacobian(known.parameters)
     determined = np.isfinite(known.standard_errors)
     errors = np.where(determined, known.standard_errors, 0.0)

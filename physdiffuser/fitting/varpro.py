@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.tree import walk
-from physdiffuser.fitting.evaluation_tape import Tape
-from physdiffuser.fitting.evaluation_tapes import Tapes
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.evaluation_tapes import EvaluationTapes
 from physdiffuser.fitting.linear import solve_columns
 
 FloatArray = npt.NDArray[np.float64]
@@ -153,12 +153,12 @@ class SeparableModel:
         linear: tuple[int, ...] | None = None,
     ) -> None:
         linear = linear_parameters(skeleton) if linear is None else linear
-        self._bind(Tape(skeleton, inputs), linear, vanishes_with(skeleton, linear), target, weights)
+        self._bind(EvaluationTape(skeleton, inputs), linear, vanishes_with(skeleton, linear), target, weights)
 
     @classmethod
     def side_by_side(
         cls,
-        tapes: Tapes,
+        tapes: EvaluationTapes,
         linear: tuple[int, ...],
         homogeneous: bool,
         target: FloatArray,
@@ -181,7 +181,7 @@ class SeparableModel:
 
     def _bind(
         self,
-        tape: Tape | Tapes,
+        tape: EvaluationTape | EvaluationTapes,
         linear: tuple[int, ...],
         homogeneous: bool,
         target: FloatArray,
@@ -203,7 +203,7 @@ class SeparableModel:
 
     def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> SeparableModel:
         """The model for some of the starts: of skeletons side by side, those that these belong to."""
-        if isinstance(self.tape, Tape):
+        if isinstance(self.tape, EvaluationTape):
             return self
         part = copy.copy(self)
         part.tape = self.tape.take(chosen)

@@ -1,5 +1,5 @@
 """The former place of `physdiffuser.core.generator`, for plugins and pickles of version 1."""
 
-from physdiffuser.core.generator import Generator, GeneratorSpec, Judge
+from physdiffuser.core.generator import Generator, GeneratorSpec
 
-__all__ = ["Generator", "GeneratorSpec", "Judge"]
+__all__ = ["Generator", "GeneratorSpec"]

@@ -103,10 +103,10 @@ def reliance(showing: Showing, kind: str, shuffles: int = _SHUFFLES) -> FloatArr
 
 def telling_pair(showing: Showing) -> tuple[int, int]:
     """The two columns of `Showing.values` that tell most of the target; with one input, it and the target."""
-    from physdiffuser.models.features.reading import telling_columns
+    from physdiffuser.models.features.reading import relevant_columns
 
     count = len(showing.subject.names)
     if count == 1:
         return 0, 1
-    first, second = telling_columns(showing.subject.inputs, showing.subject.target, 2)
+    first, second = relevant_columns(showing.subject.inputs, showing.subject.target, 2)
     return first, second

@@ -63,7 +63,7 @@ def _nothing(text: str) -> None:
     """Say nothing."""
 
 
-def look_at_table(
+def inspect_table(
     networks: Networks,
     subject: Subject,
     *,
@@ -223,7 +223,7 @@ def _decoding(showing: Showing, origin: Origin, tables: dict[str, list[Table]]) 
     ]
 
 
-def look_at_suite(
+def inspect_suite(
     networks: Networks,
     suite: str,
     laws: Sequence[Law],

@@ -69,12 +69,14 @@ def from_table(table: str, options: dict[str, Any]) -> tuple[Subject, tuple[str,
         If the table has more columns than the encoder has places, too few rows, or a target without spread.
     """
     from physdiffuser.data import load_dataset
-    from physdiffuser.models.features.reading import telling_columns
+    from physdiffuser.models.features.reading import relevant_columns
 
     data = load_dataset(table, **options)
     names = [column.shown for column in data.columns]
     if len(names) > MAX_VARIABLES:
-        telling = listed([names[index] for index in telling_columns(data.inputs, data.target)], MAX_VARIABLES)
+        telling = listed(
+            [names[index] for index in relevant_columns(data.inputs, data.target)], MAX_VARIABLES
+        )
         raise DataError(
             f"{data.source}: {len(names)} input columns, and the encoder has places for {MAX_VARIABLES}; "
             f"name at most {MAX_VARIABLES} with --inputs. The most telling are {telling}"

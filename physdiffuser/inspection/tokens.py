@@ -17,7 +17,7 @@ from physdiffuser.expressions import (
 )
 from physdiffuser.expressions.tree import substitute, variables
 from physdiffuser.models.tokens.derivation import expanded
-from physdiffuser.models.tokens.skeleton import bare
+from physdiffuser.models.tokens.skeleton import without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import (
     BINARY,
     BOS,
@@ -163,7 +163,7 @@ def law_tokens(law: Expression, reading: Reading, vocabulary: Vocabulary) -> lis
         return None
 
     # Strip first: a factor such as 8 in 8*pi is restored by least squares and need not be written.
-    tokens = to_prefix(substitute(bare(law), replace))
+    tokens = to_prefix(substitute(without_linear_coefficients(law), replace))
     return tokens if all(token in vocabulary.ids for token in tokens) else None
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.reduction import Exponents, monomial
 from physdiffuser.expressions import ONE, OPERATORS, Expression, Number
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-from physdiffuser.reduction.reduction import Exponents, monomial
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.derivation import divided, found_as, target_symbol
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Expression, Number, Variable, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.transforms.output_transforms import Chain
+from physdiffuser.transforms.output_transforms import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,8 +48,8 @@ class Match:
         A further factor of the target, divided out before the chain was undone.
     """
 
-    frame: Frame
-    chain: Chain
+    reduction: Reduction
+    transform: OutputTransform
     kind: Kind
     left: Expression | None
     right: Expression
@@ -67,13 +67,13 @@ def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candida
         A term whose share of the undone target is below this is dropped. Both the full formula and,
         where it makes sense, the one without the constant term are returned.
     """
-    factor = match.frame.product(problem.inputs)
+    factor = match.reduction.product(problem.inputs)
     if match.prefactor is not None:
         factor = factor * evaluate(match.prefactor, problem.inputs)
-    undone = match.chain.undo(problem.target / factor)
-    if undone is None:
+    transformed = match.transform.undo(problem.target / factor)
+    if transformed is None:
         return []
-    target, weights = undone
+    target, weights = transformed
     weights = weights * np.square(factor / np.abs(factor).max())
     if problem.weights is not None:
         weights = weights * problem.weights
@@ -119,10 +119,10 @@ def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candida
             inner = _combination(numbers, names, some, tolerance)
             if inner is None:
                 continue
-            expression = match.chain.redo(inner)
+            expression = match.transform.redo(inner)
             if match.prefactor is not None:
                 expression = mul(match.prefactor, expression)
-            outside = match.frame.factor()
+            outside = match.reduction.factor()
             if outside is not None:
                 expression = mul(outside, expression)
             found.append(Candidate(expression, "enumeration", _derivation(match, inner, problem)))
@@ -196,17 +196,17 @@ def _combination(
 def _derivation(match: Match, inner: Expression, problem: Problem) -> tuple[str, ...]:
     names = problem.names
     steps: list[str] = []
-    factor = match.frame.factor()
+    factor = match.reduction.factor()
     if factor is not None:
         steps.append(f"divided by the power law {to_text(factor, names)}")
-    if match.frame.features != tuple(Variable(column) for column in range(problem.columns)):
-        features = [to_text(feature, names) for feature in match.frame.features]
+    if match.reduction.features != tuple(Variable(column) for column in range(problem.columns)):
+        features = [to_text(feature, names) for feature in match.reduction.features]
         steps.append(f"what is left depends on {', '.join(features) or 'nothing'}")
     if match.prefactor is not None:
         steps.append(f"divided by {to_text(match.prefactor, names)}")
-    steps.extend(match.chain.sentences())
+    steps.extend(match.transform.sentences())
     left = divided(target_symbol(problem), factor, match.prefactor)
-    found = found_as(match.chain.shown(left), inner, problem)
+    found = found_as(match.transform.shown(left), inner, problem)
     what = {"single": "found", "product": "found a product of two"}.get(match.kind, "found a sum of")
     where = "in the library of small formulas" if match.kind == "single" else "formulas of the library"
     steps.append(f"{what} {where}: {found}")

@@ -26,7 +26,7 @@ IntArray = npt.NDArray[np.int64]
 FEW, TIED = 3, 1e-5
 
 
-class Tile(Protocol):
+class ResidualBlock(Protocol):
     """Residuals of shape (rows, columns)."""
 
     def least(self) -> FloatArray32:
@@ -54,7 +54,7 @@ class Tile(Protocol):
         ...
 
 
-class Whole:
+class FullBlock:
     """A tile of which all residuals are at hand."""
 
     def __init__(self, residual: FloatArray32) -> None:
@@ -96,7 +96,7 @@ class Whole:
         return [(float(least[row]), int(row), int(self.residual[row].argmin())) for row in rows]
 
 
-class Shortlist:
+class TruncatedBlock:
     """The least few residuals of each row of a tile.
 
     Parameters
@@ -147,7 +147,7 @@ class Shortlist:
 
 def ranked(
     residuals: Iterable[FloatArray32], device: Device, few: int = FEW, variance: FloatArray32 | None = None
-) -> Iterator[Tile]:
+) -> Iterator[ResidualBlock]:
     """Tiles of matrices of residuals that share their rows.
 
     Parameters
@@ -162,24 +162,26 @@ def ranked(
     """
     if not device.remote:
         for residual in residuals:
-            yield Whole(residual)
+            yield FullBlock(residual)
         return
     # Nothing is brought back before everything has been asked for: the device need not wait.
     found = [cast("DeviceArray", residual).lowest(few) for residual in residuals]
     tied = np.float32(TIED) * (np.ones(1, np.float32) if variance is None else np.asarray(variance))
     for values, places in found:
         least = np.asarray(values)
-        yield Shortlist(least, np.asarray(places), np.broadcast_to(tied, len(least)))
+        yield TruncatedBlock(least, np.asarray(places), np.broadcast_to(tied, len(least)))
 
 
-def part(tile: Tile, rows: slice) -> Tile:
+def part(residual_block: ResidualBlock, rows: slice) -> ResidualBlock:
     """Some rows of a tile."""
-    if isinstance(tile, Shortlist):
-        return Shortlist(tile.values[rows], tile.places[rows], tile.tied[rows])
-    return Whole(cast(Whole, tile).residual[rows])
+    if isinstance(residual_block, TruncatedBlock):
+        return TruncatedBlock(
+            residual_block.values[rows], residual_block.places[rows], residual_block.tied[rows]
+        )
+    return FullBlock(cast(FullBlock, residual_block).residual[rows])
 
 
-class PairTiles:
+class PairBlocks:
     """Residuals of the best `a + b*A + c*B`, tile by tile.
 
     Parameters
@@ -209,9 +211,9 @@ class PairTiles:
         self._library, self._correlation, self._once = library, correlation, once
         self._columns, self._few, self._device = columns, few, device
         self._rows = slice(0, 0)
-        self._known: dict[int, Tile] = {}
+        self._known: dict[int, ResidualBlock] = {}
 
-    def tile(self, block: slice, number: int, last: int) -> Tile:
+    def residual_block(self, block: slice, number: int, last: int) -> ResidualBlock:
         """The entries of a block taken as A, with those of a tile as B.
 
         Parameters
@@ -224,7 +226,7 @@ class PairTiles:
             Where the last block ends.
         """
         if not self._device.remote:
-            return Whole(pair_residuals(self._library, block, self._columns[number], self._correlation))
+            return FullBlock(pair_residuals(self._library, block, self._columns[number], self._correlation))
         if block.start < self._rows.start or block.stop > self._rows.stop:
             self._work_out(slice(block.start, max(block.stop, min(block.start + self._device.rows, last))))
         return part(self._known[number], slice(block.start - self._rows.start, block.stop - self._rows.start))

@@ -42,7 +42,7 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True)
-class Demand:
+class SubtreeTarget:
     """What a place in a formula should give.
 
     Attributes
@@ -57,7 +57,7 @@ class Demand:
     weights: FloatArray
     total: float = 1.0
 
-    def beside(self, operator: str, present: FloatArray) -> Demand | None:
+    def beside(self, operator: str, present: FloatArray) -> SubtreeTarget | None:
         """What has to be added to the present values, or multiplied with them, to meet the demand."""
         with np.errstate(all="ignore"):
             if operator == "add":
@@ -68,10 +68,14 @@ class Demand:
         total = weights[good].sum()
         if good.mean() < _USABLE_ROWS or not (0.0 < total < np.inf):
             return None
-        return Demand(np.where(good, values, 0.0), np.where(good, weights, 0.0) / total, self.total * total)
+        return SubtreeTarget(
+            np.where(good, values, 0.0), np.where(good, weights, 0.0) / total, self.total * total
+        )
 
 
-def demand(rows: Rows, expression: Expression, path: Path, factor: float, offset: float) -> Demand | None:
+def subtree_target(
+    rows: Rows, expression: Expression, path: Path, factor: float, offset: float
+) -> SubtreeTarget | None:
     """Undo the outer scale and then the operators along a path; None when they cannot be undone.
 
     Where an operator has several inverses (squares, sines) the one nearest to the present value is taken;
@@ -103,7 +107,7 @@ def demand(rows: Rows, expression: Expression, path: Path, factor: float, offset
     total = weights.sum()
     if not (0.0 < total < np.inf):
         return None
-    return Demand(np.where(good, wanted, 0.0), weights / total, float(total))
+    return SubtreeTarget(np.where(good, wanted, 0.0), weights / total, float(total))
 
 
 def _root(wanted: FloatArray, now: FloatArray, exponent: FloatArray) -> FloatArray:

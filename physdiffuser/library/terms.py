@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.reduction import Exponents
 from physdiffuser.library.expression_library import Library
-from physdiffuser.reduction.reduction import Exponents
 
 _HALF, _ONE, _TWO = Fraction(1, 2), Fraction(1), Fraction(2)
 # Search cost of an exponent: what is common is cheap.

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from physdiffuser.models.attention import build_attention, find_attention, require
-from physdiffuser.models.features.partial_curves import CURVE_FEATURES, bends
+from physdiffuser.models.features.partial_curves import CURVE_FEATURES, partial_residual_curves
 from physdiffuser.models.features.row_features import ROW_FEATURES, row_features
 from physdiffuser.models.features.statistics import COLUMN_FEATURES, TABLE_FEATURES, summarise
 from physdiffuser.models.layers import AttentionBlock
@@ -159,7 +159,7 @@ class SetEncoder(nn.Module):
                     used,
                 )
                 columns, table = summarise(*shown)
-                bent = None if self.curves is None else bends(*shown)
+                bent = None if self.curves is None else partial_residual_curves(*shown)
             tokens = self.column_tokens(columns) + self.places
             if self.curves is not None and bent is not None:
                 tokens = tokens + self.curves(bent)

@@ -13,7 +13,7 @@ from physdiffuser.expressions.tree import substitute, variables
 from physdiffuser.models.features.reading import Reader, Reading
 from physdiffuser.models.proposing import encode_readings
 from physdiffuser.models.shipped import inference_precision
-from physdiffuser.models.tokens.canonical_skeleton import restated
+from physdiffuser.models.tokens.canonical_skeleton import canonical_skeleton
 from physdiffuser.models.tokens.vocabulary import BOS, EOS
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class FormLikelihood:
         def replace(node: Expression) -> Expression | None:
             return Variable(place[node.index]) if isinstance(node, Variable) else None
 
-        tokens = to_prefix(restated(substitute(formula, replace)))
+        tokens = to_prefix(canonical_skeleton(substitute(formula, replace)))
         known = self.model.vocabulary.ids
         if len(tokens) >= self.model.config.length or not all(token in known for token in tokens):
             return None

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from physdiffuser.core.archive import Archive
     from physdiffuser.core.problem import Budget, Problem
     from physdiffuser.expressions import Expression
     from physdiffuser.models.features.reading import Reader, Reading
     from physdiffuser.models.network import LawModel
     from physdiffuser.models.tokens.grammar import Grammar
-    from physdiffuser.search.archive import ParetoArchive
 
 # Skeletons fitted between two looks at the budget.
 _FITTED_A_STEP = 4
@@ -82,7 +82,7 @@ class LearnedGenerator(ABC):
             device = "cuda" if torch.cuda.is_available() else "cpu"
         return load_weights(self.folder, self.part, torch_name(device))
 
-    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+    def propose(self, problem: Problem, archive: Archive, budget: Budget) -> Iterator[Candidate]:
         """Yield fitted formulas, the best of each round first; see `Generator.propose`."""
         if self._work is None:
             self._work = self._run(problem, archive)
@@ -120,7 +120,7 @@ class LearnedGenerator(ABC):
         """
 
     def skeletons(
-        self, problem: Problem, reader: Reader, archive: ParetoArchive, number: int
+        self, problem: Problem, reader: Reader, archive: Archive, number: int
     ) -> Iterator[tuple[Expression, int] | None]:
         """Distinct skeletons of one round with their votes, most votes first; None marks work done.
 
@@ -158,7 +158,7 @@ class LearnedGenerator(ABC):
             yield None
         yield from votes.most_common()
 
-    def _run(self, problem: Problem, archive: ParetoArchive) -> Iterator[Candidate | None]:
+    def _run(self, problem: Problem, archive: Archive) -> Iterator[Candidate | None]:
         from physdiffuser.models.features.reading import Reader
         from physdiffuser.models.written import Fitter
 

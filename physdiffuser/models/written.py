@@ -11,7 +11,11 @@ import numpy as np
 from physdiffuser.expressions import Expression, Variable, complexity, from_prefix, to_prefix
 from physdiffuser.expressions.tree import substitute, variables
 from physdiffuser.models.tokens.derivation import expanded
-from physdiffuser.models.tokens.skeleton import bare, collected, dressed
+from physdiffuser.models.tokens.skeleton import (
+    collected,
+    with_linear_coefficients,
+    without_linear_coefficients,
+)
 from physdiffuser.models.tokens.vocabulary import CONSTANT, END_STEP, NAMES, STEP
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ def read_formula(tokens: Sequence[str], reading: Reading) -> Expression | None:
     def replace(node: Expression) -> Expression | None:
         return Variable(reading.columns[node.index]) if isinstance(node, Variable) else None
 
-    return bare(substitute(skeleton, replace))
+    return without_linear_coefficients(substitute(skeleton, replace))
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Fitter:
         problem = self.problem
         rows = np.arange(problem.rows) if thorough else self._few
         fit = fit_constants(
-            dressed(skeleton),
+            with_linear_coefficients(skeleton),
             self.reader.inputs[rows],
             self.reader.target[rows],
             weights=None if problem.weights is None else problem.weights[rows],

@@ -9,13 +9,13 @@ data have nothing to find.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.analysis import Level
 from physdiffuser.core.problem import Problem
-from physdiffuser.reduction.reduction import Frame
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.selection.description_length import residual_is_noise
 
 FloatArray = npt.NDArray[np.float64]
@@ -42,29 +42,7 @@ LARGEST, SMALLEST = 0.5, 1e-6
 DECADE = 10.0
 
 
-@dataclass(frozen=True)
-class Level:
-    """How well polynomials in a frame's features, times its factor, predict rows that they have not seen.
-
-    Attributes
-    ----------
-    frame
-        The frame.
-    error
-        The least error of any degree, as a share of the target's spread.
-    falling
-        Whether the error was still falling with the degree when the terms ran out, or was never flat.
-    left
-        Errors of the first degree that does as well, by row, all of one size if they are noise of one size.
-    """
-
-    frame: Frame
-    error: float
-    falling: bool
-    left: FloatArray
-
-
-def levels(problem: Problem, frames: Iterable[Frame]) -> list[Level]:
+def levels(problem: Problem, reductions: Iterable[Reduction]) -> list[Level]:
     """How well each frame's features predict rows that were not seen; frames that do not suit are left out.
 
     On at most `ROWS` rows; frames without features, or with many, and those that are not finite do not suit.
@@ -73,11 +51,11 @@ def levels(problem: Problem, frames: Iterable[Frame]) -> list[Level]:
     inputs, target = problem.inputs[rows], problem.target[rows]
     found: list[Level] = []
     with np.errstate(all="ignore"):
-        for frame in frames:
-            if not 1 <= len(frame.features) <= FEATURES:
+        for reduction in reductions:
+            if not 1 <= len(reduction.features) <= FEATURES:
                 continue
-            product = frame.product(inputs)
-            units = [_scaled(value) for value in frame.values(inputs).T]
+            product = reduction.product(inputs)
+            units = [_scaled(value) for value in reduction.values(inputs).T]
             if not all(np.isfinite(unit).all() for unit in units) or not np.isfinite(target / product).all():
                 continue
             errors = list(_left_out(units, product / np.abs(product).max(), target))
@@ -88,7 +66,7 @@ def levels(problem: Problem, frames: Iterable[Frame]) -> list[Level]:
             # The fewest terms that do as well: each more is fitted to noise where rows are sparse.
             first = int(np.argmax(sizes <= AS_WELL * least))
             if np.isfinite(least):
-                found.append(Level(frame, least, _fell(sizes), errors[first][1]))
+                found.append(Level(reduction, least, _fell(sizes), errors[first][1]))
     return found
 
 
@@ -103,7 +81,7 @@ def is_noisy(problem: Problem, known: Iterable[Level]) -> bool:
     return float(np.mean(left**4)) < KURTOSIS and residual_is_noise(inputs, left)
 
 
-def telling(some: Iterable[Frame], known: list[Level]) -> list[Frame]:
+def telling(some: Iterable[Reduction], known: list[Level]) -> list[Reduction]:
     """Those of some frames that predict rows hardly worse than the most telling one does.
 
     The best of each number of features, the fewest first: with more of them nothing is missed.
@@ -112,22 +90,22 @@ def telling(some: Iterable[Frame], known: list[Level]) -> list[Frame]:
     wanted = set(some)
     best: dict[int, Level] = {}
     for level in known:
-        size = len(level.frame.features)
-        if level.frame in wanted and level.error < AS_TELLING * least:
+        size = len(level.reduction.features)
+        if level.reduction in wanted and level.error < AS_TELLING * least:
             best[size] = min(level, best.get(size, level), key=lambda one: one.error)
-    return [best[size].frame for size in sorted(best)]
+    return [best[size].reduction for size in sorted(best)]
 
 
-def as_telling(known: list[Level]) -> set[Frame]:
+def as_telling(known: list[Level]) -> set[Reduction]:
     """The frames that predict rows hardly worse than the most telling one does."""
     limit = AS_TELLING * min(level.error for level in known)
-    return {level.frame for level in known if level.error < limit}
+    return {level.reduction for level in known if level.error < limit}
 
 
-def telling_first(frames: list[Frame], known: list[Level]) -> list[Frame]:
+def telling_first(reductions: list[Reduction], known: list[Level]) -> list[Reduction]:
     """The frames, with those that predict rows hardly worse than the most telling one does first."""
     enough = as_telling(known)
-    return sorted(frames, key=lambda frame: frame not in enough)
+    return sorted(reductions, key=lambda reduction: reduction not in enough)
 
 
 def _some_rows(problem: Problem) -> npt.NDArray[np.intp]:

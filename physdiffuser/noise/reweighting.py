@@ -25,12 +25,11 @@ from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.fitting.losses import root_mean_square
 
 if TYPE_CHECKING:
-    from physdiffuser.core.problem import Loss
+    from physdiffuser.core.problem import Loss, Scatter
     from physdiffuser.data.dataset import Dataset
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
-Scatter = Literal["auto", "constant", "relative"]
 
 # Tables on which it is tried: with few columns neighbours are close, and with few rows wrong weights do harm.
 MOST_ROWS, FEWEST_ROWS, MOST_COLUMNS = 10_000, 8, 6
@@ -94,7 +93,7 @@ BY_NEIGHBOURS, BY_LAW = "the neighbouring rows and from the law", "the law that 
 
 
 @dataclass(frozen=True)
-class Weighed:
+class Reweighted:
     """A table made ready by what its rows say of their errors.
 
     Attributes
@@ -105,7 +104,7 @@ class Weighed:
         To be minimised.
     said
         What to tell the user, unless the law turns out to be exact.
-    whole
+    full_dataset
         The table with the rows that are off, None when none were left out.
     numbers
         Their numbers in it.
@@ -118,13 +117,13 @@ class Weighed:
     dataset: Dataset
     loss: Loss
     said: tuple[str, ...] = ()
-    whole: Dataset | None = None
+    full_dataset: Dataset | None = None
     numbers: tuple[int, ...] = ()
     note: str | None = None
     why: str = BY_NEIGHBOURS
 
 
-def weigh(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -> Weighed:
+def reweight(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -> Reweighted:
     """Make a table ready for the search.
 
     Raises
@@ -151,49 +150,49 @@ def weigh(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -> W
         )
     dataset = replace(dataset, weights=weights)
     if loss != "auto":
-        return Weighed(dataset, loss, tuple(said))
+        return Reweighted(dataset, loss, tuple(said))
     if not found.off:
-        return Weighed(dataset, "squared", tuple(said))
+        return Reweighted(dataset, "squared", tuple(said))
     if dataset.rows < ENOUGH_ROWS:
         said.append(
             f"{_named(dataset, found.off)} far from the neighbouring rows: such rows count less "
             "(--loss squared to count all alike)"
         )
-        return Weighed(dataset, "huber", tuple(said))
+        return Reweighted(dataset, "huber", tuple(said))
     return _without(dataset, found.off, tuple(said))
 
 
-def _without(whole: Dataset, numbers: tuple[int, ...], said: tuple[str, ...]) -> Weighed:
+def _without(whole: Dataset, numbers: tuple[int, ...], said: tuple[str, ...]) -> Reweighted:
     kept = whole.take(np.delete(np.arange(whole.rows), numbers))
-    return Weighed(kept, "squared", said, whole, numbers)
+    return Reweighted(kept, "squared", said, whole, numbers)
 
 
-def without_outliers(weighed: Weighed, rows: tuple[int, ...]) -> Weighed:
+def without_outliers(reweighted: Reweighted, rows: tuple[int, ...]) -> Reweighted:
     """Leave out rows that a law found for the others contradicts; nothing where there are none."""
     if not rows:
-        return weighed
-    whole = weighed.dataset
+        return reweighted
+    whole = reweighted.dataset
     # The last remark on a table searched with Huber's loss is that such rows count less.
-    said = weighed.said[:-1] if weighed.loss == "huber" else weighed.said
+    said = reweighted.said[:-1] if reweighted.loss == "huber" else reweighted.said
     return replace(_without(whole, rows, said), why=BY_LAW)
 
 
-def put_back(weighed: Weighed, law: Expression) -> Weighed:
+def put_back(reweighted: Reweighted, law: Expression) -> Reweighted:
     """Put back the rows that a law found without them agrees with."""
-    if weighed.whole is None:
-        return weighed
-    whole = weighed.whole
+    if reweighted.full_dataset is None:
+        return reweighted
+    whole = reweighted.full_dataset
     error = np.abs(whole.target - evaluate(law, whole.inputs))
-    usual = root_mean_square(np.delete(error, weighed.numbers))
+    usual = root_mean_square(np.delete(error, reweighted.numbers))
     away = ~(error <= np.maximum(AGREES * usual, 1e-9 * np.abs(whole.target)))
-    numbers = tuple(number for number in weighed.numbers if away[number])
+    numbers = tuple(number for number in reweighted.numbers if away[number])
     if not numbers:
-        return replace(weighed, dataset=whole, whole=None, numbers=())
+        return replace(reweighted, dataset=whole, full_dataset=None, numbers=())
     note = (
-        f"{_named(whole, numbers)} far from {weighed.why}, and did not count "
+        f"{_named(whole, numbers)} far from {reweighted.why}, and did not count "
         "(--loss squared to count all rows alike)"
     )
-    return replace(_without(whole, numbers, weighed.said), note=note, why=weighed.why)
+    return replace(_without(whole, numbers, reweighted.said), note=note, why=reweighted.why)
 
 
 def _named(dataset: Dataset, rows: tuple[int, ...]) -> str:

@@ -24,9 +24,9 @@ from physdiffuser.plugin_system.candidates import candidate_fault
 from physdiffuser.plugin_system.records import describe
 
 if TYPE_CHECKING:
+    from physdiffuser.core.archive import Archive, Entry
     from physdiffuser.core.generator import Generator, GeneratorSpec
     from physdiffuser.core.problem import Budget, Problem
-    from physdiffuser.search.archive import Entry, ParetoArchive
 
 FloatArray = npt.NDArray[np.float64]
 T = TypeVar("T")
@@ -52,7 +52,7 @@ CANDIDATES_PER_STEP = 1000
 BUILD_LIMIT = 60.0
 
 
-_READABLE = ("best_loss", "told", "offered")
+_READABLE = ("best_loss", "is_solved", "offered")
 
 
 class ArchiveView:
@@ -64,7 +64,7 @@ class ArchiveView:
         The problem with arrays that cannot be written to.
     """
 
-    def __init__(self, archive: ParetoArchive, problem: Problem) -> None:
+    def __init__(self, archive: Archive, problem: Problem) -> None:
         self._archive = archive
         self.problem = problem
 
@@ -79,11 +79,6 @@ class ArchiveView:
     def length(self, entry: Entry) -> float:
         """Nats to describe the rows by an entry."""
         return self._archive.length(entry)
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """A copy of what generators found out about the rows."""
-        return dict(self._archive.notes)
 
     def __getattr__(self, name: str) -> Any:
         if name in _READABLE:
@@ -192,7 +187,7 @@ class GuardedGenerator:
         except Exception as error:
             raise self._error(f"{what}, and is switched off ({describe(error)})") from error
 
-    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+    def propose(self, problem: Problem, archive: Archive, budget: Budget) -> Iterator[Candidate]:
         """Pass on what the plugin proposes, one at a time, as long as it is well formed and in its budget."""
         if self._off is not None:
             raise self._off
@@ -260,8 +255,8 @@ def read_only_problem(problem: Problem) -> Problem:
         if array is not None:
             copies[name] = array.copy()
             copies[name].flags.writeable = False
-    if problem.whole is not None:
-        copies["whole"] = read_only_problem(problem.whole)
+    if problem.full_problem is not None:
+        copies["whole"] = read_only_problem(problem.full_problem)
     return replace(problem, **copies)
 
 

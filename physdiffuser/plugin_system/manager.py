@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from physdiffuser.plugin_system.guard import GuardedOperator
     from physdiffuser.specs import AttentionSpec
 
+# The generators that ship are registered by a module of the same form as a plugin.
+BUILT_IN = "physdiffuser.generation.builtin"
 GROUP = "physdiffuser"
 COMMAND_GROUP = "physdiffuser.commands"
 
@@ -137,10 +139,9 @@ _loaded: dict[bool, Plugins] = {}
 def _load(plugins: bool, limit: LoadLimit) -> Plugins:
     loaded = Plugins()
     loader = _Loader(loaded, limit)
-    from physdiffuser import __version__
-    from physdiffuser.generation import builtin
+    from physdiffuser.version import version
 
-    loader.register(builtin, Origin(BUILT_IN_PACKAGE, __version__, "built in"))
+    loader.register(importlib.import_module(BUILT_IN), Origin(BUILT_IN_PACKAGE, version(), "built in"))
     for origin, entry in entry_points(GROUP, loaded.failures):
         if plugins or origin.built_in:
             loader.load(entry, origin)

@@ -143,8 +143,8 @@ def _check_build(spec: Any) -> None:
 
 
 def _check_operator(spec: Any) -> None:
+    from physdiffuser.plugin_system.operator_checks import check_operator
     from physdiffuser.specs import OperatorSpec
-    from physdiffuser.testing import check_operator
 
     _check_common(spec, OperatorSpec)
     check_operator(spec)  # within the limits for loading, which end sooner

@@ -1,69 +1,79 @@
-"""What a table suggests before any formula is tried: frames for its law, and whether noise shows.
+"""What a table shows before any formula is tried: reductions of its law, and whether it has noise.
 
-Worked out once in a run, for all generators that ask. An analysis that fails is not repeated: its failure
-becomes one warning (`ParetoArchive.faults`), and every generator goes on with the columns as they are.
+Each result is computed once in a run, for all generators that ask. An analysis that fails is not repeated:
+its failure becomes one warning (`Archive.faults`), and every generator goes on with the columns as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from functools import cached_property
 
+from physdiffuser.core.analysis import ReductionAnalysis
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.errors import PhysdiffuserError
-from physdiffuser.noise.noise_floor import Level, is_noisy, levels
+from physdiffuser.fitting import Fit
+from physdiffuser.functions.standard_fits import fit_standard_forms
+from physdiffuser.noise.noise_floor import is_noisy, levels
 from physdiffuser.reduction.data_collapse import collapsed
 from physdiffuser.reduction.factors import demanded, hypotheses
-from physdiffuser.reduction.power_law import power_law_frames
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.reduction.scale_groups import reductions
+from physdiffuser.reduction.power_law import power_law_reductions
+from physdiffuser.reduction.scale_groups import scale_reductions
 from physdiffuser.reduction.variable_merging import joined
-from physdiffuser.search.archive import ParetoArchive
-
-_FIRST, _LATER = f"{__name__}.first", f"{__name__}.later"
 
 
-@dataclass(frozen=True)
-class FirstLook:
-    """What costs little to know.
+class SharedAnalysis:
+    """The analyses of one problem (`physdiffuser.core.analysis.TableAnalysis`).
 
-    Attributes
+    Parameters
     ----------
-    frames
-        What units demand and slopes suggest, the boldest first, the bare columns last.
-    rough
-        Of a power law fitted to the target itself; most of them wrong.
-    levels
-        How well polynomials in the features of both predict rows.
-    noisy
-        Whether noise shows in the most telling of them.
+    problem
+        The rows.
+    faults
+        Takes one message for each analysis that fails.
     """
 
-    frames: tuple[Frame, ...]
-    rough: tuple[Frame, ...]
-    levels: tuple[Level, ...]
-    noisy: bool
+    def __init__(self, problem: Problem, faults: list[str]) -> None:
+        self._problem = problem
+        self._faults = faults
+        self._later: _Shared | None = None
+        self._standard: list[Fit] | None = None
 
-
-def first_look(problem: Problem, archive: ParetoArchive) -> FirstLook:
-    """Frames that come at once, and what they tell of the noise."""
-    known: FirstLook | None = archive.notes.get(_FIRST)
-    if known is None:
+    @cached_property
+    def first(self) -> ReductionAnalysis:
+        """Reductions that are found at once, and whether the table shows noise."""
         try:
-            known = _first_look(problem)
+            return _reduction_analysis(self._problem)
         except PhysdiffuserError:
             raise
         except Exception as error:
-            archive.faults.append(_failure("slopes and noise", error))
-            known = FirstLook((Frame.of_columns((), range(problem.columns)),), (), (), False)
-        archive.notes[_FIRST] = known
-    return known
+            self._faults.append(_failure("slopes and noise", error))
+            unreduced = Reduction.of_columns((), range(self._problem.columns))
+            return ReductionAnalysis((unreduced,), (), (), False)
+
+    def later(self) -> Generator[float, None, tuple[Reduction, ...]]:
+        """Reductions by scale symmetries and data collapse; yields nominal seconds of work.
+
+        A caller that asks while another waits goes on with the same work.
+        """
+        if self._later is None:
+            self._later = _Shared(_later_reductions(self._problem, self.first.reductions), self._faults)
+        return (yield from self._later.rest())
+
+    def standard_fits(self, problem: Problem) -> list[Fit]:
+        """The usual laws that a problem allows, fitted by least squares; kept for its own rows."""
+        if problem.target is not self._problem.target:
+            return fit_standard_forms(problem)
+        if self._standard is None:
+            self._standard = fit_standard_forms(problem)
+        return self._standard
 
 
-def _first_look(problem: Problem) -> FirstLook:
-    every, rough = hypotheses(problem), power_law_frames(problem)
+def _reduction_analysis(problem: Problem) -> ReductionAnalysis:
+    every, rough = hypotheses(problem), power_law_reductions(problem)
     told = levels(problem, [*rough, *every])
-    return FirstLook(tuple(every), tuple(rough), tuple(told), is_noisy(problem, told))
+    return ReductionAnalysis(tuple(every), tuple(rough), tuple(told), is_noisy(problem, told))
 
 
 def _failure(what: str, error: Exception) -> str:
@@ -73,34 +83,23 @@ def _failure(what: str, error: Exception) -> str:
     )
 
 
-def later_frames(problem: Problem, archive: ParetoArchive) -> Generator[float, None, tuple[Frame, ...]]:
-    """Frames of scale symmetries and of the collapse that are new; yields nominal seconds of work.
-
-    Whoever asks while another waits goes on with the same work.
-    """
-    known: _Shared | None = archive.notes.get(_LATER)
-    if known is None:
-        known = archive.notes[_LATER] = _Shared(
-            _suggested(problem, first_look(problem, archive).frames), archive.faults
-        )
-    return (yield from known.rest())
-
-
-def _suggested(problem: Problem, first: tuple[Frame, ...]) -> Generator[float, None, tuple[Frame, ...]]:
+def _later_reductions(
+    problem: Problem, first: tuple[Reduction, ...]
+) -> Generator[float, None, tuple[Reduction, ...]]:
     # Where units are known, so are the symmetries.
-    pairs: list[Frame] = []
-    groups: list[Frame] = []
+    pairs: list[Reduction] = []
+    groups: list[Reduction] = []
     if demanded(problem) is None:
         pairs = yield from joined(problem, first[-1])
-        groups = yield from reductions(problem, [*pairs, *first])
+        groups = yield from scale_reductions(problem, [*pairs, *first])
     found = yield from collapsed(problem, first)
-    known = {_whatever_order(frame) for frame in first}
-    fresh = {_whatever_order(frame): frame for frame in reversed([*groups, *pairs, *found])}
-    return tuple(frame for key, frame in reversed(fresh.items()) if key not in known)
+    known = {_unordered(reduction) for reduction in first}
+    fresh = {_unordered(reduction): reduction for reduction in reversed([*groups, *pairs, *found])}
+    return tuple(reduction for key, reduction in reversed(fresh.items()) if key not in known)
 
 
-def _whatever_order(frame: Frame) -> tuple[object, frozenset[object]]:
-    return frame.factors, frozenset(frame.features)
+def _unordered(reduction: Reduction) -> tuple[object, frozenset[object]]:
+    return reduction.factors, frozenset(reduction.features)
 
 
 class _Shared:
@@ -114,12 +113,12 @@ class _Shared:
         Takes the message about that exception.
     """
 
-    def __init__(self, work: Generator[float, None, tuple[Frame, ...]], faults: list[str]) -> None:
+    def __init__(self, work: Generator[float, None, tuple[Reduction, ...]], faults: list[str]) -> None:
         self._work = work
         self._faults = faults
-        self._result: tuple[Frame, ...] | None = None
+        self._result: tuple[Reduction, ...] | None = None
 
-    def rest(self) -> Generator[float, None, tuple[Frame, ...]]:
+    def rest(self) -> Generator[float, None, tuple[Reduction, ...]]:
         """What is left of it, and the result."""
         while self._result is None:
             try:

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Expression, Number, complexity
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-from physdiffuser.reduction.factors import demanded, telling_columns
-from physdiffuser.reduction.reduction import Frame
+from physdiffuser.reduction.factors import demanded, relevant_columns
 from physdiffuser.reduction.scale_groups import alike
 
 FloatArray = npt.NDArray[np.float64]
@@ -144,12 +144,12 @@ class _State:
         parts = [*self.trees, *(base for base, _ in self.factors)]
         return (self.score + 1e-4) * (1 + 0.04 * sum(map(complexity, parts)))
 
-    def frame(self) -> Frame:
+    def reduction(self) -> Reduction:
         """The state as a hypothesis of the enumeration."""
-        return Frame.of(self.factors, self.trees)
+        return Reduction.of(self.factors, self.trees)
 
 
-def collapsed(problem: Problem, first: Sequence[Frame]) -> Generator[float, None, tuple[Frame, ...]]:
+def collapsed(problem: Problem, first: Sequence[Reduction]) -> Generator[float, None, tuple[Reduction, ...]]:
     """Frames that the rows suggest, those of fewest features first; yields nominal seconds of work.
 
     Parameters
@@ -183,40 +183,42 @@ def collapsed(problem: Problem, first: Sequence[Frame]) -> Generator[float, None
         # The search goes on to fewer features, the enumeration begins with the fewest.
         kept[:0] = [state for state in ranked if state.score < PREDICTS]
     least = min((state.score for state in kept), default=0.0)
-    return tuple(state.frame() for state in kept if state.score <= COMPARABLE * least + UNIMPORTANT)
+    return tuple(state.reduction() for state in kept if state.score <= COMPARABLE * least + UNIMPORTANT)
 
 
 def _starts(
-    problem: Problem, rows: npt.NDArray[np.intp], first: Sequence[Frame]
+    problem: Problem, rows: npt.NDArray[np.intp], first: Sequence[Reduction]
 ) -> tuple[dict[int, list[_State]], _Judge]:
     """What units demand, or the bare columns and what slopes suggest, by number of features; and a judge."""
     inputs, target = problem.inputs[rows], problem.target[rows]
-    telling = telling_columns(problem.inputs, problem.target)
+    telling = relevant_columns(problem.inputs, problem.target)
     # Where no column stands out, nothing is known of any of them.
     chosen = telling if 0 < len(telling) < problem.columns else list(range(problem.columns))
-    bare = Frame.of_columns((), chosen)
+    bare = Reduction.of_columns((), chosen)
     found: dict[int, list[_State]] = {}
     off = np.median(np.abs(_local_predictions(bare.values(inputs).T, target) - target))
     judge = _Judge(target, max(1.5 * float(off), 1e-3 * float(np.median(np.abs(target)))) or 1.0)
     by_units = demanded(problem)
     if by_units is not None and by_units.columns >= set(telling):
         # Joins of bare columns would rarely balance in their units.
-        frames = [by_units]
+        reductions = [by_units]
     else:
-        frames = [*first, bare]
-    for frame in dict.fromkeys(frames):
-        size = len(frame.features)
+        reductions = [*first, bare]
+    for reduction in dict.fromkeys(reductions):
+        size = len(reduction.features)
         fewer = any(others and number < size for number, others in found.items())
         # Many features take long; they are worth it only where nothing else is known.
         if not 2 <= size <= (SOME_FEATURES if fewer else MOST_FEATURES):
             continue
-        values = frame.values(inputs).T
+        values = reduction.values(inputs).T
         with np.errstate(all="ignore"):
-            divided = target / frame.product(inputs)
+            divided = target / reduction.product(inputs)
         if not (np.isfinite(values).all() and np.isfinite(divided).all()):
             continue
         score = _local_score(values, divided, judge)
-        found.setdefault(size, []).append(_State(frame.factors, frame.features, values, divided, score))
+        found.setdefault(size, []).append(
+            _State(reduction.factors, reduction.features, values, divided, score)
+        )
     return found, judge
 
 

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Exponents, Reduction, monomial
 from physdiffuser.expressions import Expression, Variable
 from physdiffuser.expressions.tree import add, sub, substitute
-from physdiffuser.reduction.reduction import Exponents, Frame, monomial
 from physdiffuser.reduction.surrogate import careful_slopes, fit_slopes
 
 FloatArray = npt.NDArray[np.float64]
@@ -40,14 +40,18 @@ _SEPARABLE_EXPONENTS = tuple(Fraction(n, 2) for n in (-4, -2, -1, 0, 1, 2, 3, 4,
 _RATIOS = np.array([-3, -2, -1.5, -1, -2 / 3, -0.5, -1 / 3, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3])
 
 
-def hypotheses(problem: Problem) -> list[Frame]:
+def hypotheses(problem: Problem) -> list[Reduction]:
     """Frames for a problem: what its units demand first, then what its rows suggest."""
-    suggested = frames(problem.inputs, problem.target)
+    proposed_reductions = reductions(problem.inputs, problem.target)
     first = demanded(problem)
-    return suggested if first is None else [first, *(frame for frame in suggested if frame != first)]
+    return (
+        proposed_reductions
+        if first is None
+        else [first, *(reduction for reduction in proposed_reductions if reduction != first)]
+    )
 
 
-def demanded(problem: Problem) -> Frame | None:
+def demanded(problem: Problem) -> Reduction | None:
     """The frame of dimensionless groups; None where units are not known or the columns have none to offer."""
     if problem.units is None or problem.target_unit is None:
         return None
@@ -56,7 +60,7 @@ def demanded(problem: Problem) -> Frame | None:
     groups = dimensionless_groups(problem.units, problem.target_unit)
     if groups.prefactor is None:
         return None
-    return Frame.of(
+    return Reduction.of(
         ((Variable(column), Fraction(exponent)) for column, exponent in enumerate(groups.prefactor)),
         (
             monomial(tuple((c, Fraction(e)) for c, e in enumerate(group) if e), None)
@@ -65,22 +69,22 @@ def demanded(problem: Problem) -> Frame | None:
     )
 
 
-def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
+def reductions(inputs: FloatArray, target: FloatArray) -> list[Reduction]:
     """Hypotheses, the boldest first, ending with the bare columns."""
     columns = inputs.shape[1]
-    bare = Frame.of_columns((), range(columns))
+    bare = Reduction.of_columns((), range(columns))
     if columns > MOST_COLUMNS:
-        telling = telling_columns(inputs, target)
+        telling = relevant_columns(inputs, target)
         return [*_some_columns(inputs, target, telling), bare]
     if (target > 0).any() and (target < 0).any():
         separable = _separable(inputs, target)
         left = [column for column in range(columns) if column not in dict(separable)]
-        signed_frames = [Frame.of_columns(separable, left)] if separable else []
-        for signed_frame in [*signed_frames, bare]:
-            kept = left if signed_frame is not bare else list(range(columns))
-            merged = _differences(inputs, target, signed_frame, kept)
-            signed_frames = [*signed_frames, *([merged] if merged is not None else [])]
-        return [*signed_frames, bare]
+        signed_reductions = [Reduction.of_columns(separable, left)] if separable else []
+        for signed_reduction in [*signed_reductions, bare]:
+            kept = left if signed_reduction is not bare else list(range(columns))
+            merged = _differences(inputs, target, signed_reduction, kept)
+            signed_reductions = [*signed_reductions, *([merged] if merged is not None else [])]
+        return [*signed_reductions, bare]
     usable = (inputs != 0).all(axis=1)
     size = np.abs(target)
     usable &= size > 1e-3 * np.median(size)
@@ -103,22 +107,22 @@ def frames(inputs: FloatArray, target: FloatArray) -> list[Frame]:
         chosen = ~signed & (surer < most) & (2 * surer < doubt)
         nearest, doubt = np.where(chosen, finer, nearest), np.where(chosen, surer, doubt)
     doubt[(np.abs(nearest) > MAX_EXPONENT) | (inputs == 0).any(axis=0)] = np.inf
-    found: list[Frame] = []
+    found: list[Reduction] = []
     for threshold in (0.6, 0.3, 0.1, 0.03, 0.0):
         chosen = doubt < threshold
         factors = _powers_of(nearest, chosen)
         left = [int(column) for column in np.flatnonzero(~chosen)]
-        plain = Frame.of_columns(factors, left)
-        for frame in (
+        plain = Reduction.of_columns(factors, left)
+        for reduction in (
             _grouped(slopes, left, factors, signed),
             _differences(inputs, target, plain, left),
             plain,
         ):
-            if frame is not None and frame not in found:
-                found.append(frame)
+            if reduction is not None and reduction not in found:
+                found.append(reduction)
     # A column whose slope is nearly nothing may be needed all the same: 343 + u, where u is small.
     sure = (doubt < CAREFUL) & (nearest != 0)
-    careful = Frame.of_columns(_powers_of(nearest, sure), np.flatnonzero(~sure).tolist())
+    careful = Reduction.of_columns(_powers_of(nearest, sure), np.flatnonzero(~sure).tolist())
     return list(dict.fromkeys([*found, careful, bare]))
 
 
@@ -164,22 +168,22 @@ def _separable(inputs: FloatArray, target: FloatArray) -> Exponents:
     return tuple(found)
 
 
-def _some_columns(inputs: FloatArray, target: FloatArray, chosen: list[int]) -> list[Frame]:
+def _some_columns(inputs: FloatArray, target: FloatArray, chosen: list[int]) -> list[Reduction]:
     """The frames of a narrower table, in terms of this one's columns."""
 
     def rename(node: Expression) -> Expression | None:
         return Variable(chosen[node.index]) if isinstance(node, Variable) else None
 
     return [
-        Frame.of(
-            ((substitute(tree, rename), exponent) for tree, exponent in frame.factors),
-            (substitute(feature, rename) for feature in frame.features),
+        Reduction.of(
+            ((substitute(tree, rename), exponent) for tree, exponent in reduction.factors),
+            (substitute(feature, rename) for feature in reduction.features),
         )
-        for frame in frames(inputs[:, chosen], target)
+        for reduction in reductions(inputs[:, chosen], target)
     ]
 
 
-def telling_columns(inputs: FloatArray, target: FloatArray) -> list[int]:
+def relevant_columns(inputs: FloatArray, target: FloatArray) -> list[int]:
     """The columns that say most about the target, sorted.
 
     Forward selection on each column, its square and (where positive) its logarithm, for the target and
@@ -244,7 +248,7 @@ def _proportional(first: FloatArray, second: FloatArray) -> tuple[float, float] 
 
 def _grouped(
     slopes: FloatArray, left: list[int], factors: Exponents, signed: npt.NDArray[np.bool_]
-) -> Frame | None:
+) -> Reduction | None:
     """Columns whose logarithmic slopes are proportional, merged into power products."""
     free = [column for column in left if not signed[column]]
     features: list[Expression] = []
@@ -275,7 +279,7 @@ def _grouped(
         return None
     features.extend(Variable(column) for column in left if column not in merged)
     powers = ((Variable(column), exponent) for column, exponent in (*factors, *more))
-    return Frame.of(powers, features)
+    return Reduction.of(powers, features)
 
 
 def _integral(group: list[tuple[int, Fraction]]) -> Exponents:
@@ -284,7 +288,9 @@ def _integral(group: list[tuple[int, Fraction]]) -> Exponents:
     return tuple((position, exponent * scale) for position, exponent in group)
 
 
-def _differences(inputs: FloatArray, target: FloatArray, plain: Frame, left: list[int]) -> Frame | None:
+def _differences(
+    inputs: FloatArray, target: FloatArray, plain: Reduction, left: list[int]
+) -> Reduction | None:
     """Columns whose plain slopes are opposite (or equal), merged into differences (or sums)."""
     if len(left) < 2:
         return None
@@ -310,7 +316,7 @@ def _differences(inputs: FloatArray, target: FloatArray, plain: Frame, left: lis
     if not features:
         return None
     features.extend(Variable(column) for position, column in enumerate(left) if position not in merged)
-    return Frame.of(plain.factors, features)
+    return Reduction.of(plain.factors, features)
 
 
 def _best_slopes(inputs: FloatArray, target: FloatArray) -> FloatArray | None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
-from physdiffuser.reduction.reduction import Frame
+from physdiffuser.core.reduction import Reduction
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -32,17 +32,17 @@ class Means:
     weights: FloatArray
 
 
-def averaged(problem: Problem, frame: Frame, intervals: int) -> Means | None:
+def averaged(problem: Problem, reduction: Reduction, intervals: int) -> Means | None:
     """Means over intervals of a frame's feature that hold equally many rows.
 
     None where the frame has more features or a value that is not finite, and where rows are too few.
     Inside an interval the function must be nearly straight, as it is where noise is larger than its bend.
     """
-    if len(frame.features) != 1 or problem.rows < 2 * intervals:
+    if len(reduction.features) != 1 or problem.rows < 2 * intervals:
         return None
     with np.errstate(all="ignore"):
-        product = frame.product(problem.inputs)
-        feature = frame.values(problem.inputs)[:, 0]
+        product = reduction.product(problem.inputs)
+        feature = reduction.values(problem.inputs)[:, 0]
         target = problem.target / product
         weights = np.square(product / np.abs(product).max())
     if problem.weights is not None:

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Expression, Parameter, Variable
 from physdiffuser.expressions.tree import mul, power
 from physdiffuser.fitting import fit_constants, uncertainty
 from physdiffuser.reduction.factors import MAX_EXPONENT
-from physdiffuser.reduction.reduction import Frame
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,7 +40,7 @@ RARER = 1.5
 ITERATIONS = 40
 
 
-def power_law_frames(problem: Problem) -> list[Frame]:
+def power_law_reductions(problem: Problem) -> list[Reduction]:
     """Frames of a power law times a function of few columns, read off a fit that noise does not mislead.
 
     Returns
@@ -69,7 +69,7 @@ def power_law_frames(problem: Problem) -> list[Frame]:
     if not np.isfinite(doubt[sure]).all():
         return []
     others = [column for column in range(problem.columns) if column not in positive]
-    found: list[Frame] = []
+    found: list[Reduction] = []
     for left in range(1, len(doubtful) + 1):
         for stays in combinations(doubtful.tolist(), left):
             gone = [place for place in range(len(positive)) if place not in stays]
@@ -78,7 +78,7 @@ def power_law_frames(problem: Problem) -> list[Frame]:
             )
             if factors and known[gone].all():
                 features = sorted([*(positive[place] for place in stays), *others])
-                found.append(Frame.of_columns(factors, features))
+                found.append(Reduction.of_columns(factors, features))
     return found
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from math import gcd, lcm
 
+from physdiffuser.core.analysis import Level
+from physdiffuser.core.archive import Archive
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Apply, Expression, Number, Variable, to_text
-from physdiffuser.expressions.tree import variables
-from physdiffuser.noise.noise_floor import AS_TELLING, Level, levels
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.selection.description_length import fitted_constants
+from physdiffuser.expressions.tree import fitted_constants, variables
+from physdiffuser.noise.noise_floor import AS_TELLING, levels
 
 # Formulas looked at, the shortest descriptions first, and frames worked on before the next look.
 FORMULAS = 10
@@ -27,7 +27,7 @@ FEATURES = 2
 _Powers = dict[Expression, Fraction]
 
 
-class Suggestions:
+class ProposedReductions:
     """The frames that a run's best formulas suggest, each once.
 
     Parameters
@@ -41,30 +41,30 @@ class Suggestions:
     def __init__(self, problem: Problem, known: Iterable[Level]) -> None:
         self.problem = problem
         self._least = min((level.error for level in known), default=float("inf"))
-        self._seen: set[Frame] = set()
+        self._seen: set[Reduction] = set()
 
-    def take(self, archive: ParetoArchive, every: Iterable[Frame]) -> list[Frame]:
+    def take(self, archive: Archive, every: Iterable[Reduction]) -> list[Reduction]:
         """New ones that predict rows hardly worse than the best does; at most `AT_ONCE`."""
         entries = sorted(
             {*archive.front(), *archive.near()},
             key=lambda entry: (archive.length(entry), to_text(entry.candidate.expression)),
         )
         self._seen.update(every)
-        found: list[Frame] = []
-        for frame in suggested(entry.candidate.expression for entry in entries[:FORMULAS]):
-            if frame in self._seen:
+        found: list[Reduction] = []
+        for reduction in proposed_reductions(entry.candidate.expression for entry in entries[:FORMULAS]):
+            if reduction in self._seen:
                 continue
-            self._seen.add(frame)
-            for level in levels(self.problem, [frame]):
+            self._seen.add(reduction)
+            for level in levels(self.problem, [reduction]):
                 self._least = min(self._least, level.error)
                 if level.error < AS_TELLING * self._least:
-                    found.append(frame)
+                    found.append(reduction)
             if len(found) == AT_ONCE:
                 break
         return found
 
 
-def suggested(formulas: Iterable[Expression]) -> Iterator[Frame]:
+def proposed_reductions(formulas: Iterable[Expression]) -> Iterator[Reduction]:
     """Frames that formulas suggest: what depends on one or two groups of columns may be another function.
 
     Each factor of a formula that depends on one group is taken out by itself, then all that are more than
@@ -77,10 +77,10 @@ def suggested(formulas: Iterable[Expression]) -> Iterator[Frame]:
             others = [pair for pair in factors if pair is not one]
             groups = _groups([one[0]])
             if len(groups) == 1 and not any(_in_the_way(tree, groups[0]) for tree, _ in others):
-                yield Frame.of(others, groups)
+                yield Reduction.of(others, groups)
         groups = _groups(tree for tree, _ in rest)
         if 1 <= len(groups) <= FEATURES:
-            yield Frame.of((pair for pair in factors if pair not in rest), groups)
+            yield Reduction.of((pair for pair in factors if pair not in rest), groups)
 
 
 def _in_the_way(factor: Expression, group: Expression) -> bool:
@@ -125,7 +125,7 @@ def _groups(trees: Iterable[Expression]) -> tuple[Expression, ...]:
     bases = dict.fromkeys(base for powers in found for base, _ in powers)
     if len(found) >= len(bases):
         return tuple(bases)
-    return tuple(Frame.of(powers, ()).factor() or base for powers in found for base, _ in powers[:1])
+    return tuple(Reduction.of(powers, ()).factor() or base for powers in found for base, _ in powers[:1])
 
 
 def _leaves(tree: Expression) -> Iterator[_Powers]:

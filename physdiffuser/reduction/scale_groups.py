@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.expressions import Expression, complexity
-from physdiffuser.reduction.reduction import Frame, monomial
 from physdiffuser.reduction.scale_symmetries import MOST_FEATURES, Scaling, scalings
 from physdiffuser.reduction.trend import divided, trend
 
@@ -34,7 +34,9 @@ FRAMES, _MUCH_WORSE = 2, 1.5
 _MOST_COMPLEX = 13
 
 
-def reductions(problem: Problem, frames: list[Frame]) -> Generator[float, None, list[Frame]]:
+def scale_reductions(
+    problem: Problem, reductions: list[Reduction]
+) -> Generator[float, None, list[Reduction]]:
     """The best reductions of frames; those of fewest features first.
 
     Parameters
@@ -44,14 +46,14 @@ def reductions(problem: Problem, frames: list[Frame]) -> Generator[float, None, 
     frames
         Where to begin.
     """
-    found: dict[frozenset[bytes], tuple[float, Frame]] = {}
-    for frame in frames:
-        some = divided(problem, frame) if 2 <= len(frame.features) <= MOST_FEATURES else None
+    found: dict[frozenset[bytes], tuple[float, Reduction]] = {}
+    for reduction in reductions:
+        some = divided(problem, reduction) if 2 <= len(reduction.features) <= MOST_FEATURES else None
         if some is None:
             continue
-        count = len(frame.features)
+        count = len(reduction.features)
         own = tuple(tuple(Fraction(int(i == j)) for j in range(count)) for i in range(count))
-        state = _State(frame, own, (Fraction(0),) * count, *some, *trend(*some))
+        state = _State(reduction, own, (Fraction(0),) * count, *some, *trend(*some))
         while len(state.products) > 1:
             yield 2e-3
             if state.slopes is None:
@@ -114,7 +116,7 @@ class _State:
         Of a polynomial; see `trend`.
     """
 
-    frame: Frame
+    reduction: Reduction
     products: tuple[tuple[Fraction, ...], ...]
     factor: tuple[Fraction, ...]
     values: FloatArray
@@ -132,13 +134,13 @@ class _State:
             chosen = tuple(
                 (place, Fraction(exponent // common)) for place, exponent in enumerate(whole) if exponent
             )
-            trees.append(monomial(chosen, self.frame.features))
+            trees.append(monomial(chosen, self.reduction.features))
         return tuple(trees)
 
-    def reduced(self) -> Frame:
+    def reduced(self) -> Reduction:
         """The frame it stands for."""
-        left = zip(self.frame.features, self.factor, strict=True)
-        return Frame.of((*self.frame.factors, *left), self.features())
+        left = zip(self.reduction.features, self.factor, strict=True)
+        return Reduction.of((*self.reduction.factors, *left), self.features())
 
 
 def _applied(state: _State, scaling: Scaling) -> _State | None:
@@ -159,7 +161,7 @@ def _applied(state: _State, scaling: Scaling) -> _State | None:
         return None
     pairs = zip(state.factor, goes, strict=True)
     factor = tuple(own + scaling.factor * other for own, other in pairs)
-    made = _State(state.frame, tuple(products), factor, values, target, *trend(values, target))
+    made = _State(state.reduction, tuple(products), factor, values, target, *trend(values, target))
     return made if max(map(complexity, made.features()), default=0) <= _MOST_COMPLEX else None
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
-from physdiffuser.reduction.reduction import Frame
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.reduction.surrogate import degree_for, fit_slopes
 
 FloatArray = npt.NDArray[np.float64]
@@ -70,16 +70,16 @@ def trend(values: FloatArray, target: FloatArray) -> tuple[FloatArray | None, fl
     return slopes if error * more < PREDICTS else None, error * size * more
 
 
-def divided(problem: Problem, frame: Frame) -> tuple[FloatArray, FloatArray] | None:
+def divided(problem: Problem, reduction: Reduction) -> tuple[FloatArray, FloatArray] | None:
     """Features, (features, rows), and target divided by the frame's factor; None where one has no value.
 
     On some rows of the problem, the same for every frame, without those whose logarithm is noise.
     """
     rows = problem.generator(6).permutation(problem.rows)[:ROWS]
     inputs, target = problem.inputs[rows], problem.target[rows]
-    values = frame.values(inputs).T
+    values = reduction.values(inputs).T
     with np.errstate(all="ignore"):
-        left = target / frame.product(inputs)
+        left = target / reduction.product(inputs)
     if not (np.isfinite(values).all() and np.isfinite(left).all()):
         return None
     sign = float(np.sign(np.median(left)))
@@ -89,21 +89,23 @@ def divided(problem: Problem, frame: Frame) -> tuple[FloatArray, FloatArray] | N
     return values, left
 
 
-def plausible(problem: Problem, frames: list[Frame]) -> list[Frame]:
+def plausible(problem: Problem, reductions: list[Reduction]) -> list[Reduction]:
     """The frames that a polynomial in their features follows about as well as in any other's.
 
     Those that divide nothing out stay, and all do where no polynomial follows the rows.
     """
     errors: list[float] = []
     told = False
-    for frame in frames:
-        found = divided(problem, frame)
+    for reduction in reductions:
+        found = divided(problem, reduction)
         slopes, error = (None, float("inf")) if found is None else trend(*found)
         told |= slopes is not None
         errors.append(error)
     if not told:
-        return frames
+        return reductions
     enough = IMPLAUSIBLE * min(errors) + NEGLIGIBLE
     return [
-        frame for frame, error in zip(frames, errors, strict=True) if error <= enough or not frame.factors
+        reduction
+        for reduction, error in zip(reductions, errors, strict=True)
+        if error <= enough or not reduction.factors
     ]

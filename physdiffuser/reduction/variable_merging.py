@@ -13,13 +13,13 @@ from fractions import Fraction
 from itertools import combinations
 
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.reduction.data_collapse import (
     DIFFERENCE,
     DIFFERENCE_OF_SQUARES,
     SUM,
     SUM_OF_SQUARES,
 )
-from physdiffuser.reduction.reduction import Frame
 from physdiffuser.reduction.trend import divided, trend
 
 # Frames of fewer features are left to the collapse, and of more than these pairs are too many.
@@ -36,17 +36,17 @@ _PREDICTS = 0.2
 _SECONDS = 1.5e-3
 
 
-def joined(problem: Problem, frame: Frame) -> Generator[float, None, list[Frame]]:
+def joined(problem: Problem, reduction: Reduction) -> Generator[float, None, list[Reduction]]:
     """The frame with pairs of features joined into one, one pair after the other, the last first.
 
     Yields nominal seconds of work.
     """
-    found: list[Frame] = []
-    error = _error(problem, frame)
-    while FEWEST_FEATURES <= len(frame.features) <= MOST_FEATURES and error < _PREDICTS:
-        tried: list[tuple[float, Frame]] = []
-        for first, second in combinations(range(len(frame.features)), 2):
-            ways = [(_error(problem, made), made) for made in _joins(problem, frame, first, second)]
+    found: list[Reduction] = []
+    error = _error(problem, reduction)
+    while FEWEST_FEATURES <= len(reduction.features) <= MOST_FEATURES and error < _PREDICTS:
+        tried: list[tuple[float, Reduction]] = []
+        for first, second in combinations(range(len(reduction.features)), 2):
+            ways = [(_error(problem, made), made) for made in _joins(problem, reduction, first, second)]
             yield _SECONDS * len(ways)
             if ways:
                 least = min(error for error, _ in ways)
@@ -57,33 +57,33 @@ def joined(problem: Problem, frame: Frame) -> Generator[float, None, list[Frame]
             break
         if len(tried) > 1 and tried[1][0] < _ALONE * tried[0][0]:
             break
-        error, frame = tried[0]
-        found.insert(0, frame)
-        powers = [(_error(problem, made), made) for made in _taken_out(frame)]
+        error, reduction = tried[0]
+        found.insert(0, reduction)
+        powers = [(_error(problem, made), made) for made in _taken_out(reduction)]
         yield _SECONDS * len(powers)
         least, taken = min(powers, key=lambda item: item[0])
         if least <= _ALIKE * error:
-            error, frame = least, taken
-            found[0] = frame
+            error, reduction = least, taken
+            found[0] = reduction
     return found
 
 
-def _taken_out(frame: Frame) -> list[Frame]:
+def _taken_out(reduction: Reduction) -> list[Reduction]:
     """The frame with a power of its first feature as a factor of the target."""
-    first, *rest = frame.features
-    return [Frame.of((*frame.factors, (first, exponent)), tuple(rest)) for exponent in _EXPONENTS]
+    first, *rest = reduction.features
+    return [Reduction.of((*reduction.factors, (first, exponent)), tuple(rest)) for exponent in _EXPONENTS]
 
 
-def _joins(problem: Problem, frame: Frame, first: int, second: int) -> list[Frame]:
-    features = frame.features
+def _joins(problem: Problem, reduction: Reduction, first: int, second: int) -> list[Reduction]:
+    features = reduction.features
     rest = tuple(feature for place, feature in enumerate(features) if place not in (first, second))
     return [
-        Frame(frame.factors, (join.build(features[first], features[second]), *rest))
+        Reduction(reduction.factors, (join.build(features[first], features[second]), *rest))
         for join in _JOINS
         if join.needs <= problem.operators
     ]
 
 
-def _error(problem: Problem, frame: Frame) -> float:
-    some = divided(problem, frame)
+def _error(problem: Problem, reduction: Reduction) -> float:
+    some = divided(problem, reduction)
     return float("inf") if some is None else trend(*some)[1]

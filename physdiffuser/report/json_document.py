@@ -89,7 +89,7 @@ def unfinished_document(
     warning
         Why the document is unfinished.
     """
-    from physdiffuser import __version__
+    from physdiffuser.version import version
 
     empty = Solution(
         target="",
@@ -101,7 +101,7 @@ def unfinished_document(
         aliases={},
         warnings=(warning,),
         seed=seed,
-        version=__version__,
+        version=version(),
         timing={} if elapsed is None else {"elapsed_seconds": elapsed},
     )
     content = document(empty) | {"target": target}

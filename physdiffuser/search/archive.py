@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.analysis import TableAnalysis
+from physdiffuser.core.archive import NOTHING_LEFT, Entry, relative_loss, same_loss
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, complexity, evaluate
-from physdiffuser.fitting import losses, refit
+from physdiffuser.expressions.tree import fitted_constants
+from physdiffuser.fitting import refit
+from physdiffuser.reduction.analysis import SharedAnalysis
 from physdiffuser.selection.cancellation import cancels
-from physdiffuser.selection.description_length import Yardstick, fitted_constants
+from physdiffuser.selection.description_length import DescriptionLength
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -26,40 +29,8 @@ MOST_NEAR = 40
 CONTENDS, REFITTED = 12.0, 100.0
 # A form that takes this much less to write down is worth showing beside a simpler formula that fits better.
 SAME_FORM = 0.5
-SAME_LOSS = 1e-6
-# Losses that leave nothing to judge; with more constants than these, a formula may leave nothing because
-# it follows any smooth law so closely.
-NOTHING_LEFT, FEW_CONSTANTS = 1e-18, 6
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A candidate with its score on the problem's rows.
-
-    Attributes
-    ----------
-    loss
-        Weighted mean squared residual (or Huber loss) divided by that of the constant model:
-        0 is perfect, 1 is as good as a constant.
-    nats
-        What the formula takes to write down, its fitted constants left out.
-    constants
-        How many of them there are.
-    seen
-        The loss on the search's own rows, where `loss` is that on all.
-    """
-
-    candidate: Candidate
-    complexity: int
-    loss: float
-    nats: float = 0.0
-    constants: int = 0
-    seen: float = 0.0
-
-
-def relative_loss(problem: Problem, prediction: FloatArray) -> float:
-    """Loss of a prediction relative to the best constant's; inf where it is not finite."""
-    return losses.relative_loss(prediction, problem.target, problem.weights, problem.loss)
+# With more constants than these, a formula may leave nothing because it follows any smooth law so closely.
+FEW_CONSTANTS = 6
 
 
 class ParetoArchive:
@@ -70,8 +41,8 @@ class ParetoArchive:
 
     Attributes
     ----------
-    notes
-        What one generator found out about the rows and others can use, by the name of its module.
+    analysis
+        What the table shows before any formula is tried; shared by all generators of a run.
     faults
         Messages about shared analyses that failed, one for each.
     """
@@ -81,9 +52,9 @@ class ParetoArchive:
         self._best: dict[tuple[int, int], Entry] = {}
         self._near: dict[Expression, tuple[float, Entry]] = {}
         self._shortest = float("inf")
-        self.yardstick = Yardstick(problem.all_rows.rows, problem.columns)
-        self.notes: dict[str, Any] = {}
+        self.description_length = DescriptionLength(problem.all_rows.rows, problem.columns)
         self.faults: list[str] = []
+        self.analysis: TableAnalysis = SharedAnalysis(problem, self.faults)
         self.offered = 0
         # Length of the candidate offered last, as far as it was worked out.
         self.latest = float("inf")
@@ -103,19 +74,19 @@ class ParetoArchive:
             return False
         constants = fitted_constants(candidate.expression)
         # What its form takes costs more to find out than the loss did, and would change nothing.
-        hopeless = self.yardstick.total(0.0, constants, loss) > self._shortest + NEAR
+        hopeless = self.description_length.total(0.0, constants, loss) > self._shortest + NEAR
         simpler = [
             kept for kept in self._best.values() if kept.complexity <= cost and kept.constants <= constants
         ]
-        if hopeless and self.problem.whole is None and any(kept.loss <= loss for kept in simpler):
+        if hopeless and self.problem.full_problem is None and any(kept.loss <= loss for kept in simpler):
             return False
-        nats = self.yardstick.formula_nats(candidate.expression)
+        nats = self.description_length.formula_nats(candidate.expression)
         seen = loss
-        if self.problem.whole is not None and loss > NOTHING_LEFT:
+        if self.problem.full_problem is not None and loss > NOTHING_LEFT:
             clearly = loss * np.exp(-2 * CONTENDS / self.problem.rows)
-            if any(kept.nats <= nats and kept.seen <= clearly for kept in simpler):
+            if any(kept.nats <= nats and kept.search_loss <= clearly for kept in simpler):
                 return False
-            candidate, loss = self._judged(candidate, self.problem.whole, nats)
+            candidate, loss = self._judged(candidate, self.problem.full_problem, nats)
             if not np.isfinite(loss):
                 return False
         entry = Entry(candidate, cost, loss, nats, constants, seen)
@@ -143,7 +114,7 @@ class ParetoArchive:
         expression = candidate.expression
         loss = relative_loss(whole, evaluate(expression, whole.inputs))
         constants = fitted_constants(expression)
-        length = self.yardstick.total(nats, constants, loss)
+        length = self.description_length.total(nats, constants, loss)
         if not constants or length > self._shortest + REFITTED:
             return candidate, loss
         fit = refit(expression, whole.inputs, whole.target, weights=whole.weights, loss=whole.loss)
@@ -163,7 +134,7 @@ class ParetoArchive:
 
     def length(self, entry: Entry) -> float:
         """Nats to describe the rows by an entry."""
-        return self.yardstick.total(entry.nats, entry.constants, entry.loss)
+        return self.description_length.total(entry.nats, entry.constants, entry.loss)
 
     def front(self) -> list[Entry]:
         """Entries that no other beats in all of complexity, form, constants and loss, simple ones first."""
@@ -174,7 +145,7 @@ class ParetoArchive:
         return front
 
     @property
-    def told(self) -> bool:
+    def is_solved(self) -> bool:
         """Whether a formula with few constants leaves nothing over."""
         return any(
             kept.loss < NOTHING_LEFT and kept.constants <= FEW_CONSTANTS for kept in self._best.values()
@@ -184,11 +155,6 @@ class ParetoArchive:
     def best_loss(self) -> float:
         """The smallest loss so far; inf when empty."""
         return min((entry.loss for entry in self._best.values()), default=float("inf"))
-
-
-def same_loss(one: float, other: float) -> bool:
-    """Whether what is left over is as much; then two formulas are most likely one function."""
-    return abs(one - other) <= SAME_LOSS * other
 
 
 def _beats(other: Entry, entry: Entry) -> bool:

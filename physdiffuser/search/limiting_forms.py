@@ -26,14 +26,14 @@ FAR, FAR_EXPONENT, NEAR = 10.0, 2.0, 0.1
 ROUNDING = 1e-9
 
 
-def limit_form(expression: Expression, inputs: FloatArray) -> Expression | None:
+def limiting_form(expression: Expression, inputs: FloatArray) -> Expression | None:
     """The formula with such functions replaced by their limits; None if it has none.
 
     Constants are those of the series, so that a fit has to follow.
     """
     if not isinstance(expression, Apply):
         return None
-    arguments = tuple(limit_form(argument, inputs) or argument for argument in expression.arguments)
+    arguments = tuple(limiting_form(argument, inputs) or argument for argument in expression.arguments)
     node = Apply(expression.operator, arguments)
     if node.operator in ("add", "sub"):
         taken = _cancelled(node, inputs) or _difference(node, inputs)

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from physdiffuser.core.archive import Entry
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import Generator
 from physdiffuser.core.problem import Budget, Problem
@@ -17,20 +18,16 @@ from physdiffuser.core.work import MeteredGenerator
 from physdiffuser.errors import PhysdiffuserError, PluginError
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.simplification.arrange import arrange
-from physdiffuser.finalize.finalize import with_exact_constants
+from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.fitting import refit
-from physdiffuser.models.tokens.skeleton import bare
-from physdiffuser.search.archive import FEW_CONSTANTS, Entry, ParetoArchive
-from physdiffuser.search.limiting_forms import limit_form
+from physdiffuser.models.tokens.skeleton import without_linear_coefficients
+from physdiffuser.search.archive import FEW_CONSTANTS, ParetoArchive
+from physdiffuser.search.exact_constants import with_exact_constants
+from physdiffuser.search.limiting_forms import limiting_form
 from physdiffuser.search.rewriting import small_phases, tame, without_powers, worth_arranging, worth_rounding
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.timing import TimeLimit
-from physdiffuser.selection.description_length import (
-    fitted_constants,
-    leaves_noise,
-    rounding_loss,
-    shortest,
-)
+from physdiffuser.selection.description_length import leaves_noise, rounding_loss, shortest
 
 # After the noise floor is reached the search goes on for this share of what it took to get there, and at
 # least so many steps, in case something simpler is near.
@@ -117,8 +114,8 @@ class SearchLoop:
         problem: Problem,
         generators: Mapping[str, Generator],
         *,
-        late: Collection[str] = (),
-        following: Collection[str] = (),
+        deferred: Collection[str] = (),
+        refiners: Collection[str] = (),
         tolerance: float = 1e-10,
         limit: TimeLimit | None = None,
         cancelled: Callable[[], bool] = lambda: False,
@@ -128,10 +125,10 @@ class SearchLoop:
         self.problem = problem
         self.archive = ParetoArchive(problem)
         self.generators = dict(generators)
-        self.late = frozenset(late)
-        self.following = [name for name in self.generators if name in following]
+        self.deferred = frozenset(deferred)
+        self.refiners = [name for name in self.generators if name in refiners]
         self._scheduler = Scheduler(
-            [name for name in self.generators if name not in self.following], self.late
+            [name for name in self.generators if name not in self.refiners], self.deferred
         )
         self.limit = limit or TimeLimit(None, 0.0, clock=clock)
         self.cancelled = cancelled
@@ -139,7 +136,7 @@ class SearchLoop:
         self.clock = clock
         self._tolerance = tolerance
         self.floor = rounding_loss(problem.target, tolerance)
-        self.yardstick = replace(self.archive.yardstick, floor=self.floor)
+        self.description_length = replace(self.archive.description_length, floor=self.floor)
         self.positive = problem.positive
         self.tells_noise = problem.rows >= ROWS_TO_TELL or tolerance > COARSE
         self._best: Entry | None = None
@@ -152,7 +149,7 @@ class SearchLoop:
         self._looked = -1, False
         # When followers were last asked, for which formula, and the steps that they took.
         self._followed: tuple[int, Entry | None] = (0, None)
-        self._following_steps = dict.fromkeys(self.following, 0)
+        self._refiner_steps = dict.fromkeys(self.refiners, 0)
         self.failed: set[str] = set()
         self._warnings: list[str] = []
         self._noise_checked: dict[Expression, bool] = {}
@@ -170,8 +167,8 @@ class SearchLoop:
         return SearchLoop(
             problem,
             generators,
-            late=self.late,
-            following=self.following,
+            deferred=self.deferred,
+            refiners=self.refiners,
             tolerance=self._tolerance,
             limit=self.limit,
             cancelled=self.cancelled,
@@ -232,7 +229,7 @@ class SearchLoop:
                 if self._spent >= self._followed[0] + FOLLOWING_EVERY:
                     self._follow(steps, deadline)
         return SearchResult(
-            self.archive, settled, tuple(self._warnings), scheduler.steps | self._following_steps
+            self.archive, settled, tuple(self._warnings), scheduler.steps | self._refiner_steps
         )
 
     def _follow(self, steps: int | None, deadline: float, alone: bool = False) -> bool:
@@ -243,11 +240,11 @@ class SearchLoop:
         if self.exact or (self._followed[1] is self._best and not alone):
             return False
         before = self._length(self._best)
-        for name in self.following:
+        for name in self.refiners:
             if name not in self.failed and not self._over(steps, deadline):
                 used, _ = self._turn(name, FOLLOWING_TURN, self._until(deadline))
                 self._spent += used
-                self._following_steps[name] += used
+                self._refiner_steps[name] += used
                 self._budget = None
         # What followers made of it is not varied at once: that was tried, and found no more.
         self._followed = self._spent, self._best
@@ -286,7 +283,7 @@ class SearchLoop:
     def _turn(self, name: str, granted: int, deadline: float) -> tuple[int, bool]:
         """One turn; steps used, and whether the generator is done for good."""
         # Late generators are asked because the law seems settled: that must not end their turn.
-        settles = name not in self.late and name not in self.following
+        settles = name not in self.deferred and name not in self.refiners
         budget = Budget(
             granted,
             deadline,
@@ -300,7 +297,7 @@ class SearchLoop:
                 self._offer(candidate)
                 if self.clock() >= deadline or self.cancelled():
                     break  # whether or not the generator looks at its budget
-                if self.exact and self.archive.told and budget.spent:
+                if self.exact and self.archive.is_solved and budget.spent:
                     # Finish the piece of work in hand, which may hold a simpler form, not the turn.
                     budget.steps = min(budget.steps, budget.spent + 1)
         except PluginError as error:
@@ -358,7 +355,7 @@ class SearchLoop:
 
     def _offer_limit(self, candidate: Candidate) -> None:
         """In place of a formula whose terms cancel, the formula that it approaches."""
-        limit = limit_form(candidate.expression, self.problem.inputs)
+        limit = limiting_form(candidate.expression, self.problem.inputs)
         if limit is not None and worth_arranging(limit):
             limit = self._refitted(arrange(limit, positive=self.positive))
             self.archive.offer(replace(candidate, expression=self._permitted(limit)))
@@ -366,7 +363,7 @@ class SearchLoop:
     def _arranged(self, expression: Expression) -> list[Expression]:
         """Simpler ways to write a formula, and what it stands for if its constants are at a limit."""
         forms = [expression]
-        limit = limit_form(expression, self.problem.inputs)
+        limit = limiting_form(expression, self.problem.inputs)
         if limit is not None and worth_arranging(limit):
             # A function at its limit stands for a simpler one.
             limit = arrange(self._refitted(limit), positive=self.positive)
@@ -400,7 +397,7 @@ class SearchLoop:
     def _length(self, entry: Entry | None) -> float:
         if entry is None:
             return float("inf")
-        return self.yardstick.total(entry.nats, entry.constants, entry.loss)
+        return self.description_length.total(entry.nats, entry.constants, entry.loss)
 
     @property
     def _now(self) -> int:
@@ -442,9 +439,9 @@ class SearchLoop:
 
     def _plain(self, best: Entry) -> bool:
         """Whether all that is simpler, and not only in its factors, describes the rows much worse."""
-        enough, form = self._length(best) + PLAIN_NATS, bare(best.candidate.expression)
+        enough, form = self._length(best) + PLAIN_NATS, without_linear_coefficients(best.candidate.expression)
         return all(
-            self._length(entry) > enough or bare(entry.candidate.expression) == form
+            self._length(entry) > enough or without_linear_coefficients(entry.candidate.expression) == form
             for entry in self.archive.front()
             if entry.complexity < best.complexity
         )

@@ -27,15 +27,15 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import Generator
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Number, evaluate
-from physdiffuser.expressions.tree import free_constants
+from physdiffuser.expressions.tree import fitted_constants, free_constants
 from physdiffuser.fitting import fit_constants, refit
-from physdiffuser.fitting.evaluation_tape import Tape
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.losses import relative_loss, root_mean_square
 from physdiffuser.fitting.varpro import linear_parameters
-from physdiffuser.functions.standard_fits import ITERATIONS, STARTS, standard_fits
+from physdiffuser.functions.standard_fits import ITERATIONS, STARTS
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop, SearchResult
-from physdiffuser.selection.description_length import Yardstick, fitted_constants
+from physdiffuser.selection.description_length import DescriptionLength
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -103,39 +103,41 @@ class OutlierFinder:
         Of the problem, with the loss that rounding of the target alone causes.
     """
 
-    def __init__(self, problem: Problem, archive: ParetoArchive, yardstick: Yardstick) -> None:
+    def __init__(
+        self, problem: Problem, archive: ParetoArchive, description_length: DescriptionLength
+    ) -> None:
         self._archive = archive
-        self._ruler = _Ruler(problem, yardstick)
+        self._lengths = _ConditionalDescriptionLength(problem, description_length)
         self._usual: list[_Fit] | None = None
         self._shortest = math.inf
 
     def find(self) -> Outliers | None:
         """The outliers, None where there are none."""
-        ruler, archive = self._ruler, self._archive
-        rows = ruler.problem.rows
-        if not MIN_ROWS <= rows <= MAX_ROWS or archive.best_loss <= ruler.yardstick.floor:
+        lengths, archive = self._lengths, self._archive
+        rows = lengths.problem.rows
+        if not MIN_ROWS <= rows <= MAX_ROWS or archive.best_loss <= lengths.description_length.floor:
             return None
         with np.errstate(all="ignore"):
-            fits = [*self._fits(_found_laws(ruler.problem, archive)), *self._of_usual_laws()]
+            fits = [*self._fits(_found_laws(lengths.problem, archive)), *self._of_usual_laws()]
             shortest = self._shortest
             if not fits or not min(fit.length for fit in fits) < shortest - MARGIN:
                 return None
             fits.sort(key=lambda fit: fit.length)
-            fits += [fit for off in _suspects(fits) for fit in _without(ruler, archive, off)]
+            fits += [fit for off in _suspects(fits) for fit in _without(lengths, archive, off)]
         best = min(fits, key=lambda fit: fit.length)
         return Outliers(tuple(sorted(int(row) for row in best.off)), best.law, shortest - best.length)
 
     def _of_usual_laws(self) -> list[_Fit]:
         # What the search finds later only raises the bar for these.
         if self._usual is None:
-            self._usual = self._fits(list(_usual_laws(self._ruler.problem, self._archive)))
+            self._usual = self._fits(list(_usual_laws(self._lengths.problem, self._archive)))
         return self._usual
 
     def _fits(self, laws: Sequence[Expression]) -> list[_Fit]:
         """Fits with outliers; the shortest description without is kept."""
-        lengths = [self._ruler.of_all(law) for law in laws]
+        lengths = [self._lengths.of_all(law) for law in laws]
         self._shortest = min([self._shortest, *lengths])
-        return [fit for law in laws for fit in self._ruler.trimmed(law, self._shortest + SLACK)]
+        return [fit for law in laws for fit in self._lengths.trimmed(law, self._shortest + SLACK)]
 
 
 def _found_laws(problem: Problem, archive: ParetoArchive) -> list[Expression]:
@@ -149,7 +151,7 @@ def _found_laws(problem: Problem, archive: ParetoArchive) -> list[Expression]:
 
 def _usual_laws(problem: Problem, archive: ParetoArchive) -> Iterator[Expression]:
     """The usual laws, fitted to all rows with either loss."""
-    for fit in standard_fits(problem, archive):
+    for fit in archive.analysis.standard_fits(problem):
         yield fit.expression
         if len(linear_parameters(fit.skeleton)) < len(fit.parameters):
             # Linearised at a fit that outliers have spoiled, another law is a poor guide to them.
@@ -178,12 +180,14 @@ def _suspects(fits: list[_Fit]) -> list[tuple[int, ...]]:
     return list(suspects)
 
 
-def _without(ruler: _Ruler, archive: ParetoArchive, off: tuple[int, ...]) -> Iterator[_Fit]:
+def _without(
+    lengths: _ConditionalDescriptionLength, archive: ParetoArchive, off: tuple[int, ...]
+) -> Iterator[_Fit]:
     """Fits of the usual laws to the rows that are not off."""
-    problem = ruler.problem
+    problem = lengths.problem
     kept = np.delete(np.arange(problem.rows), off)
     weights = None if problem.weights is None else problem.weights[kept]
-    for known in standard_fits(problem, archive):
+    for known in archive.analysis.standard_fits(problem):
         if problem.rows - len(off) - len(known.parameters) < MIN_FREEDOM:
             continue
         law = fit_constants(
@@ -194,7 +198,7 @@ def _without(ruler: _Ruler, archive: ParetoArchive, off: tuple[int, ...]) -> Ite
             starts=STARTS,
             iterations=ITERATIONS,
         ).expression
-        fit = ruler.concentrated(law, np.array(off))
+        fit = lengths.concentrated(law, np.array(off))
         if fit is not None:
             yield fit
 
@@ -224,13 +228,13 @@ def search_with_outliers(
     The loop that was run last, what it left behind, and the rows that were left out.
     """
     problem = loop.problem
-    if problem.whole is not None or not MIN_ROWS <= problem.rows <= MAX_ROWS:
+    if problem.full_problem is not None or not MIN_ROWS <= problem.rows <= MAX_ROWS:
         return loop, loop.run(steps, math.inf, initial), ()
     now = loop.clock()
     halfway = now + (loop.limit.search_until - now) / 2
     half = math.inf if steps is None else steps / 2
     result = loop.run(steps, math.inf, initial, lambda: loop.spent >= half or loop.clock() >= halfway)
-    finder = OutlierFinder(problem, loop.archive, loop.yardstick)
+    finder = OutlierFinder(problem, loop.archive, loop.description_length)
     found = finder.find()
     if found is None and not result.settled:
         result = loop.run(steps, math.inf)
@@ -253,11 +257,11 @@ def search_with_outliers(
     return again, again.run(left, math.inf, known), found.rows
 
 
-class _Ruler:
+class _ConditionalDescriptionLength:
     """Lengths of descriptions with and without outliers."""
 
-    def __init__(self, problem: Problem, yardstick: Yardstick) -> None:
-        self.problem, self.yardstick = problem, yardstick
+    def __init__(self, problem: Problem, description_length: DescriptionLength) -> None:
+        self.problem, self.description_length = problem, description_length
         weights = problem.weights
         self.root = np.ones(problem.rows) if weights is None else np.sqrt(weights / weights.mean())
         centre = np.average(problem.target, weights=weights)
@@ -268,7 +272,7 @@ class _Ruler:
         """Length with all rows around the law."""
         problem = self.problem
         loss = relative_loss(evaluate(law, problem.inputs), problem.target, problem.weights)
-        return self.yardstick.length(law, loss)
+        return self.description_length.length(law, loss)
 
     def _left(self, form: float, constants: int, residual: FloatArray, off: IntArray, loss: float) -> float:
         """Length with the rows `off` as outliers, for a loss of the others.
@@ -276,14 +280,16 @@ class _Ruler:
         `form` is what the law takes to write down, its fitted constants included.
         """
         rows, outliers = self.problem.rows, len(off)
-        length = 0.5 * (rows - outliers - constants) * math.log(max(loss, self.yardstick.floor))
+        length = 0.5 * (rows - outliers - constants) * math.log(max(loss, self.description_length.floor))
         values = np.log(np.pi * (1 + np.square(residual[off]))) - _NORMAL
         return form + length + math.log(math.comb(rows, outliers)) + float(values.sum())
 
     def _form(self, law: Expression) -> tuple[float, int]:
         """Nats to write a law down, and its number of fitted constants."""
         constants = fitted_constants(law)
-        return self.yardstick.formula_nats(law) + constants * self.yardstick.constant_nats, constants
+        return self.description_length.formula_nats(
+            law
+        ) + constants * self.description_length.constant_nats, constants
 
     def trimmed(self, law: Expression, limit: float) -> Iterator[_Fit]:
         """Fits of a law to all rows but one, two, ... whose residuals are gross."""
@@ -306,7 +312,7 @@ class _Ruler:
         """What the linearised law leaves over at its best, and the projection onto that."""
         problem = self.problem
         skeleton, values = free_constants(law)
-        value, slopes = Tape(skeleton, problem.inputs).value_and_jacobian(np.array(values))
+        value, slopes = EvaluationTape(skeleton, problem.inputs).value_and_jacobian(np.array(values))
         residual = self.root * (problem.target - value) / self.spread
         slopes = self.root * slopes / self.spread
         if not (np.isfinite(residual).all() and np.isfinite(slopes).all()):

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 # Which generators a run uses unless told otherwise, in the order of their first turns.
 DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution", "neighbours", "autoregressive")
 # Those of them that wait: torch takes seconds to start, in which the others find most laws.
-LATE_GENERATORS = frozenset({"autoregressive"})
+DEFERRED_GENERATORS = frozenset({"autoregressive"})
 # Those that vary what the others find, and are asked whenever a formula would be believed.
-FOLLOWING_GENERATORS = frozenset({"neighbours"})
+REFINERS = frozenset({"neighbours"})
 
 
 def check_options(options: SolveOptions) -> None:

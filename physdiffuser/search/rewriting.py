@@ -6,8 +6,7 @@ import math
 from fractions import Fraction
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number
-from physdiffuser.expressions.tree import add, div, mul, size, sub, substitute, walk
-from physdiffuser.selection.description_length import fitted_constants
+from physdiffuser.expressions.tree import add, div, fitted_constants, mul, size, sub, substitute, walk
 
 # Arranging takes some milliseconds for a law, and up to half a second for a sum of many unlike terms.
 MOST_NODES, MOST_CONSTANTS = 40, 6

@@ -18,7 +18,7 @@ OPENING = (("enumeration", 12), ("sparse", 8), ("enumeration", 18))
 # systematic search pays all at once, near its end, while a stochastic one seems to pay all the time.
 SHARES = {"enumeration": 0.45, "sparse": 0.2}
 # The first turn of a generator that had to wait, enough for a round of a learned one.
-LATE_TURN = 30
+DEFERRED_TURN = 30
 # How fast old finds are forgotten, per turn.
 MEMORY = 0.7
 
@@ -42,9 +42,9 @@ class Scheduler:
         Those among them that wait until `admit` is called.
     """
 
-    def __init__(self, names: list[str], late: Collection[str] = ()) -> None:
+    def __init__(self, names: list[str], deferred: Collection[str] = ()) -> None:
         self._arms = {name: _Arm() for name in names}
-        self._waiting = [name for name in names if name in late]
+        self._waiting = [name for name in names if name in deferred]
         self._asked: list[str] = []
         self._opening = [turn for turn in OPENING if turn[0] in self._arms]
 
@@ -58,7 +58,7 @@ class Scheduler:
         while self._asked:
             name = self._asked.pop(0)
             if name in open_arms:
-                return name, LATE_TURN
+                return name, DEFERRED_TURN
         while self._opening:
             name, steps = self._opening.pop(0)
             if name in open_arms:

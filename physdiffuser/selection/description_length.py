@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, Number, complexity, evaluate
-from physdiffuser.expressions.tree import walk
+from physdiffuser.expressions.tree import fitted_constants, walk
 from physdiffuser.fitting.linear import power_of_two
 from physdiffuser.selection.form_prior import usual_forms
 
@@ -41,11 +41,6 @@ JUDGED_SHARE, MOST_DOUBT = 0.3, 30.0
 SIMPLER_NATS = 0.05
 # Relative mean squared residuals below this are rounding.
 ROUNDING_LOSS = 1e-22
-
-
-def fitted_constants(expression: Expression) -> int:
-    """How many constants of the formula were fitted."""
-    return sum(1 for node in walk(expression) if isinstance(node, Number) and not node.exact)
 
 
 # Exponents up to 4 and half-integers up to 2 are what exponents are.
@@ -118,7 +113,7 @@ def form_nats(expression: Expression, columns: int, judged: float | None = None)
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class DescriptionLength:
     """Measures descriptions of one table.
 
     Attributes

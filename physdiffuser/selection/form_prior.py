@@ -18,7 +18,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from physdiffuser.expressions import Apply, Expression, Number, Parameter, Variable
-from physdiffuser.models.tokens.skeleton import bare, terms
+from physdiffuser.models.tokens.skeleton import terms, without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import NUMBERS
 
 # A place, widest description last; an event there.
@@ -217,7 +217,7 @@ class FormPrior:
         columns
             From how many columns its variables are chosen.
         """
-        plain = bare(expression)
+        plain = without_linear_coefficients(expression)
         form, pieces = take_apart(plain), len(terms(plain))
         total = pieces * _FACTOR + (pieces - 1) * _SIGN
         total -= sum(math.log(self.probability(place, event)) for place, event in events(form))

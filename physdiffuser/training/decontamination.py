@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Apply, Expression, Parameter, Variable, evaluate, to_prefix
 from physdiffuser.expressions.tree import substitute, variables, walk
-from physdiffuser.models.tokens.skeleton import bare, terms
+from physdiffuser.models.tokens.skeleton import terms, without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 from physdiffuser.training.placeholders import (
     Instances,
@@ -106,7 +106,7 @@ def forms(expression: Expression) -> list[Expression]:
     ones = expression
     if any(isinstance(node, Parameter) for node in walk(expression)):
         ones = substitute(expression, lambda node: ONE if isinstance(node, Parameter) else None)
-    found = [bare(ones), bare(without_factors(ones))]
+    found = [without_linear_coefficients(ones), without_linear_coefficients(without_factors(ones))]
     return [found[0]] if found[0] == found[1] else found
 
 
@@ -130,7 +130,7 @@ def _as_exponential(node: Expression) -> Expression | None:
 def _with_unit_numbers(expression: Expression) -> Expression:
     if any(_as_exponential(node) is not None for node in walk(expression)):
         expression = substitute(expression, _as_exponential)
-    return bare(with_unit_constants(without_factors(expression)))
+    return without_linear_coefficients(with_unit_constants(without_factors(expression)))
 
 
 def _chunks(count: int) -> Iterator[npt.NDArray[np.intp]]:
@@ -224,14 +224,18 @@ class Excluded:
         for law in laws:
             if len(to_prefix(law)) <= SHORT:
                 self.short += 1
-            elif len(terms(law)) == 1 and len(to_prefix(bare(law))) <= SHORT and len(terms(bare(law))) == 1:
+            elif (
+                len(terms(law)) == 1
+                and len(to_prefix(without_linear_coefficients(law))) <= SHORT
+                and len(terms(without_linear_coefficients(law))) == 1
+            ):
                 self.short_but_for_factor += 1
             else:
                 self.long += 1
                 keys.append(signatures(law))
                 form = without_constants(law)
                 # Without its constants exp(-2*u) + exp(-3*u) is exp(-u); that must not refuse exp(C*u).
-                merged = len(terms(form)) == 1 < len(terms(bare(law)))
+                merged = len(terms(form)) == 1 < len(terms(without_linear_coefficients(law)))
                 groups.setdefault((*group_of(form), merged), []).append(form)
         self._groups = {group: _Group(members) for group, members in groups.items()}
         self._keys = np.unique(np.concatenate(keys)) if keys else np.empty(0, dtype=np.int64)

@@ -22,7 +22,7 @@ from physdiffuser.expressions.tree import substitute, walk
 from physdiffuser.models.features.encoding import choose_scaling, to_half
 from physdiffuser.models.tokens.arrangement import total
 from physdiffuser.models.tokens.derivation import derivation
-from physdiffuser.models.tokens.skeleton import bare
+from physdiffuser.models.tokens.skeleton import without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import EOS, MAX_VARIABLES, Vocabulary
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.laboratory import LaboratorySampler
@@ -57,7 +57,7 @@ class Batch:
 
 def target_skeleton(law: Law) -> Expression:
     """What the network is to write: the law without linear coefficients, parameters renumbered."""
-    skeleton = bare(total(law.terms))
+    skeleton = without_linear_coefficients(total(law.terms))
     found = [node for node in walk(skeleton) if isinstance(node, Parameter)]
     if not found:
         return skeleton

@@ -20,7 +20,7 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Step:
+class ElementaryTransform:
     """One invertible step.
 
     Attributes
@@ -173,24 +173,32 @@ def _call_step(
     undo: Callable[..., FloatArray],
     slope: Callable[..., FloatArray],
     shown: Callable[[Expression], Expression],
-) -> Step:
-    return Step(name, undo, slope, _redo_call(operator), frozenset({operator}), shown)
+) -> ElementaryTransform:
+    return ElementaryTransform(name, undo, slope, _redo_call(operator), frozenset({operator}), shown)
 
 
 def _function_step(
     name: str, operator: str, undo: Callable[..., FloatArray], slope: Callable[..., FloatArray], inverse: str
-) -> Step:
+) -> ElementaryTransform:
     # Not `call`: the inverse need not be an operator that formulas may hold.
     return _call_step(name, operator, undo, slope, lambda inner: Apply(inverse, (inner,)))
 
 
-INVERSE = Step("took the reciprocal", _inverse, _d_inverse, _redo_inverse, frozenset({"div"}), _redo_inverse)
+INVERSE = ElementaryTransform(
+    "took the reciprocal", _inverse, _d_inverse, _redo_inverse, frozenset({"div"}), _redo_inverse
+)
 SQUARE = _call_step("squared the target", "sqrt", _square, _d_square, _redo_power(2))
-ROOT = Step("took the square root", np.sqrt, _d_sqrt, _redo_power(2), frozenset({"pow"}), _redo_call("sqrt"))
+ROOT = ElementaryTransform(
+    "took the square root", np.sqrt, _d_sqrt, _redo_power(2), frozenset({"pow"}), _redo_call("sqrt")
+)
 _POW = frozenset({"pow"})
-CUBE = Step("cubed the target", _cube, _d_cube, _redo_power(Fraction(1, 3)), _POW, _redo_power(3))
-CUBE_ROOT = Step("took the cube root", np.cbrt, _d_cbrt, _redo_power(3), _POW, _redo_power(Fraction(1, 3)))
-TWO_THIRDS = Step(
+CUBE = ElementaryTransform(
+    "cubed the target", _cube, _d_cube, _redo_power(Fraction(1, 3)), _POW, _redo_power(3)
+)
+CUBE_ROOT = ElementaryTransform(
+    "took the cube root", np.cbrt, _d_cbrt, _redo_power(3), _POW, _redo_power(Fraction(1, 3))
+)
+TWO_THIRDS = ElementaryTransform(
     "took the power 2/3",
     _two_thirds,
     _d_two_thirds,
@@ -206,18 +214,22 @@ TAN = _function_step("took the tangent", "atan", np.tan, _d_tan, "tan")
 ARCSIN = _function_step("took the arcsine", "sin", np.arcsin, _d_arcsin, "asin")
 ARCCOS = _function_step("took the arccosine", "cos", np.arccos, _d_arccos, "acos")
 ARCTANH = _function_step("took the inverse hyperbolic tangent", "tanh", np.arctanh, _d_arctanh, "atanh")
-LESS_ONE = Step("subtracted 1", _minus_one, _one, _redo_plus_one, frozenset({"add"}), _redo_minus_one)
-MORE_ONE = Step("added 1", _plus_one, _one, _redo_minus_one, frozenset({"sub"}), _redo_plus_one)
-FROM_ONE = Step(
+LESS_ONE = ElementaryTransform(
+    "subtracted 1", _minus_one, _one, _redo_plus_one, frozenset({"add"}), _redo_minus_one
+)
+MORE_ONE = ElementaryTransform(
+    "added 1", _plus_one, _one, _redo_minus_one, frozenset({"sub"}), _redo_plus_one
+)
+FROM_ONE = ElementaryTransform(
     "subtracted the target from 1", _from_one, _minus_ones, _redo_from_one, frozenset({"sub"}), _redo_from_one
 )
 
 
 @dataclass(frozen=True)
-class Chain:
+class OutputTransform:
     """Steps undone one after the other, from the outside in."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ElementaryTransform, ...]
 
     @property
     def cost(self) -> int:
@@ -264,13 +276,16 @@ class Chain:
 
 
 SINGLE = (
-    Chain(()),
-    *(Chain((step,)) for step in (INVERSE, SQUARE, LOG, ROOT, EXP, SIN, COS, ARCSIN, ARCCOS, ARCTANH, TAN)),
+    OutputTransform(()),
+    *(
+        OutputTransform((step,))
+        for step in (INVERSE, SQUARE, LOG, ROOT, EXP, SIN, COS, ARCSIN, ARCCOS, ARCTANH, TAN)
+    ),
 )
 
 # Two steps that laws are seen to take: 1/sqrt, 1/g**2, 1/(exp(g) - 1), exp of a reciprocal, ...
 DOUBLE = tuple(
-    Chain(steps)
+    OutputTransform(steps)
     for steps in (
         (SQUARE, INVERSE),
         (ROOT, INVERSE),
@@ -314,10 +329,10 @@ DOUBLE = tuple(
 )
 
 
-def chains(depth: int, operators: frozenset[str]) -> tuple[Chain, ...]:
+def output_transforms(depth: int, operators: frozenset[str]) -> tuple[OutputTransform, ...]:
     """Chains of at most `depth` (1 or 2) levels whose operators are allowed."""
     every = SINGLE if depth == 1 else SINGLE + DOUBLE
-    return tuple(chain for chain in every if all(step.needs <= operators for step in chain.steps))
+    return tuple(transform for transform in every if all(step.needs <= operators for step in transform.steps))
 
 
 def is_apply(expression: Expression, operator: str) -> bool:

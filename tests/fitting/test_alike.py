@@ -9,7 +9,7 @@ import torch
 from physdiffuser.device import HOST, Device, open_device
 from physdiffuser.expressions import Parameter, parse
 from physdiffuser.expressions.tree import Expression, Variable, add, call, div, mul, power
-from physdiffuser.fitting import Fit, Outcome, fit_alike, fit_constants
+from physdiffuser.fitting import Fit, Outcome, fit_batched, fit_constants
 from physdiffuser.fitting.losses import Loss
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
@@ -59,7 +59,7 @@ def test_together_as_alone(loss: Loss, weighted: bool) -> None:
             for u in INSIDE:
                 skeletons.append(form(factor, u))
                 initial.append(start)
-    found = fit_alike(skeletons, initial, inputs, target, weights=given, loss=loss)
+    found = fit_batched(skeletons, initial, inputs, target, weights=given, loss=loss)
     assert len(found) == len(skeletons)
     for skeleton, start, fit in zip(skeletons, initial, found, strict=True):
         alone = fit_constants(skeleton, inputs, target, weights=given, loss=loss, initial=start, starts=1)
@@ -76,7 +76,7 @@ def test_one_that_is_never_finite_spoils_no_other() -> None:
     inputs, target, _ = table(40)
     good = mul(Parameter(0), call("exp", mul(Parameter(1), Variable(1))))
     bad = mul(Parameter(0), call("exp", mul(Parameter(1), call("log", parse("x - 10", NAMES)))))
-    fits = fit_alike([bad, good, bad], [[1.0, -0.1]] * 3, inputs, target)
+    fits = fit_batched([bad, good, bad], [[1.0, -0.1]] * 3, inputs, target)
     assert [fit.outcome for fit in fits] == [Outcome.NOT_FINITE, Outcome.CONVERGED, Outcome.NOT_FINITE]
     assert fits[0].loss == np.inf
     alone = fit_constants(good, inputs, target, initial=[1.0, -0.1], starts=1)
@@ -86,7 +86,7 @@ def test_one_that_is_never_finite_spoils_no_other() -> None:
 def test_a_start_needs_a_value_for_each_parameter() -> None:
     inputs, target, _ = table(20)
     with pytest.raises(ValueError, match="one value"):
-        fit_alike([mul(Parameter(0), Variable(0))], [[1.0, 2.0]], inputs, target)
+        fit_batched([mul(Parameter(0), Variable(0))], [[1.0, 2.0]], inputs, target)
 
 
 @pytest.mark.parametrize("name", ["cpu-torch", pytest.param("cuda", marks=GPU)])
@@ -104,7 +104,7 @@ def test_on_a_device_as_by_numpy(name: str, loss: Loss, weighted: bool) -> None:
             initial.append(start)
 
     def fits(device: Device) -> list[Fit]:
-        return fit_alike(
+        return fit_batched(
             skeletons,
             initial,
             inputs,
@@ -129,4 +129,4 @@ def test_on_a_device_as_by_numpy(name: str, loss: Loss, weighted: bool) -> None:
 
 def test_nothing_to_fit() -> None:
     inputs, target, _ = table(20)
-    assert fit_alike([], [], inputs, target) == []
+    assert fit_batched([], [], inputs, target) == []

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from skeletons import as_fitted, skeleton_of
 
+from physdiffuser.core.archive import relative_loss as archive_loss
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Number, evaluate, parse
 from physdiffuser.expressions.tree import free_constants
@@ -14,7 +15,6 @@ from physdiffuser.fitting.losses import mean_loss
 from physdiffuser.fitting.starts.periodogram import periodogram_peaks
 from physdiffuser.fitting.starts.starts import draw_starts
 from physdiffuser.fitting.varpro import linear_parameters
-from physdiffuser.search.archive import relative_loss as archive_loss
 
 LAWS = [
     ("c1*exp(-c2*x) + c3", [2.3, 0.7, 1.1]),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Variable, evaluate
 from physdiffuser.expressions import value_and_jacobian as reference
-from physdiffuser.fitting.evaluation_tape import Tape
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
 
 LEAVES = st.one_of(
     st.integers(0, 1).map(Variable),
@@ -33,7 +33,7 @@ EXPRESSIONS = st.recursive(LEAVES, _apply, max_leaves=8)
 def test_values_and_derivatives_equal_those_of_the_evaluator(expression: Expression, seed: int) -> None:
     rng = np.random.default_rng(seed)
     inputs = rng.uniform(0.5, 2.0, (7, 2))
-    tape = Tape(expression, inputs)
+    tape = EvaluationTape(expression, inputs)
     count = max(tape.parameters, 1)
     many = rng.uniform(0.3, 2.0, (count, 3))
     with np.errstate(all="ignore"):

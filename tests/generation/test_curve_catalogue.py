@@ -7,21 +7,21 @@ import pytest
 
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Variable, evaluate, parse
 from physdiffuser.expressions.tree import bind
 from physdiffuser.functions.curve_catalogue import CURVES
 from physdiffuser.functions.curves import Curve, best_points
 from physdiffuser.generation.enumeration.curve_stage import ROWS_OF_CONSTANT, curve_stage
 from physdiffuser.generation.enumeration.run import Run
-from physdiffuser.reduction.reduction import Frame
 from physdiffuser.search.archive import ParetoArchive
 
 
-def offered(problem: Problem, frame: Frame) -> ParetoArchive:
+def offered(problem: Problem, reduction: Reduction) -> ParetoArchive:
     """What the stage proposes for a frame."""
     archive = ParetoArchive(problem)
     with np.errstate(all="ignore"):
-        for item in curve_stage(Run(problem), frame):
+        for item in curve_stage(Run(problem), reduction):
             if isinstance(item, Candidate):
                 archive.offer(item)
     return archive
@@ -41,7 +41,7 @@ def test_a_curve_of_the_catalogue_is_found_from_its_own_values(curve: Curve) -> 
         target = 1e-12 * evaluate(bind(tree, starts), u[:, None])
     assert np.isfinite(target).all()
     assert np.ptp(target) > 1e-6 * np.abs(target).max()
-    assert offered(Problem(u[:, None], target, ("u",)), Frame.of_columns((), [0])).best_loss < 1e-12
+    assert offered(Problem(u[:, None], target, ("u",)), Reduction.of_columns((), [0])).best_loss < 1e-12
 
 
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
@@ -75,24 +75,24 @@ def test_what_is_built_is_what_was_ranked(curve: Curve) -> None:
 def test_laws_of_handbooks_are_found_exactly(law: str, limits: tuple[float, float], rows: int) -> None:
     x = np.random.default_rng(3).uniform(*limits, (rows, 1))
     problem = Problem(x, evaluate(parse(law, ["x"]), x), ("x",))
-    assert offered(problem, Frame.of_columns((), [0])).best_loss < 1e-18
+    assert offered(problem, Reduction.of_columns((), [0])).best_loss < 1e-18
 
 
 def test_a_factor_of_other_columns_is_divided_out() -> None:
     inputs = np.random.default_rng(0).uniform([275, 1e-9], [360, 1e-7], (50, 2))
     law = "3.03e-20*T*exp(-570.6/(T - 140))/r"
     problem = Problem(inputs, evaluate(parse(law, ["T", "r"]), inputs), ("T", "r"))
-    frame = next(frame for frame in _frames(problem) if frame.features == (Variable(0),))
-    assert offered(problem, frame).best_loss < 1e-18
+    reduction = next(reduction for reduction in _frames(problem) if reduction.features == (Variable(0),))
+    assert offered(problem, reduction).best_loss < 1e-18
 
 
 def test_too_few_rows_for_the_constants_give_nothing() -> None:
     x = np.linspace(1, 4, ROWS_OF_CONSTANT * 3 - 1)[:, None]
     problem = Problem(x, np.exp(-x[:, 0]) + 0.3 * np.sin(9 * x[:, 0]), ("x",))
-    assert offered(problem, Frame.of_columns((), [0])).offered == 0
+    assert offered(problem, Reduction.of_columns((), [0])).offered == 0
 
 
-def _frames(problem: Problem) -> list[Frame]:
-    from physdiffuser.reduction.factors import frames
+def _frames(problem: Problem) -> list[Reduction]:
+    from physdiffuser.reduction.factors import reductions
 
-    return frames(problem.inputs, problem.target)
+    return reductions(problem.inputs, problem.target)

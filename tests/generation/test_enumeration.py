@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Budget, Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import OPERATORS, Parameter, Variable, evaluate, parse, to_text
-from physdiffuser.expressions.tree import add, call, div, mul
-from physdiffuser.fitting import fit_alike
+from physdiffuser.expressions.tree import add, call, div, fitted_constants, mul
+from physdiffuser.fitting import fit_batched
 from physdiffuser.generation.enumeration import noisy
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
 from physdiffuser.generation.enumeration.parametric import fitted
@@ -29,11 +30,9 @@ from physdiffuser.library.screening import (
     pair_residuals,
 )
 from physdiffuser.library.terms import fill, power_products
-from physdiffuser.reduction.factors import frames, telling_columns
-from physdiffuser.reduction.reduction import Frame
+from physdiffuser.reduction.factors import reductions, relevant_columns
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.selection.description_length import fitted_constants
-from physdiffuser.transforms.output_transforms import INVERSE, Chain, chains
+from physdiffuser.transforms.output_transforms import INVERSE, OutputTransform, output_transforms
 
 ALL = frozenset(OPERATORS)
 
@@ -98,12 +97,12 @@ def test_constants_under_a_reciprocal_are_fitted_from_far() -> None:
     problem = table("1/(0.4 + 5.6e-9*p*exp(4302.6/(t + 243.5)))", {"t": (-20, 35), "p": (600, 1030)}, 120)
     t, p = Variable(0), Variable(1)
     law = add(Parameter(0), mul(Parameter(1), mul(p, call("exp", div(Parameter(2), add(t, Parameter(3)))))))
-    chain = Chain((INVERSE,))
-    frame = Frame.of_columns((), [0, 1])
+    transform = OutputTransform((INVERSE,))
+    reduction = Reduction.of_columns((), [0, 1])
     start = [1.0, 1.0, 17_000.0, 520.0]
-    [[fit]] = fitted(problem, frame, [chain], [law], [start], iterations=60, tolerance=1e-14)
+    [[fit]] = fitted(problem, reduction, [transform], [law], [start], iterations=60, tolerance=1e-14)
     assert fit.loss < 1e-18
-    [direct] = fit_alike([chain.redo(law)], [start], problem.inputs, problem.target)
+    [direct] = fit_batched([transform.redo(law)], [start], problem.inputs, problem.target)
     assert direct.loss > 1e-3
 
 
@@ -284,12 +283,12 @@ def test_a_sum_under_a_factor_is_found_in_noise() -> None:
     formula = "k/(k - m)*(exp(-m*t) - exp(-k*t))"
     problem = table(formula, {"k": (1, 3), "m": (0.1, 0.8), "t": (0.5, 8)}, 300, 0.02)
     run = Run(problem)
-    frame = Frame.of_columns((), range(3))
+    reduction = Reduction.of_columns((), range(3))
     truth = evaluate(parse(formula, problem.names), problem.inputs)
     floor = np.mean((problem.target - truth) ** 2)
     stage = Stage("scaled sums", 1_500, divisors=600)
     with np.errstate(all="ignore"):
-        found = [item for item in run.screened(stage, frame) if isinstance(item, Candidate)]
+        found = [item for item in run.screened(stage, reduction) if isinstance(item, Candidate)]
         losses = [np.mean((problem.target - evaluate(one.expression, problem.inputs)) ** 2) for one in found]
     assert min(losses) < 1.02 * floor
 
@@ -297,9 +296,9 @@ def test_a_sum_under_a_factor_is_found_in_noise() -> None:
 def test_the_parts_of_a_difference_may_each_explain_little() -> None:
     formula = "(exp(-v) - exp(-u*v))/(u - 1)"
     problem = table(formula, {"u": (1.2, 15), "v": (0.01, 3)}, 300)
-    frame = Frame((), (Variable(0), Variable(1)))
+    reduction = Reduction((), (Variable(0), Variable(1)))
     with np.errstate(all="ignore"):
-        found = Run(problem).screened(Stage("scaled sums", 400, divisors=100), frame)
+        found = Run(problem).screened(Stage("scaled sums", 400, divisors=100), reduction)
         left = [
             evaluate(item.expression, problem.inputs) - problem.target
             for item in found
@@ -328,9 +327,9 @@ def test_a_function_under_a_factor_beside_a_constant_is_found_under_a_reciprocal
 
 def _left_by_sums(problem: Problem, stage: Stage) -> float:
     """The least that sums of two parts leave of the target's variance."""
-    frame = Frame.of_columns((), range(problem.columns))
+    reduction = Reduction.of_columns((), range(problem.columns))
     with np.errstate(all="ignore"):
-        found = parametric_sums(Run(problem), stage, frame)
+        found = parametric_sums(Run(problem), stage, reduction)
         left = [
             np.mean((evaluate(item.expression, problem.inputs) - problem.target) ** 2)
             for item in found
@@ -343,27 +342,27 @@ class TestNoisyScreening:
     """What single precision screens is believed only where double precision agrees."""
 
     problem = table("1/sqrt(1 + (w*R*C)**2)", {"w": (0.3, 4), "R": (0.3, 3), "C": (0.2, 2)}, 300, 0.1)
-    frame = Frame((), (parse("w*R*C", ("w", "R", "C")),))
+    reduction = Reduction((), (parse("w*R*C", ("w", "R", "C")),))
 
-    def board(self) -> noisy.Leaderboard:
-        features = self.frame.values(self.problem.inputs)
-        library = Library(features, self.frame.features, OPERATORS.keys() & self.problem.operators)
+    def top_k(self) -> noisy.TopK:
+        features = self.reduction.values(self.problem.inputs)
+        library = Library(features, self.reduction.features, OPERATORS.keys() & self.problem.operators)
         fill(library, 300)
         for _ in library.grow(600):
             continue
         order = np.argsort(library.costs, kind="stable")[:600]
-        board = noisy.Leaderboard()
-        undone = [(Chain(()), self.problem.target, np.ones(self.problem.rows))]
-        for _ in noisy.screen_products(library, order, self.frame, undone, order[:100], board):
+        top_k = noisy.TopK()
+        transformed = [(OutputTransform(()), self.problem.target, np.ones(self.problem.rows))]
+        for _ in noisy.screen_products(library, order, self.reduction, transformed, order[:100], top_k):
             continue
-        return board
+        return top_k
 
     def test_residuals_of_the_finds_are_those_of_least_squares(self) -> None:
         # The factors among them span four decades and more.
         target = self.problem.target
         total = np.square(target - target.mean()).sum()
         looked_at = 0
-        for finds in self.board()._best.values():
+        for finds in self.top_k()._best.values():
             for negative, _, make in finds:
                 match = make()
                 right = evaluate(match.right, self.problem.inputs)
@@ -378,19 +377,19 @@ class TestNoisyScreening:
         assert looked_at > 20
 
     def test_a_curve_that_needs_no_constants_is_ranked_by_what_it_leaves(self) -> None:
-        features = self.frame.values(self.problem.inputs)
-        library = Library(features, self.frame.features, ALL)
+        features = self.reduction.values(self.problem.inputs)
+        library = Library(features, self.reduction.features, ALL)
         for _ in library.grow(1_500):
             continue
         target, weights = self.problem.target, np.ones(self.problem.rows)
-        board = noisy.Leaderboard()
-        for _ in noisy.screen_bare(library, self.frame, [(Chain(()), target, weights)], board):
+        top_k = noisy.TopK()
+        for _ in noisy.screen_bare(library, self.reduction, [(OutputTransform(()), target, weights)], top_k):
             continue
         total = np.square(target - target.mean()).sum()
         names = self.problem.names
         truth = parse("1/sqrt(1 + (w*R*C)**2)", names)
         residuals = []
-        for finds in board._best.values():
+        for finds in top_k._best.values():
             for negative, _, make in finds:
                 values = evaluate(make().right, self.problem.inputs)
                 bare = min(np.square(target - values).sum(), np.square(target + values).sum())
@@ -406,15 +405,15 @@ class TestNoisyScreening:
         random = np.random.default_rng(0)
         inputs = random.uniform(1, 3, (400, 1))
         target = factor * np.sqrt(inputs[:, 0]) + 0.05 * random.normal(size=400)
-        frame = Frame((), (Variable(0),))
-        match = Match(frame, Chain(()), "single", None, parse("sqrt(a)", ("a",)), 3)
+        reduction = Reduction((), (Variable(0),))
+        match = Match(reduction, OutputTransform(()), "single", None, parse("sqrt(a)", ("a",)), 3)
         found = [one.expression for one in candidates(match, Problem(inputs, target, ("a",)), 1e-6)]
         bare = [one for one in found if not fitted_constants(one)]
         assert bool(bare) == (abs(abs(factor) - 1) < 0.01)
 
     def test_distinct_entries_span_no_others(self) -> None:
-        features = self.frame.values(self.problem.inputs)
-        library = Library(features, self.frame.features, ALL)
+        features = self.reduction.values(self.problem.inputs)
+        library = Library(features, self.reduction.features, ALL)
         fill(library, 60)
         order = np.argsort(library.costs, kind="stable")
         kept = noisy.distinct(library, order, affine=True)
@@ -430,59 +429,63 @@ class TestNoisyScreening:
             assert library.costs[kept[match]] <= library.costs[entry]
 
     def test_the_law_is_among_the_finds_worth_a_fit(self) -> None:
-        rights = [to_text(match.right, self.problem.names) for match in self.board().take()]
+        rights = [to_text(match.right, self.problem.names) for match in self.top_k().take()]
         assert "1/sqrt(1 + (w*R*C)**2)" in rights
 
     def test_exact_lookups_find_nothing_in_noise(self) -> None:
         run = Run(self.problem)
         stage = Stage("clean", 1_500, divisors=1_500, depth=2)
-        assert not [item for item in run.exact(stage, self.frame) if isinstance(item, Candidate)]
+        assert not [item for item in run.exact(stage, self.reduction) if isinstance(item, Candidate)]
         stage = Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120)
-        assert not [item for item in run.exact(stage, self.frame) if isinstance(item, Candidate)]
+        assert not [item for item in run.exact(stage, self.reduction) if isinstance(item, Candidate)]
 
 
 class TestFrames:
     def test_power_law_factors_are_divided_out(self) -> None:
         problem = table("a**2*sqrt(b)*(1 + c/d)", {"a": (1, 5), "b": (1, 5), "c": (1, 5), "d": (1, 5)}, 1000)
         factors = [
-            {tree.index: exponent for tree, exponent in frame.factors if isinstance(tree, Variable)}
-            for frame in frames(problem.inputs, problem.target)
+            {tree.index: exponent for tree, exponent in reduction.factors if isinstance(tree, Variable)}
+            for reduction in reductions(problem.inputs, problem.target)
         ]
         assert any(f.get(0) == 2 and f.get(1) == Fraction(1, 2) and not {2, 3} & set(f) for f in factors)
 
     def test_columns_that_act_through_their_ratio_are_merged(self) -> None:
         problem = table("a*log(1 + b/c)", {"a": (1, 5), "b": (1, 5), "c": (1, 5)}, 1000)
-        features = [frame.features for frame in frames(problem.inputs, problem.target)]
+        features = [reduction.features for reduction in reductions(problem.inputs, problem.target)]
         ratio = {to_text(feature) for some in features for feature in some}
         assert ratio & {"x2/x3", "x3/x2"}
 
     def test_columns_that_act_through_their_difference_are_merged(self) -> None:
         problem = table("exp(-(a - b)**2/c)", {"a": (1, 2), "b": (1, 2), "c": (1, 5)}, 1000)
-        texts = {to_text(f) for frame in frames(problem.inputs, problem.target) for f in frame.features}
+        texts = {
+            to_text(f) for reduction in reductions(problem.inputs, problem.target) for f in reduction.features
+        }
         assert texts & {"x1 - x2", "x2 - x1"}
 
     def test_the_bare_columns_come_last(self) -> None:
         problem = table("a*b", {"a": (1, 5), "b": (1, 5)})
-        assert frames(problem.inputs, problem.target)[-1] == Frame((), (Variable(0), Variable(1)))
+        assert reductions(problem.inputs, problem.target)[-1] == Reduction((), (Variable(0), Variable(1)))
 
     def test_telling_columns_of_a_wide_table(self) -> None:
         random = np.random.default_rng(5)
         inputs = random.uniform(1, 5, (300, 60))
         target = inputs[:, 17] ** 2 * inputs[:, 41] / inputs[:, 5]
-        assert {5, 17, 41} <= set(telling_columns(inputs, target))
+        assert {5, 17, 41} <= set(relevant_columns(inputs, target))
 
 
-@pytest.mark.parametrize("chain", chains(2, ALL), ids=lambda chain: "+".join(chain.sentences()) or "none")
-def test_a_chain_undone_and_redone_is_the_identity(chain: object) -> None:
+@pytest.mark.parametrize(
+    "chain", output_transforms(2, ALL), ids=lambda transform: "+".join(transform.sentences()) or "none"
+)
+def test_a_chain_undone_and_redone_is_the_identity(transform: object) -> None:
     target = np.random.default_rng(6).uniform(0.2, 0.9, 30)
-    undone = chain.undo(target)  # type: ignore[attr-defined]
-    sentences = chain.sentences()  # type: ignore[attr-defined]
+    transformed = transform.undo(target)  # type: ignore[attr-defined]
+    sentences = transform.sentences()  # type: ignore[attr-defined]
     signed = sentences[:1] in (("subtracted 1",), ("took the logarithm",))
-    if undone is None or (signed and "squared the target" in sentences):
+    if transformed is None or (signed and "squared the target" in sentences):
         # A square forgets a sign: what is squared has to be positive.
         target = target + 1.5
-        undone = chain.undo(target)  # type: ignore[attr-defined]
-    assert undone is not None
+        transformed = transform.undo(target)  # type: ignore[attr-defined]
+    assert transformed is not None
     with np.errstate(all="ignore"):
-        back = evaluate(chain.redo(Variable(0)), undone[0][:, None])  # type: ignore[attr-defined]
+        back = evaluate(transform.redo(Variable(0)), transformed[0][:, None])  # type: ignore[attr-defined]
     np.testing.assert_allclose(back, target, rtol=1e-9)

@@ -19,7 +19,7 @@ from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import Scorer
 from physdiffuser.generation.evolution.semantic import answers
 from physdiffuser.generation.evolution.simplify import degenerate, simpler, strip, without_rounding
-from physdiffuser.library.subtree_target import demand
+from physdiffuser.library.subtree_target import subtree_target
 
 NAMES = ["x", "y"]
 ROWS = 120
@@ -128,7 +128,7 @@ def test_the_missing_part_is_found(whole: str, start: str, wanted: str) -> None:
     expression = _formula(start)
     found: list[float] = []
     for path, _ in positions(expression):
-        asked = demand(scorer, expression, path, 1.0, 0.0)
+        asked = subtree_target(scorer, expression, path, 1.0, 0.0)
         if asked is None:
             continue
         for term in answers([asked], blocks, (0.01,))[0]:

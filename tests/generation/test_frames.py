@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Variable, evaluate, parse
 from physdiffuser.expressions.tree import sub
-from physdiffuser.reduction.factors import frames
-from physdiffuser.reduction.reduction import Frame
+from physdiffuser.reduction.factors import reductions
 from physdiffuser.reduction.scale_symmetries import _simple
 from physdiffuser.reduction.surrogate import careful_slopes
 
@@ -28,10 +28,10 @@ def table(law: str, ranges: dict[str, tuple[float, float]], rows: int) -> tuple[
 def test_exponents_in_small_parts_are_divided_out(exponent: Fraction) -> None:
     law = f"(a - b - 6)*V**({exponent})"
     inputs, target = table(law, {"a": (480, 650), "b": (280, 370), "V": (2e-5, 2e-4)}, 40)
-    found = frames(inputs, target)
+    found = reductions(inputs, target)
     power = ((Variable(2), exponent),)
-    assert Frame.of(power, (Variable(0), Variable(1))) in found
-    assert Frame.of(power, (sub(Variable(0), Variable(1)),)) in found
+    assert Reduction.of(power, (Variable(0), Variable(1))) in found
+    assert Reduction.of(power, (sub(Variable(0), Variable(1)),)) in found
 
 
 def test_few_rows_without_noise_are_followed_by_a_curve_and_not_a_plane() -> None:
@@ -58,8 +58,8 @@ def test_the_slopes_of_a_plane_are_doubted_by_what_it_leaves() -> None:
 
 def test_a_column_that_hardly_matters_is_kept_in_one_frame() -> None:
     inputs, target = table("g**2*(343 + u)", {"g": (200.0, 900.0), "u": (2.0, 4.0)}, 200)
-    found = frames(inputs, target)
-    assert Frame.of(((Variable(0), Fraction(2)),), (Variable(1),)) in found
+    found = reductions(inputs, target)
+    assert Reduction.of(((Variable(0), Fraction(2)),), (Variable(1),)) in found
 
 
 def test_scalings_count_in_halves_and_in_thirds_that_are_much_nearer() -> None:

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from physdiffuser.core.problem import Budget, Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Variable, evaluate, parse, to_text
 from physdiffuser.generation.enumeration import build
-from physdiffuser.reduction.analysis import later_frames
 from physdiffuser.reduction.factors import hypotheses
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.reduction.scale_groups import reductions
+from physdiffuser.reduction.scale_groups import scale_reductions
 from physdiffuser.reduction.scale_symmetries import scalings
 from physdiffuser.reduction.trend import divided, plausible, trend
 from physdiffuser.search.archive import ParetoArchive
@@ -41,8 +40,8 @@ def table(law: str, ranges: dict[str, tuple[float, float]], noise: float = 0.0, 
     return Problem(inputs=inputs, target=target, names=tuple(ranges), seed=0)
 
 
-def bare(problem: Problem) -> Frame:
-    return Frame((), tuple(parse(name, problem.names) for name in problem.names))
+def bare(problem: Problem) -> Reduction:
+    return Reduction((), tuple(parse(name, problem.names) for name in problem.names))
 
 
 def result(work: Generator[float, None, Any]) -> Any:
@@ -58,27 +57,29 @@ def result(work: Generator[float, None, Any]) -> Any:
 @pytest.mark.parametrize(("law", "ranges", "features"), LAWS, ids=[law for law, _, _ in LAWS])
 def test_what_is_found_is_a_symmetry(law: str, ranges: dict[str, Any], features: int, noise: float) -> None:
     problem = table(law, ranges, noise)
-    found = result(reductions(problem, [bare(problem)]))
-    frame = next(frame for frame in found if len(frame.features) == features)
+    found = result(scale_reductions(problem, [bare(problem)]))
+    reduction = next(reduction for reduction in found if len(reduction.features) == features)
     # Where the features are the same, so is the target divided by the factor. Their logarithms are linear
     # in those of the columns, so columns can be moved along what the features do not see.
     clean = table(law, ranges).inputs
     names = tuple(ranges)
-    moved = clean * np.exp(np.log(2.0) * _unseen(frame, len(names)))
-    before, after = (evaluate(parse(law, names), inputs) / frame.product(inputs) for inputs in (clean, moved))
-    np.testing.assert_allclose(frame.values(moved), frame.values(clean), rtol=1e-9)
+    moved = clean * np.exp(np.log(2.0) * _unseen(reduction, len(names)))
+    before, after = (
+        evaluate(parse(law, names), inputs) / reduction.product(inputs) for inputs in (clean, moved)
+    )
+    np.testing.assert_allclose(reduction.values(moved), reduction.values(clean), rtol=1e-9)
     assert not np.allclose(moved, clean)
     np.testing.assert_allclose(after, before, rtol=1e-9)
 
 
-def _unseen(frame: Frame, columns: int) -> np.ndarray:
+def _unseen(reduction: Reduction, columns: int) -> np.ndarray:
     """A direction in the columns' logarithms along which no feature changes."""
     ones = np.ones((1, columns))
     powers = []
     for column in range(columns):
         doubled = ones.copy()
         doubled[0, column] = 2.0
-        powers.append(np.log2(frame.values(doubled)[0] / frame.values(ones)[0]))
+        powers.append(np.log2(reduction.values(doubled)[0] / reduction.values(ones)[0]))
     _, _, directions = np.linalg.svd(np.array(powers).T)
     last: np.ndarray = directions[-1]
     return last
@@ -102,31 +103,31 @@ def test_directions_are_those_of_the_law() -> None:
 def test_frames_that_are_none_are_given_up() -> None:
     problem = table("a**2*b/(b+c)", {"a": (1, 3), "b": (1, 5), "c": (1, 5)}, 0.01)
 
-    def frame(factor: str, exponent: int, *features: str) -> Frame:
+    def reduction(factor: str, exponent: int, *features: str) -> Reduction:
         trees = tuple(parse(text, problem.names) for text in features)
-        return Frame.of([(parse(factor, problem.names), Fraction(exponent))], trees)
+        return Reduction.of([(parse(factor, problem.names), Fraction(exponent))], trees)
 
-    right, wrong = frame("a", 2, "b/c"), frame("a", 2, "b*c")
+    right, wrong = reduction("a", 2, "b/c"), reduction("a", 2, "b*c")
     columns = bare(problem)
     assert plausible(problem, [wrong, right, columns]) == [right, columns]
 
 
 def test_all_stay_where_no_polynomial_follows() -> None:
     problem = table("sin(9*a*b)", {"a": (1, 5), "b": (1, 5)})
-    frames = [
-        Frame.of([(Variable(0), Fraction(1))], [parse("a/b", problem.names)]),
+    reductions = [
+        Reduction.of([(Variable(0), Fraction(1))], [parse("a/b", problem.names)]),
         bare(problem),
     ]
-    assert plausible(problem, frames) == frames
-    assert result(reductions(problem, frames)) == []
+    assert plausible(problem, reductions) == reductions
+    assert result(scale_reductions(problem, reductions)) == []
 
 
 def test_they_are_worked_out_once_in_a_run() -> None:
     law, ranges, _ = LAWS[3]
     problem = table(law, ranges)
     archive = ParetoArchive(problem)
-    first = result(later_frames(problem, archive))
-    again = later_frames(problem, archive)
+    first = result(archive.analysis.later())
+    again = archive.analysis.later()
     with pytest.raises(StopIteration) as end:
         next(again)
     assert first and end.value.value is first
@@ -147,8 +148,8 @@ def test_a_law_of_groups_is_found(noise: float) -> None:
 
 def test_few_rows_and_columns_that_do_not_matter() -> None:
     problem = table("a*b/(b+c)", {"a": (1, 3), "b": (1, 5), "c": (1, 5), "d": (1, 5)}, rows=5)
-    assert result(reductions(problem, hypotheses(problem))) == []
+    assert result(scale_reductions(problem, hypotheses(problem))) == []
     problem = table("a*b/(b+c)", {"a": (1, 3), "b": (1, 5), "c": (1, 5), "d": (1, 5)})
-    frame = result(reductions(problem, [bare(problem)]))[0]
-    assert [to_text(feature, problem.names) for feature in frame.features] in (["b/c"], ["c/b"])
-    assert frame.columns == {0, 1, 2} and frame.factors
+    reduction = result(scale_reductions(problem, [bare(problem)]))[0]
+    assert [to_text(feature, problem.names) for feature in reduction.features] in (["b/c"], ["c/b"])
+    assert reduction.columns == {0, 1, 2} and reduction.factors

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from physdiffuser.core.problem import Budget, Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.generation.enumeration import build
-from physdiffuser.reduction.reduction import Frame
 from physdiffuser.reduction.variable_merging import joined
 from physdiffuser.search.archive import ParetoArchive
 
@@ -33,10 +33,10 @@ def table(law: str, ranges: dict[str, tuple[float, float]], noise: float, rows: 
     return Problem(inputs, exact + error, tuple(ranges))
 
 
-def frames(problem: Problem) -> tuple[list[Frame], float]:
+def reductions(problem: Problem) -> tuple[list[Reduction], float]:
     """What is joined, and the nominal seconds."""
     seconds = 0.0
-    work = joined(problem, Frame.of_columns((), range(problem.columns)))
+    work = joined(problem, Reduction.of_columns((), range(problem.columns)))
     while True:
         try:
             seconds += next(work)
@@ -53,7 +53,7 @@ def test_a_difference_is_seen_among_many_columns(
     law: str, ranges: dict[str, tuple[float, float]], factor: str, exponent: float, noise: float
 ) -> None:
     problem = table(law, ranges, noise)
-    found, seconds = frames(problem)
+    found, seconds = reductions(problem)
     first = found[0]
     assert [(to_text(base, problem.names), float(power)) for base, power in first.factors] == [
         (factor, exponent)
@@ -69,7 +69,7 @@ def test_a_difference_is_seen_among_many_columns(
 )
 def test_columns_that_act_alone_stay_alone(law: str, noise: float) -> None:
     problem = table(law, dict.fromkeys("abcdgh", (1.0, 4.0)), noise)
-    assert not frames(problem)[0]
+    assert not reductions(problem)[0]
 
 
 def test_operators_are_kept_to() -> None:
@@ -80,13 +80,13 @@ def test_operators_are_kept_to() -> None:
         problem.names,
         operators=frozenset({"add", "mul", "div", "sqrt", "pow"}),
     )
-    for frame in frames(allowed)[0]:
-        trees = [*frame.features, *(base for base, _ in frame.factors)]
+    for reduction in reductions(allowed)[0]:
+        trees = [*reduction.features, *(base for base, _ in reduction.factors)]
         assert all(allowed.allows(tree) for tree in trees)
 
 
 def test_few_columns_are_left_to_the_collapse() -> None:
-    assert frames(table("(a-b)*c", dict.fromkeys("abc", (1.0, 4.0)), 0.0)) == ([], 0.0)
+    assert reductions(table("(a-b)*c", dict.fromkeys("abc", (1.0, 4.0)), 0.0)) == ([], 0.0)
 
 
 def test_a_law_of_a_difference_among_six_columns_is_found() -> None:

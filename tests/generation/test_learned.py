@@ -33,7 +33,7 @@ from physdiffuser.generation.diffusion import build as build_diffusion
 from physdiffuser.generation.diffusion.infilling import Infiller, subtrees
 from physdiffuser.generation.diffusion.sampler import DiffusionSampler, masked_share
 from physdiffuser.models.checkpoint import load_model, save_model
-from physdiffuser.models.features.reading import Reader, telling_columns
+from physdiffuser.models.features.reading import Reader, relevant_columns
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.proposing import encode_readings
 from physdiffuser.models.shipped import find_weights, shipped
@@ -173,9 +173,9 @@ def test_telling_columns_are_kept() -> None:
     inputs = rng.uniform(1.0, 2.0, (400, 15))
     inputs[:, 7] = 1.0
     target = inputs[:, 3] ** 2 + 0.5 * np.cos(9.0 * inputs[:, 11]) + 1e-3 * inputs[:, 0]
-    chosen = telling_columns(inputs, target)
+    chosen = relevant_columns(inputs, target)
     assert len(chosen) == 9 and {3, 11} <= set(chosen) and 7 not in chosen and chosen == sorted(chosen)
-    assert telling_columns(inputs[:, :9], target) == list(range(9))
+    assert relevant_columns(inputs[:, :9], target) == list(range(9))
 
 
 def parts(weights: Path) -> tuple[LawModel, torch.Tensor, torch.Tensor, Grammar]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import parse
 from physdiffuser.reduction.means import averaged
-from physdiffuser.reduction.reduction import Frame
 
 NAMES = ("m", "v", "c")
 
@@ -23,7 +23,7 @@ def problem(rows: int = 8_000, noise: float = 0.1) -> Problem:
     return Problem(inputs, target + noise * random.normal(size=rows), NAMES)
 
 
-FRAME = Frame.of([(parse("m", NAMES), 1)], [parse("v/c", NAMES)])  # type: ignore[list-item]
+FRAME = Reduction.of([(parse("m", NAMES), 1)], [parse("v/c", NAMES)])  # type: ignore[list-item]
 
 
 def test_means_keep_the_law_and_lose_the_noise() -> None:
@@ -49,7 +49,7 @@ def test_what_is_linear_is_averaged_exactly_whatever_the_weights() -> None:
 @pytest.mark.parametrize("factor", ["m", "v"])
 def test_frames_of_more_features_and_tables_of_few_rows_have_none(factor: str) -> None:
     tree = parse(factor, NAMES)
-    assert averaged(problem(), Frame.of([(tree, 1)], [parse("v", NAMES), parse("c", NAMES)]), 100) is None  # type: ignore[list-item]
+    assert averaged(problem(), Reduction.of([(tree, 1)], [parse("v", NAMES), parse("c", NAMES)]), 100) is None  # type: ignore[list-item]
     assert averaged(problem(150), FRAME, 100) is None
     broken = problem()
     broken.inputs[3, 0] = 0.0

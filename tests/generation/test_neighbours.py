@@ -13,7 +13,7 @@ from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import mul, substitute
 from physdiffuser.fitting import refit
 from physdiffuser.generation.neighbours import NeighbourGenerator, build
-from physdiffuser.generation.neighbours.building_blocks import Stock
+from physdiffuser.generation.neighbours.building_blocks import BuildingBlocks
 from physdiffuser.generation.neighbours.insertions import changes, insertions
 from physdiffuser.generation.neighbours.removals import as_meant, removals
 from physdiffuser.generation.neighbours.replacements import Replacements
@@ -96,10 +96,12 @@ def test_what_stands_in_a_place_is_found_from_the_values_that_it_should_have(
 def test_there_is_something_in_stock_for_any_table(columns: int) -> None:
     inputs = np.random.default_rng(0).uniform(1.0, 4.0, (200, columns))
     task = Problem(inputs, inputs[:, 0] ** 2, tuple(f"x{index}" for index in range(columns)))
-    stock = Stock(inputs, task)
-    assert np.isfinite(stock.values).all() and (np.diff(stock.nats) >= 0.0).all()
-    for entry in (0, len(stock.nats) // 2, len(stock.nats) - 1):
-        np.testing.assert_allclose(stock.column(entry), evaluate(stock.expression(entry), inputs), rtol=1e-9)
+    building_blocks = BuildingBlocks(inputs, task)
+    assert np.isfinite(building_blocks.values).all() and (np.diff(building_blocks.nats) >= 0.0).all()
+    for entry in (0, len(building_blocks.nats) // 2, len(building_blocks.nats) - 1):
+        np.testing.assert_allclose(
+            building_blocks.column(entry), evaluate(building_blocks.expression(entry), inputs), rtol=1e-9
+        )
 
 
 def test_columns_that_say_nothing_have_no_replacements() -> None:

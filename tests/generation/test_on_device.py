@@ -12,6 +12,7 @@ import torch
 
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.device import Device, open_device
 from physdiffuser.expressions import evaluate, parse, to_text
@@ -23,8 +24,7 @@ from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.generation.neighbours.replacements import Replacements
 from physdiffuser.library.expression_library import Library
-from physdiffuser.library.ranking import Shortlist, Tile, Whole, part, ranked
-from physdiffuser.reduction.reduction import Frame
+from physdiffuser.library.ranking import FullBlock, ResidualBlock, TruncatedBlock, part, ranked
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 NAMES = ("v", "p", "q", "g", "t")
@@ -55,36 +55,44 @@ class Screening:
 
     def __init__(self, problem: Problem, entries: int = 400) -> None:
         run = Run(problem)
-        self.frame = Frame.of_columns((), range(len(NAMES)))
-        *_, library = run.library("rows", self.frame, problem.inputs[run.noisy_rows], entries)
+        self.reduction = Reduction.of_columns((), range(len(NAMES)))
+        *_, library = run.library("rows", self.reduction, problem.inputs[run.noisy_rows], entries)
         assert isinstance(library, Library)
         self.library = library
-        self.undone = run.undone(self.frame)[:2]
+        self.transformed = run.transformed(self.reduction)[:2]
         ranked = np.argsort(library.costs, kind="stable")
         self.order = noisy.distinct(library, ranked, affine=True)[:entries]
         self.factors = noisy.distinct(library, ranked, affine=False)[:300]
 
     def finds(self, screen: str, device: Device) -> tuple[list[Find], list[float]]:
         """What is on the leaderboard in the end, and the work that was counted."""
-        board = noisy.Leaderboard()
+        top_k = noisy.TopK()
         with np.errstate(all="ignore"):
             if screen == "sums":
-                work = noisy.screen_sums(self.library, self.order, self.frame, self.undone, board, device)
+                work = noisy.screen_sums(
+                    self.library, self.order, self.reduction, self.transformed, top_k, device
+                )
             elif screen == "products":
                 work = noisy.screen_products(
-                    self.library, self.order, self.frame, self.undone, self.factors, board, device
+                    self.library, self.order, self.reduction, self.transformed, self.factors, top_k, device
                 )
             else:
                 work = noisy.screen_scaled_sums(
-                    self.library, self.order, self.frame, self.undone, self.factors[:12], board, device
+                    self.library,
+                    self.order,
+                    self.reduction,
+                    self.transformed,
+                    self.factors[:12],
+                    top_k,
+                    device,
                 )
             counted = list(work)
         found = []
-        for cost, kept in board._best.items():
+        for cost, kept in top_k._best.items():
             for negative, _, make in kept:
                 match = make()
                 parts = match.left, match.right, match.third
-                found.append((cost, -negative, repr(match.chain), repr(parts)))
+                found.append((cost, -negative, repr(match.transform), repr(parts)))
         return sorted(found), counted
 
 
@@ -160,7 +168,7 @@ def test_of_equal_entries_the_first_is_found(device: Device, screen: str) -> Non
 def test_where_an_entry_is_no_number_nothing_is_found_in_its_tile(device: Device, screen: str) -> None:
     one = Screening(table(LAWS[0]))
     one.library._values[one.order[len(one.order) // 2], 3] = np.nan
-    one.undone = one.undone[:1]
+    one.transformed = one.transformed[:1]
     expected, _ = one.finds(screen, HOST)
     found, _ = one.finds(screen, device)
     found, expected = best(found, 1), best(expected, 1)
@@ -174,17 +182,17 @@ def test_factors_that_lead_to_no_numbers_are_left_out(device: Device) -> None:
     assert_alike(one, "products", device)
 
 
-def tiles(residual: np.ndarray, device: Device, few: int) -> tuple[Tile, Tile]:
+def blocks(residual: np.ndarray, device: Device, few: int) -> tuple[ResidualBlock, ResidualBlock]:
     [whole] = ranked([residual], HOST)
     [shortlist] = ranked([device.put(residual)], device, few)
-    assert isinstance(whole, Whole) and isinstance(shortlist, Shortlist)
+    assert isinstance(whole, FullBlock) and isinstance(shortlist, TruncatedBlock)
     return whole, shortlist
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 50])
 def test_both_kinds_of_tile_answer_alike(device: Device, width: int) -> None:
     residual = np.random.default_rng(width).random((60, width)).astype(np.float32)
-    whole, shortlist = tiles(residual, device, 6)
+    whole, shortlist = blocks(residual, device, 6)
     some = slice(10, 30)
     for one, other in ((whole, shortlist), (part(whole, some), part(shortlist, some))):
         np.testing.assert_array_equal(one.least(), other.least())
@@ -200,7 +208,7 @@ def test_both_kinds_of_tile_answer_alike(device: Device, width: int) -> None:
 def test_ties_are_told_and_rows_without_numbers_pass(device: Device) -> None:
     rows = [[0.3, 0.2, 0.2, 0.2 + 1e-6], [0.5, np.nan, 0.1, 0.2], [0.4, 0.3, 0.2, 0.1]]
     residual = np.array(rows, np.float32)
-    whole, shortlist = tiles(residual, device, 3)
+    whole, shortlist = blocks(residual, device, 3)
     assert whole.columns(0) == [1] and shortlist.columns(0) == [1, 2, 3]
     assert np.isnan([whole.least()[1], shortlist.least()[1]]).all()
     assert shortlist.columns(2) == [3]
@@ -223,12 +231,12 @@ def proposals(work: Work) -> tuple[Counter[str], float]:
     ],
 )
 def test_functions_with_constants_inside(
-    device: Device, stage: Stage, make: Callable[[Run, Stage, Frame], Work]
+    device: Device, stage: Stage, make: Callable[[Run, Stage, Reduction], Work]
 ) -> None:
     problem = table("exp(-0.7*p) + 0.2*p", 0.05, 60)
-    frame = Frame.of_columns((), (1,))
-    expected, seconds = proposals(make(Run(problem), stage, frame))
-    found, as_seconds = proposals(make(Run(problem, device), stage, frame))
+    reduction = Reduction.of_columns((), (1,))
+    expected, seconds = proposals(make(Run(problem), stage, reduction))
+    found, as_seconds = proposals(make(Run(problem, device), stage, reduction))
     # `p**0.65` fits as `(1/p)**-0.65` does, and constants that the rows do not determine may end anywhere.
     assert (found & expected).total() > 0.95 * max(found.total(), expected.total())
     assert as_seconds == pytest.approx(seconds, rel=0.05)

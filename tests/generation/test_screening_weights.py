@@ -9,21 +9,21 @@ import numpy.typing as npt
 import pytest
 
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import OPERATORS, Variable, evaluate, parse
 from physdiffuser.generation.enumeration import noisy
 from physdiffuser.generation.enumeration.run import Run
 from physdiffuser.library.expression_library import Library
 from physdiffuser.library.matches import Match
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.transforms.output_transforms import INVERSE, Chain
+from physdiffuser.transforms.output_transforms import INVERSE, OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("a", "b")
 LAW = "a*exp(-b) + 0.3*b"
-FRAME = Frame((), (Variable(0), Variable(1)))
+FRAME = Reduction((), (Variable(0), Variable(1)))
 
 
-class Recorder(noisy.Leaderboard):
+class Recorder(noisy.TopK):
     """Keeps every find with its residual."""
 
     def __init__(self) -> None:
@@ -67,20 +67,20 @@ def screened(kind: str, target: FloatArray, weights: FloatArray) -> Recorder:
     inputs = weighted_table()[0]
     library = library_of(inputs)
     order = np.argsort(library.costs, kind="stable")[:120]
-    undone = noisy.undone_targets(target, weights, (Chain(()),))
-    board = Recorder()
+    transformed = noisy.transformed_targets(target, weights, (OutputTransform(()),))
+    top_k = Recorder()
     if kind == "products":
-        work = noisy.screen_products(library, order, FRAME, undone, order[:20], board)
+        work = noisy.screen_products(library, order, FRAME, transformed, order[:20], top_k)
     elif kind == "sums":
-        work = noisy.screen_sums(library, order, FRAME, undone, board)
+        work = noisy.screen_sums(library, order, FRAME, transformed, top_k)
     elif kind == "scaled sums":
-        work = noisy.screen_scaled_sums(library, order, FRAME, undone, order[:10], board)
+        work = noisy.screen_scaled_sums(library, order, FRAME, transformed, order[:10], top_k)
     else:
-        work = noisy.screen_bare(library, FRAME, undone, board)
+        work = noisy.screen_bare(library, FRAME, transformed, top_k)
     with np.errstate(all="ignore"):
         for _ in work:
             continue
-    return board
+    return top_k
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -89,9 +89,9 @@ def test_finds_are_ranked_by_weighted_residuals_of_the_target(kind: str, weighte
     """Also where the target was divided by a factor first: then weights are multiplied by its square."""
     inputs, target, weights = weighted_table()
     weights = weights if weighted else np.ones(120)
-    board = screened(kind, target, weights)
+    top_k = screened(kind, target, weights)
     factors = 0
-    for residual, match in board.finds:
+    for residual, match in top_k.finds:
         one = np.ones(120)
         parts = [None if tree is None else evaluate(tree, inputs) for tree in (match.left, match.right)]
         left, right = parts
@@ -104,7 +104,7 @@ def test_finds_are_ranked_by_weighted_residuals_of_the_target(kind: str, weighte
             terms = [factor, factor * right] + ([] if left is None else [factor * left])
         factors += bool(np.ptp(factor) > 0)
         assert residual == pytest.approx(best_share(terms, target, weights), rel=2e-3, abs=1e-6)
-    assert len(board.finds) > 20
+    assert len(top_k.finds) > 20
     assert kind == "sums" or factors > 10
 
 
@@ -135,9 +135,9 @@ def test_finds_without_constants_are_ranked_by_weighted_residuals(weighted: bool
     inputs, target, weights = weighted_table()
     weights = weights if weighted else np.ones(120)
     total = float((weights * np.square(target - np.average(target, weights=weights))).sum())
-    board = screened("bare", target, weights)
-    assert len(board.finds) > 10
-    for residual, match in board.finds:
+    top_k = screened("bare", target, weights)
+    assert len(top_k.finds) > 10
+    for residual, match in top_k.finds:
         values = evaluate(match.right, inputs)
         as_is = min(float(weights @ np.square(target - sign * values)) for sign in (1, -1)) / total
         factor = (weights * values) @ target / (weights @ np.square(values))
@@ -149,7 +149,7 @@ def test_a_transformed_target_has_the_weights_of_the_target_times_those_of_the_t
     """An error d of y is an error d/y**2 of 1/y."""
     _, target, weights = weighted_table()
     target = np.abs(target) + 0.1
-    ((_, transformed, scaled),) = noisy.undone_targets(target, weights, (Chain((INVERSE,)),))
+    ((_, transformed, scaled),) = noisy.transformed_targets(target, weights, (OutputTransform((INVERSE,)),))
     np.testing.assert_allclose(transformed, 1 / target)
     ratio = scaled / (weights * target**4)
     np.testing.assert_allclose(ratio, ratio[0])
@@ -157,8 +157,8 @@ def test_a_transformed_target_has_the_weights_of_the_target_times_those_of_the_t
 
 def test_weights_of_a_divided_target_are_multiplied_by_the_square_of_the_factor() -> None:
     inputs, target, weights = weighted_table()
-    frame = Frame.of_columns([(0, 2)], [1])  # type: ignore[list-item]
-    divided = frame.divided_out(inputs, target, weights)
+    reduction = Reduction.of_columns([(0, 2)], [1])  # type: ignore[list-item]
+    divided = reduction.divided_out(inputs, target, weights)
     assert divided is not None
     np.testing.assert_allclose(divided[0], target / inputs[:, 0] ** 2)
     ratio = divided[1] / (weights * inputs[:, 0] ** 4)
@@ -180,7 +180,7 @@ def test_weights_of_the_user_take_part_in_noisy_screening() -> None:
     problem = two_laws()
     run = Run(problem)
     assert problem.weights is not None
-    ((_, target, weights),) = [item for item in run.undone(FRAME) if not item[0].steps]
+    ((_, target, weights),) = [item for item in run.transformed(FRAME) if not item[0].steps]
     rows = run.noisy_rows
     np.testing.assert_allclose(target, problem.target[rows])
     np.testing.assert_allclose(weights / weights.mean(), problem.weights[rows] / problem.weights[rows].mean())

@@ -10,13 +10,13 @@ import pytest
 
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Budget, Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import MeteredGenerator, Work
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import ONE
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.reduction import analysis as framing
 from physdiffuser.reduction import data_collapse as collapse
-from physdiffuser.reduction.reduction import Frame
 from physdiffuser.search.archive import ParetoArchive
 
 FEW = 200
@@ -28,19 +28,19 @@ def _problem() -> Problem:
     return Problem(inputs=inputs, target=inputs[:, 0] * inputs[:, 1], names=("a", "b"))
 
 
-def _failing(*_: object) -> Generator[float, None, tuple[Frame, ...]]:
+def _failing(*_: object) -> Generator[float, None, tuple[Reduction, ...]]:
     yield 0.1
     raise ValueError("no features")
 
 
-def _result(work: Generator[float, None, tuple[Frame, ...]]) -> tuple[Frame, ...] | None:
+def _result(work: Generator[float, None, tuple[Reduction, ...]]) -> tuple[Reduction, ...] | None:
     """What the work returns; None where it goes on for too long."""
     for _ in range(FEW):
         try:
             next(work)
         except StopIteration as end:
-            frames: tuple[Frame, ...] = end.value
-            return frames
+            reductions: tuple[Reduction, ...] = end.value
+            return reductions
     return None
 
 
@@ -48,12 +48,12 @@ def test_later_frames_fail_once_for_all_callers(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(framing, "collapsed", _failing)
     problem = _problem()
     archive = ParetoArchive(problem)
-    first, second = (framing.later_frames(problem, archive) for _ in range(2))
+    first, second = (archive.analysis.later() for _ in range(2))
     next(first)
     next(second)
     assert _result(second) == ()
     assert _result(first) == ()
-    assert _result(framing.later_frames(problem, archive)) == ()
+    assert _result(archive.analysis.later()) == ()
     assert len(archive.faults) == 1
     assert "ValueError: no features" in archive.faults[0]
 
@@ -61,15 +61,15 @@ def test_later_frames_fail_once_for_all_callers(monkeypatch: pytest.MonkeyPatch)
 def test_first_look_fails_once_and_leaves_the_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def failing(problem: Problem) -> list[Frame]:
+    def failing(problem: Problem) -> list[Reduction]:
         asked.append(problem)
         raise ArithmeticError("slopes")
 
     monkeypatch.setattr(framing, "hypotheses", failing)
     problem = _problem()
     archive = ParetoArchive(problem)
-    looks = [framing.first_look(problem, archive) for _ in range(3)]
-    assert looks[0].frames == (Frame.of_columns((), (0, 1)),)
+    looks = [archive.analysis.first for _ in range(3)]
+    assert looks[0].reductions == (Reduction.of_columns((), (0, 1)),)
     assert looks[1] is looks[0] is looks[2]
     assert len(asked) == 1
     assert len(archive.faults) == 1
@@ -77,7 +77,7 @@ def test_first_look_fails_once_and_leaves_the_columns(monkeypatch: pytest.Monkey
 
 def test_a_failed_analysis_is_one_warning_of_the_solution(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framing, "collapsed", _failing)
-    monkeypatch.setattr(framing, "hypotheses", lambda problem: [Frame.of_columns((), (0, 1))])
+    monkeypatch.setattr(framing, "hypotheses", lambda problem: [Reduction.of_columns((), (0, 1))])
     random = np.random.default_rng(0)
     inputs = random.uniform(1, 5, (60, 2))
     target = inputs[:, 0] * np.exp(inputs[:, 1] / 2.7) + random.normal(0, 0.5, 60)
@@ -115,5 +115,5 @@ def test_collapse_goes_on_where_no_column_stands_out(
 ) -> None:
     monkeypatch.setattr(collapse, "telling_columns", lambda inputs, target: telling)
     problem = _problem()
-    frames = _result(collapse.collapsed(problem, [Frame.of_columns((), (0, 1))]))
-    assert frames is not None
+    reductions = _result(collapse.collapsed(problem, [Reduction.of_columns((), (0, 1))]))
+    assert reductions is not None

@@ -10,6 +10,7 @@ import pytest
 
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Budget, Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Variable, evaluate, parse, to_text
 from physdiffuser.fitting import refit
 from physdiffuser.generation.sparse import build
@@ -17,7 +18,6 @@ from physdiffuser.generation.sparse.dictionary import make, whole_powers
 from physdiffuser.generation.sparse.implicit import quadratics
 from physdiffuser.generation.sparse.logarithmic import logarithmic
 from physdiffuser.generation.sparse.regression import enough_rows, exact_span, forward, residual_of, scaled
-from physdiffuser.reduction.reduction import Frame
 from physdiffuser.search.archive import ParetoArchive
 
 
@@ -86,11 +86,11 @@ def test_a_root_in_reciprocal_groups_is_found_and_written_shortly() -> None:
     law = parse("c*sqrt((p - q*a)**2 + m**2*c**2) + q*v", names)
     problem = Problem(inputs, evaluate(law, inputs), names)
     features = [parse(text, names) for text in ("m*c/p", "c*a/v", "p/(q*a)")]
-    frame = Frame.of([(Variable(1), Fraction(1)), (Variable(2), Fraction(1))], features)
-    plain, linear = (make(whole_powers(frame, -highest, highest), inputs) for highest in (2, 1))
+    reduction = Reduction.of([(Variable(1), Fraction(1)), (Variable(2), Fraction(1))], features)
+    plain, linear = (make(whole_powers(reduction, -highest, highest), inputs) for highest in (2, 1))
     found = [
         item
-        for item in quadratics(problem, frame, plain, linear, exact=True, tolerance=1e-14)
+        for item in quadratics(problem, reduction, plain, linear, exact=True, tolerance=1e-14)
         if isinstance(item, Candidate)
     ]
     assert any(to_text(item.expression, names) == "c*sqrt(m**2*c**2 + (p - q*a)**2) + q*v" for item in found)
@@ -117,8 +117,8 @@ def test_powers_and_exponentials_are_found_in_noise(
     clean = evaluate(parse(formula, list(ranges)), inputs)
     noise = 0.01 * np.sqrt(np.mean(clean**2)) * random.normal(size=400)
     problem = Problem(inputs, clean + noise, tuple(ranges))
-    frame = Frame.of_columns((), range(len(ranges)))
-    proposed = [item for item in logarithmic(problem, frame) if isinstance(item, Candidate)]
+    reduction = Reduction.of_columns((), range(len(ranges)))
+    proposed = [item for item in logarithmic(problem, reduction) if isinstance(item, Candidate)]
     fitted = [refit(candidate.expression, problem.inputs, problem.target) for candidate in proposed]
     with np.errstate(all="ignore"):
         best = min(fitted, key=lambda fit: fit.loss if np.isfinite(fit.loss) else np.inf)
@@ -130,7 +130,7 @@ def test_powers_and_exponentials_are_found_in_noise(
 def test_powers_and_exponentials_want_a_target_of_one_sign() -> None:
     random = np.random.default_rng(3)
     problem = Problem(random.uniform(1, 2, (50, 1)), random.normal(size=50), ("x",))
-    assert [*logarithmic(problem, Frame((), (Variable(0),)))] == []
+    assert [*logarithmic(problem, Reduction((), (Variable(0),)))] == []
 
 
 class TestRegression:

@@ -7,21 +7,21 @@ import pytest
 
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Number, evaluate, parse, to_text
 from physdiffuser.expressions.tree import variables, walk
 from physdiffuser.noise.noise_floor import levels
-from physdiffuser.reduction.proposed_reductions import AT_ONCE, Suggestions, suggested
-from physdiffuser.reduction.reduction import Frame
+from physdiffuser.reduction.proposed_reductions import AT_ONCE, ProposedReductions, proposed_reductions
 from physdiffuser.search.archive import ParetoArchive
 
 NAMES = ("m", "v", "c", "x", "u", "t")
 
 
-def frames(text: str) -> list[tuple[str, tuple[str, ...]]]:
+def reductions(text: str) -> list[tuple[str, tuple[str, ...]]]:
     found = []
-    for frame in suggested([parse(text, NAMES)]):
-        factor = frame.factor()
-        features = tuple(to_text(feature, NAMES) for feature in frame.features)
+    for reduction in proposed_reductions([parse(text, NAMES)]):
+        factor = reduction.factor()
+        features = tuple(to_text(feature, NAMES) for feature in reduction.features)
         found.append(("1" if factor is None else to_text(factor, NAMES), features))
     return found
 
@@ -51,7 +51,9 @@ def test_a_formula_tells_its_factor_and_its_groups(
         return np.allclose(evaluate(parse(found, NAMES), rows), evaluate(wanted, rows))
 
     groups = [
-        sorted(map(_group, of)) for known, of in frames(formula) if same(known) and len(of) == len(features)
+        sorted(map(_group, of))
+        for known, of in reductions(formula)
+        if same(known) and len(of) == len(features)
     ]
     assert sorted(map(_group, features)) in groups
 
@@ -74,18 +76,18 @@ def _group(text: str) -> str:
     ],
 )
 def test_formulas_of_powers_alone_or_of_many_groups_suggest_nothing(formula: str) -> None:
-    assert frames(formula) == []
+    assert reductions(formula) == []
 
 
 @pytest.mark.parametrize("formula", ["v**1.107*(1 + m)*exp(0.3*t)", "(m + 0.31*c)**2*cos(x)*(1.2 + exp(t))"])
 def test_no_fitted_constant_is_left_in_a_factor(formula: str) -> None:
-    for frame in suggested([parse(formula, NAMES)]):
-        factor = frame.factor() or Number(1)
+    for reduction in proposed_reductions([parse(formula, NAMES)]):
+        factor = reduction.factor() or Number(1)
         assert all(not isinstance(node, Number) or node.exact for node in walk(factor))
 
 
 def test_all_functions_of_one_group_are_taken_together() -> None:
-    assert frames("m*exp(-v/2)*(2.5 - cos(v))") == [("m", ("v",))]
+    assert reductions("m*exp(-v/2)*(2.5 - cos(v))") == [("m", ("v",))]
 
 
 class TestSuggestions:
@@ -104,18 +106,18 @@ class TestSuggestions:
 
     def test_the_right_one_comes_and_those_that_say_less_do_not(self) -> None:
         archive = self.archive()
-        whole = Frame.of_columns((), range(3))
-        suggestions = Suggestions(archive.problem, levels(archive.problem, [whole]))
+        whole = Reduction.of_columns((), range(3))
+        suggestions = ProposedReductions(archive.problem, levels(archive.problem, [whole]))
         found = suggestions.take(archive, [whole])
-        texts = [[to_text(feature, NAMES) for feature in frame.features] for frame in found]
+        texts = [[to_text(feature, NAMES) for feature in reduction.features] for reduction in found]
         assert ["v/c"] in texts
         assert ["c"] not in texts
         assert len(found) <= AT_ONCE
 
     def test_none_comes_twice(self) -> None:
         archive = self.archive()
-        suggestions = Suggestions(archive.problem, [])
+        suggestions = ProposedReductions(archive.problem, [])
         first = suggestions.take(archive, [])
         assert first
         assert not set(first) & set(suggestions.take(archive, []))
-        assert Suggestions(archive.problem, []).take(archive, first) != first
+        assert ProposedReductions(archive.problem, []).take(archive, first) != first

@@ -198,7 +198,7 @@ def test_a_generator_without_weights_is_looked_at_without_them(monkeypatch: pyte
         monkeypatch.setattr(module, "find_attention", lambda name: Silent())
     shown = networks(**SLICES)
     with pytest.raises(UsageError, match="does not return its weights"):
-        looks.look_at_suite(shown, "ood", sample_suite("ood", 2))
+        looks.inspect_suite(shown, "ood", sample_suite("ood", 2))
     heard = read_by_decoder(show(shown, subject()), [6])
     assert heard.calls and not heard.has("decoder", "self")
 
@@ -211,7 +211,7 @@ def test_a_suite_that_cannot_be_written_is_refused(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(aggregate, "law_tokens", lambda *given: None)
     with pytest.raises(UsageError, match="none of these 2 laws of ood can be written"):
-        looks.look_at_suite(networks(), "ood", sample_suite("ood", 2))
+        looks.inspect_suite(networks(), "ood", sample_suite("ood", 2))
 
 
 def test_caches_are_left_as_they_were() -> None:

@@ -14,7 +14,7 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import evaluate, parse, to_prefix
 from physdiffuser.models.likelihood import FormLikelihood
 from physdiffuser.models.network import LawModel
-from physdiffuser.models.tokens.canonical_skeleton import restated
+from physdiffuser.models.tokens.canonical_skeleton import canonical_skeleton
 from physdiffuser.models.tokens.vocabulary import BOS, EOS
 
 NAMES = ("a", "b")
@@ -43,7 +43,7 @@ def token_by_token(judge: FormLikelihood, text: str) -> float:
         if column >= 0:
             names[place] = NAMES[column]
     vocabulary = judge.model.vocabulary
-    ids = [*vocabulary.encode(to_prefix(restated(parse(text, names)))), vocabulary.ids[EOS]]
+    ids = [*vocabulary.encode(to_prefix(canonical_skeleton(parse(text, names)))), vocabulary.ids[EOS]]
     state = judge.decoder.start()
     last, total = vocabulary.ids[BOS], 0.0
     with torch.inference_mode():

@@ -11,8 +11,8 @@ from physdiffuser.expressions import Expression, Number, evaluate, parse, to_pre
 from physdiffuser.expressions.tree import bind, mul, sub
 from physdiffuser.fitting import fit_constants
 from physdiffuser.models.tokens.arrangement import total
-from physdiffuser.models.tokens.canonical_skeleton import restated
-from physdiffuser.models.tokens.skeleton import dressed
+from physdiffuser.models.tokens.canonical_skeleton import canonical_skeleton
+from physdiffuser.models.tokens.skeleton import with_linear_coefficients
 from physdiffuser.training.laboratory import LaboratorySampler
 from physdiffuser.training.laws import Law, LawSampler
 from physdiffuser.training.stream import target_skeleton
@@ -25,7 +25,7 @@ def form(text: str) -> Expression:
 
 
 def words(text: str) -> str:
-    return " ".join(to_prefix(restated(form(text))))
+    return " ".join(to_prefix(canonical_skeleton(form(text))))
 
 
 def with_numbers(law: Law, source: random.Random) -> Expression:
@@ -42,7 +42,8 @@ def test_training_laws_come_back_as_they_were_written(
     laws = sampler(source)
     drawn = [laws.sample() for _ in range(400)]
     same = [
-        to_prefix(restated(with_numbers(law, source))) == to_prefix(target_skeleton(law)) for law in drawn
+        to_prefix(canonical_skeleton(with_numbers(law, source))) == to_prefix(target_skeleton(law))
+        for law in drawn
     ]
     assert np.mean(same) >= share
 
@@ -84,12 +85,12 @@ def test_numbers_inside_are_constants_and_small_ones_stay() -> None:
 def test_least_squares_restores_what_was_left_out(text: str) -> None:
     inputs = np.random.default_rng(0).uniform(0.5, 2.0, (200, 4))
     target = evaluate(form(text), inputs)
-    fit = fit_constants(dressed(restated(form(text))), inputs, target, starts=12)
+    fit = fit_constants(with_linear_coefficients(canonical_skeleton(form(text))), inputs, target, starts=12)
     np.testing.assert_allclose(evaluate(fit.expression, inputs), target, rtol=1e-6, atol=1e-8)
 
 
 def test_a_difference_keeps_its_sign_inside_a_function() -> None:
     difference = sub(form("m"), form("v"))
-    assert to_prefix(restated(difference)) == ["add", "x1", "x2"]  # signs of terms are restored
+    assert to_prefix(canonical_skeleton(difference)) == ["add", "x1", "x2"]  # signs of terms are restored
     assert words("exp(m - v)") == "exp sub x1 x2"
     assert words("exp(-m - v)") == "exp neg add x1 x2"

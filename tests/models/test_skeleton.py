@@ -8,7 +8,11 @@ import pytest
 from physdiffuser.expressions import Expression, Parameter, evaluate, parse, to_prefix, to_text
 from physdiffuser.expressions.tree import bind, parameter_count, substitute
 from physdiffuser.fitting import fit_constants
-from physdiffuser.models.tokens.skeleton import bare, collected, dressed
+from physdiffuser.models.tokens.skeleton import (
+    collected,
+    with_linear_coefficients,
+    without_linear_coefficients,
+)
 from physdiffuser.models.tokens.vocabulary import Vocabulary, complete
 
 NAMES = ("a", "b", "c")
@@ -41,7 +45,7 @@ def formula(text: str) -> Expression:
     ],
 )
 def test_bare(text: str, expected: str) -> None:
-    assert to_text(bare(formula(text)), NAMES) == expected
+    assert to_text(without_linear_coefficients(formula(text)), NAMES) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,13 +56,13 @@ def test_the_numbers_come_back_by_fitting(text: str) -> None:
     rng = np.random.default_rng(0)
     inputs = rng.uniform(1.0, 3.0, (60, 3))
     target = evaluate(law, inputs)
-    skeleton = dressed(bare(law))
+    skeleton = with_linear_coefficients(without_linear_coefficients(law))
     fit = fit_constants(skeleton, inputs, target)
     np.testing.assert_allclose(evaluate(fit.expression, inputs), target, rtol=1e-9)
 
 
 def test_dressing_numbers_parameters_in_order() -> None:
-    skeleton = dressed(bare(formula("a*exp(k*b) + c + 1")))
+    skeleton = with_linear_coefficients(without_linear_coefficients(formula("a*exp(k*b) + c + 1")))
     assert parameter_count(skeleton) == 4
     tokens = to_prefix(skeleton)
     assert tokens.count("C") == 4

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from physdiffuser.core.archive import Entry, relative_loss, same_loss
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Number, Variable, evaluate, parse, to_text
@@ -23,12 +24,9 @@ from physdiffuser.search.archive import (
     NOTHING_LEFT,
     REFITTED,
     SAME_FORM,
-    Entry,
     ParetoArchive,
-    relative_loss,
-    same_loss,
 )
-from physdiffuser.selection.description_length import Yardstick
+from physdiffuser.selection.description_length import DescriptionLength
 
 NAMES = ("a", "b")
 
@@ -149,9 +147,9 @@ class TestOffer:
         expression = found.candidate.expression
         residual = base.target - evaluate(expression, base.inputs)
         assert found.loss == pytest.approx(np.square(residual).mean() / base.target.var(), rel=1e-12)
-        assert found.seen == found.loss
+        assert found.search_loss == found.loss
         assert (found.complexity, found.constants) == (7, 2)
-        measure = Yardstick(base.rows, 2)
+        measure = DescriptionLength(base.rows, 2)
         assert found.nats == pytest.approx(measure.formula_nats(expression))
         assert archive.length(found) == pytest.approx(measure.length(expression, found.loss))
         assert archive.latest == archive.length(found)
@@ -175,13 +173,13 @@ class TestOffer:
         archive = ParetoArchive(problem())
         archive.offer(candidate("a**2*b"))
         measured: list[object] = []
-        formula_nats = Yardstick.formula_nats
+        formula_nats = DescriptionLength.formula_nats
 
-        def spy(self: Yardstick, *arguments: object) -> float:
+        def spy(self: DescriptionLength, *arguments: object) -> float:
             measured.append(arguments)
             return formula_nats(self, *arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(Yardstick, "formula_nats", spy)
+        monkeypatch.setattr(DescriptionLength, "formula_nats", spy)
         assert not archive.offer(candidate("exp(a) - b**3 + a"))
         assert not measured
         # A simpler formula is not hopeless, however badly it fits: it may be on the front.
@@ -229,9 +227,9 @@ class TestSolved:
 
     def test_few_constants_that_leave_nothing_solve_a_table(self) -> None:
         archive = self.exact(FEW_CONSTANTS)
-        assert archive.best_loss < NOTHING_LEFT and archive.told
+        assert archive.best_loss < NOTHING_LEFT and archive.is_solved
         archive = self.exact(FEW_CONSTANTS + 1)
-        assert archive.best_loss < NOTHING_LEFT and not archive.told
+        assert archive.best_loss < NOTHING_LEFT and not archive.is_solved
 
 
 class TestNear:
@@ -286,13 +284,15 @@ class TestAllRows:
 
     def few(self, noise: float = 0.5, rows: int = 200, shift: float = 1.0) -> tuple[Problem, Problem]:
         whole = problem(noise, rows=20_000)
-        few = replace(whole, inputs=whole.inputs[:rows], target=whole.target[:rows] * shift, whole=whole)
+        few = replace(
+            whole, inputs=whole.inputs[:rows], target=whole.target[:rows] * shift, full_problem=whole
+        )
         return few, whole
 
     def test_constants_are_fitted_to_all_rows(self) -> None:
         few, whole = self.few(shift=1.05)
         archive = ParetoArchive(few)
-        assert archive.yardstick == Yardstick(20_000, 2)
+        assert archive.description_length == DescriptionLength(20_000, 2)
         archive.offer(candidate("1.05e0*a**2*b"))
         (found,) = archive.front()
         factor = evaluate(found.candidate.expression, np.ones((1, 2)))[0]
@@ -308,7 +308,7 @@ class TestAllRows:
         archive.offer(candidate("a**2*b"))
         (found,) = archive.front()
         expression = found.candidate.expression
-        assert found.seen == relative_loss(few, evaluate(expression, few.inputs))
+        assert found.search_loss == relative_loss(few, evaluate(expression, few.inputs))
         assert found.loss == relative_loss(whole, evaluate(expression, whole.inputs))
 
     def test_constants_of_a_formula_that_is_far_too_long_are_not_fitted_again(self) -> None:
@@ -344,7 +344,7 @@ class TestAllRows:
         noise = np.where(np.arange(rows) % 2, 1.0, -1.0)
         inputs = np.column_stack([10 * x, 10 * x + noise * (math.sqrt(ratio) - 1)])
         whole = Problem(np.tile(inputs, (10, 1)), np.tile(10 * x - noise, 10), NAMES)
-        few = replace(whole, inputs=inputs, target=10 * x - noise, whole=whole)
+        few = replace(whole, inputs=inputs, target=10 * x - noise, full_problem=whole)
         archive = ParetoArchive(few)
         archive.offer(candidate("a"))
         assert archive.latest < math.inf
@@ -366,7 +366,7 @@ class TestAllRows:
         weights = np.where(np.arange(20_000) % 5 == 0, 5.0, 1e-3)
         weights = None if loss == "huber" else weights / weights.mean()
         changed = replace(whole, target=target, weights=weights, loss=loss)
-        archive = ParetoArchive(replace(few, whole=changed, loss=loss))
+        archive = ParetoArchive(replace(few, full_problem=changed, loss=loss))
         archive.offer(candidate("0.9e0*a**2*b"))
         (found,) = archive.front()
         expected = refit(
@@ -378,7 +378,7 @@ class TestAllRows:
         few, whole = self.few()
         inputs = whole.inputs.copy()
         inputs[-1, 0] = -1.0
-        archive = ParetoArchive(replace(few, whole=replace(whole, inputs=inputs)))
+        archive = ParetoArchive(replace(few, full_problem=replace(whole, inputs=inputs)))
         assert not archive.offer(candidate("sqrt(a)**4*b"))
         assert archive.offer(candidate("a**2*b"))
 
@@ -387,7 +387,7 @@ class TestAllRows:
         target = whole.target.copy()
         target[1_000:] *= 2
         few = replace(whole, inputs=whole.inputs[:100], target=whole.target[:100])
-        archive = ParetoArchive(replace(few, whole=replace(whole, target=target)))
+        archive = ParetoArchive(replace(few, full_problem=replace(whole, target=target)))
         assert archive.offer(candidate("a**2*b"))
         assert archive.best_loss < NOTHING_LEFT
 
@@ -396,7 +396,7 @@ class TestRefusals:
     def test_a_new_archive_has_been_offered_nothing(self) -> None:
         archive = ParetoArchive(problem())
         assert (archive.offered, archive.latest, archive.cancelled) == (0, math.inf, False)
-        assert (archive.notes, archive.faults, archive.front(), archive.near()) == ({}, [], [], [])
+        assert (archive.faults, archive.front(), archive.near()) == ([], [], [])
 
     def test_operators_that_the_problem_lacks_are_refused(self) -> None:
         archive = ParetoArchive(replace(problem(), operators=frozenset({"mul"})))
@@ -425,7 +425,7 @@ class TestRefusals:
     def test_a_refit_that_changes_nothing_keeps_the_constants(self) -> None:
         """Of constants that fit all rows as well as those that are fitted, the first stay."""
         whole = problem(0.3, rows=2_000)
-        few = replace(whole, inputs=whole.inputs[:100], target=whole.target[:100], whole=whole)
+        few = replace(whole, inputs=whole.inputs[:100], target=whole.target[:100], full_problem=whole)
         fitted = refit(parse("1.1e0*a**2*b", NAMES), whole.inputs, whole.target).expression
         archive = ParetoArchive(few)
         archive.offer(Candidate(fitted, "test"))

@@ -11,7 +11,7 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, evaluate, parse, to_text
 from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.limiting_forms import limit_form
+from physdiffuser.search.limiting_forms import limiting_form
 from physdiffuser.search.loop import SearchLoop
 from physdiffuser.selection.cancellation import cancels, largest_cancellation
 
@@ -41,7 +41,7 @@ def test_a_cancelling_pair_is_no_candidate(pair: str) -> None:
 @pytest.mark.parametrize("pair", PAIRS)
 def test_its_limit_takes_its_place(pair: str) -> None:
     formula = to_be_fitted(pair, ("p",))
-    limit = limit_form(formula, PRESSURE)
+    limit = limiting_form(formula, PRESSURE)
     assert limit is not None
     before, after = evaluate(formula, PRESSURE), evaluate(limit, PRESSURE)
     assert np.abs(before - after).max() < 1e-3 * np.abs(before).max()

@@ -10,10 +10,10 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Expression, Number, evaluate, parse, to_text
 from physdiffuser.expressions.tree import substitute
-from physdiffuser.finalize.finalize import work_out
+from physdiffuser.finalize.finalize import finalize
 from physdiffuser.fitting import refit
 from physdiffuser.search.archive import NEAR, ParetoArchive
-from physdiffuser.selection.description_length import Yardstick
+from physdiffuser.selection.description_length import DescriptionLength
 
 NAMES = ("g", "r", "a")
 # Simpler than the law as it was found, and closer to these rows by what noise happens to be.
@@ -45,7 +45,7 @@ def archive_of(problem: Problem, *texts: str) -> ParetoArchive:
 
 
 def chosen(archive: ParetoArchive, problem: Problem, floor: float = 1e-22) -> Expression:
-    laws, position = work_out(archive, problem, floor, float("inf"))
+    laws, position = finalize(archive, problem, floor, float("inf"))
     return laws[position].final
 
 
@@ -114,6 +114,6 @@ def test_a_logarithm_with_a_constant_in_it_is_not_taken_apart(seed: int) -> None
 def test_a_law_is_as_long_as_its_shortest_telling() -> None:
     problem = orbits(0.1, 1)
     archive = archive_of(problem, RIVAL, LAW)
-    yardstick = Yardstick(problem.rows, problem.columns)
-    for law in work_out(archive, problem, 1e-22, float("inf"))[0]:
-        assert law.length <= yardstick.length(law.final, law.loss) + 1e-9
+    description_length = DescriptionLength(problem.rows, problem.columns)
+    for law in finalize(archive, problem, 1e-22, float("inf"))[0]:
+        assert law.length <= description_length.length(law.final, law.loss) + 1e-9

@@ -12,11 +12,16 @@ from decimals import to_be_fitted
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Expression, Number, Variable, evaluate, parse, to_text
-from physdiffuser.finalize.finalists import Asked, FormNats, Ruler, contenders
-from physdiffuser.finalize.finalize import work_out
+from physdiffuser.finalize.finalists import (
+    ConditionalDescriptionLength,
+    ConditionalFormPrior,
+    FormNats,
+    finalists,
+)
+from physdiffuser.finalize.finalize import finalize
 from physdiffuser.fitting import refit
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.selection.description_length import Yardstick, exact_nats, form_nats
+from physdiffuser.selection.description_length import DescriptionLength, exact_nats, form_nats
 
 NAMES = ("x", "y")
 FLOOR = 1e-22
@@ -58,11 +63,11 @@ def says(nats: dict[str, float]) -> FormNats:
 
 def test_a_judge_makes_a_form_more_or_less_usual() -> None:
     table = problem()
-    yardstick = Yardstick(table.rows, table.columns)
+    description_length = DescriptionLength(table.rows, table.columns)
     formula = fitted(table, "1.1*cosh(x)*y")
-    plain = yardstick.length(formula, 0.1)
+    plain = description_length.length(formula, 0.1)
     for nats, gained in ((1.0, True), (1e3, False)):
-        ruler = Ruler(yardstick, says({"cosh": nats}))
+        ruler = ConditionalDescriptionLength(description_length, says({"cosh": nats}))
         assert ruler.length(formula, 0.1) == plain  # not asked yet
         ruler.read([formula])
         assert (ruler.length(formula, 0.1) < plain) == gained
@@ -75,7 +80,7 @@ def test_a_judge_is_asked_about_a_formula_once() -> None:
         asked.append(len(formulas))
         return np.zeros(len(formulas))
 
-    ruler = Ruler(Yardstick(60, 2), judge)
+    ruler = ConditionalDescriptionLength(DescriptionLength(60, 2), judge)
     ruler.read([parse("x", NAMES), parse("x", NAMES), parse("y", NAMES)])
     ruler.read([parse("y", NAMES), parse("x*y", NAMES)])
     ruler.read([parse("x", NAMES)])
@@ -85,8 +90,8 @@ def test_a_judge_is_asked_about_a_formula_once() -> None:
 def test_of_two_ways_to_write_a_function_the_shorter_is_worked_out() -> None:
     table = problem()
     archive = archive_of(table, "1.1*x**2.2*y", "1.1*y*x**2.2", "y*(1.1*x**2.2)", "0.5*x*y + 2.1")
-    ruler = Ruler(Yardstick(table.rows, table.columns, FLOOR))
-    chosen = contenders(archive, ruler)
+    ruler = ConditionalDescriptionLength(DescriptionLength(table.rows, table.columns, FLOOR))
+    chosen = finalists(archive, ruler)
     losses = [round(entry.loss, 9) for entry in chosen]
     assert len(losses) == len(set(losses))
     lengths = [ruler.length(entry.candidate.expression, entry.loss) for entry in chosen]
@@ -96,7 +101,9 @@ def test_of_two_ways_to_write_a_function_the_shorter_is_worked_out() -> None:
 def test_without_noise_there_are_no_runners_up() -> None:
     table = problem(0.0)
     archive = archive_of(table, "1.1*x**2.2*y", "1.1*x**2.2*y + 0.01*x", "0.5*x*y + 2.1")
-    chosen = contenders(archive, Ruler(Yardstick(table.rows, table.columns, 1e-9)))
+    chosen = finalists(
+        archive, ConditionalDescriptionLength(DescriptionLength(table.rows, table.columns, 1e-9))
+    )
     assert {entry.candidate.expression for entry in chosen} <= {
         entry.candidate.expression for entry in archive.front()
     }
@@ -113,7 +120,7 @@ def test_a_judge_tells_two_forms_that_fit_alike(likely: str) -> None:
         formula = to_be_fitted(text, ("x",))
         archive.offer(Candidate(refit(formula, inputs, target).expression, "test"))
     judge = says({f"{likely}(": -20.0})
-    laws, chosen = work_out(archive, table, FLOOR, float("inf"), judge=judge)
+    laws, chosen = finalize(archive, table, FLOOR, float("inf"), judge=judge)
     assert likely in to_text(laws[chosen].final, ("x",))
 
 
@@ -146,9 +153,9 @@ class Broken:
 
 def test_a_judge_that_fails_costs_its_word_and_is_named() -> None:
     table = problem()
-    asked = Asked("broken", Broken(), table)
+    asked = ConditionalFormPrior("broken", Broken(), table)
     archive = archive_of(table, "1.1*x**2.2*y", "0.5*x*y + 2.1", "1.3*x*y")
-    laws, chosen = work_out(archive, table, FLOOR, float("inf"), judge=asked)
+    laws, chosen = finalize(archive, table, FLOOR, float("inf"), judge=asked)
     assert np.isfinite([law.length for law in laws]).all()
     assert laws[chosen].loss == min(law.loss for law in laws)
     assert asked.fault is not None and "'broken'" in asked.fault

@@ -15,6 +15,7 @@ import pytest
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Number, complexity, parse
+from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.selection.description_length import (
     JUDGED_SHARE,
     MOST_DOUBT,
@@ -25,9 +26,8 @@ from physdiffuser.selection.description_length import (
     PLANE_ROWS,
     ROUNDING_LOSS,
     SIMPLER_NATS,
-    Yardstick,
+    DescriptionLength,
     exact_nats,
-    fitted_constants,
     form_nats,
     leaves_noise,
     residual_is_noise,
@@ -122,15 +122,15 @@ class TestForm:
 class TestLength:
     @pytest.mark.parametrize("rows", [2, 7, 40, 1000])
     def test_a_fitted_constant_costs_half_a_logarithm_of_the_rows(self, rows: int) -> None:
-        assert Yardstick(rows, 2).constant_nats == pytest.approx(0.5 * math.log(rows))
+        assert DescriptionLength(rows, 2).constant_nats == pytest.approx(0.5 * math.log(rows))
 
     def test_one_row_counts_as_two(self) -> None:
-        assert Yardstick(1, 2).constant_nats == pytest.approx(0.5 * math.log(2))
+        assert DescriptionLength(1, 2).constant_nats == pytest.approx(0.5 * math.log(2))
 
     @pytest.mark.parametrize("constants", [0, 1, 3])
     @pytest.mark.parametrize("loss", [1e-6, 0.2, 3.0])
     def test_residuals_count_with_their_degrees_of_freedom(self, constants: int, loss: float) -> None:
-        measure = Yardstick(50, 2)
+        measure = DescriptionLength(50, 2)
         assert measure.left(constants, loss) == pytest.approx(0.5 * (50 - constants) * math.log(loss))
         assert measure.total(4.5, constants, loss) == pytest.approx(
             0.5 * (50 - constants) * math.log(loss) + 4.5 + constants * 0.5 * math.log(50)
@@ -138,20 +138,20 @@ class TestLength:
 
     @pytest.mark.parametrize("constants", [5, 6, 60])
     def test_as_many_constants_as_rows_explain_nothing(self, constants: int) -> None:
-        assert Yardstick(5, 2).left(constants, 1e-12) == 0.0
+        assert DescriptionLength(5, 2).left(constants, 1e-12) == 0.0
 
     def test_losses_below_rounding_are_equal(self) -> None:
-        measure = Yardstick(50, 2, floor=1e-8)
+        measure = DescriptionLength(50, 2, floor=1e-8)
         assert measure.left(1, 1e-8) == measure.left(1, 1e-15) == measure.left(1, 0.0)
         assert measure.left(1, 2e-8) > measure.left(1, 1e-8)
-        assert Yardstick(50, 2).floor == ROUNDING_LOSS
+        assert DescriptionLength(50, 2).floor == ROUNDING_LOSS
 
     @pytest.mark.parametrize("loss", [math.inf, math.nan])
     def test_a_loss_that_is_not_finite_is_infinitely_long(self, loss: float) -> None:
-        assert Yardstick(50, 2).left(1, loss) == math.inf
+        assert DescriptionLength(50, 2).left(1, loss) == math.inf
 
     def test_the_parts_of_a_formula_add_up(self) -> None:
-        measure = Yardstick(50, 2)
+        measure = DescriptionLength(50, 2)
         tree = parse("2.5e0*a**2 + 3*b", NAMES)
         exact = exact_nats(tree, measure.constant_nats)
         assert measure.formula_nats(tree) == pytest.approx(form_nats(tree, 2) + exact)
@@ -165,13 +165,13 @@ class TestLength:
         )
 
     def test_an_exact_number_is_capped_at_the_price_of_a_fitted_one(self) -> None:
-        measure = Yardstick(9, 1)
+        measure = DescriptionLength(9, 1)
         tree = parse("1234*a", ("a",))
         assert measure.formula_nats(tree) == pytest.approx(form_nats(tree, 1) + 0.5 * math.log(9))
 
     def test_one_more_constant_must_pay_for_itself(self) -> None:
         """The gain that a constant needs: half a logarithm for it, and one degree of freedom less."""
-        measure = Yardstick(100, 1)
+        measure = DescriptionLength(100, 1)
         loss = 0.01
         worth = loss * math.exp(-2 * 0.5 * math.log(100) / 98 + math.log(loss) / 98)
         assert measure.total(0.0, 2, 0.99 * worth) < measure.total(0.0, 1, loss)
@@ -378,9 +378,9 @@ class TestResiduals:
         bend = 0.3 * (inputs[:, 0] - 2) ** 2
         target = inputs[:, 0] + bend + 0.1 * random.normal(size=400)
         whole = Problem(inputs, target, ("a",))
-        few = replace(whole, inputs=inputs[:15], target=target[:15], whole=whole)
+        few = replace(whole, inputs=inputs[:15], target=target[:15], full_problem=whole)
         line = parse("a + 0.1", ("a",))
-        assert leaves_noise(replace(few, whole=None), line)
+        assert leaves_noise(replace(few, full_problem=None), line)
         assert not leaves_noise(few, line)
         trusted = np.where(np.arange(400) < 200, 1.0, 1e-12)
         noise = inputs[:, 0] + 0.1 * random.normal(size=400)
@@ -455,6 +455,6 @@ class TestThresholds:
 def test_exact_numbers_beside_others_add_up() -> None:
     assert exact_nats(parse("3*sin(a) + 5*b", NAMES)) == pytest.approx(math.log(15))
     assert exact_nats(parse("7*sin(5*a)*exp(3*b)", NAMES)) == pytest.approx(math.log(105))
-    assert Yardstick(9, 2).plain_length(parse("1234*a", NAMES), 0.1) == pytest.approx(
-        Yardstick(9, 2).total(NATS_PER_UNIT * 3 + 0.5 * math.log(9), 0, 0.1)
+    assert DescriptionLength(9, 2).plain_length(parse("1234*a", NAMES), 0.1) == pytest.approx(
+        DescriptionLength(9, 2).total(NATS_PER_UNIT * 3 + 0.5 * math.log(9), 0, 0.1)
     )

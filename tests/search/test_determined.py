@@ -11,11 +11,11 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.expressions.tree import distinct_constants
 from physdiffuser.finalize.determined import with_determined_constants
-from physdiffuser.finalize.finalize import work_out
+from physdiffuser.finalize.finalize import finalize
 from physdiffuser.fitting import refit
 from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.selection.description_length import Yardstick
+from physdiffuser.selection.description_length import DescriptionLength
 
 NAMES = ("g", "r")
 
@@ -46,7 +46,7 @@ def test_no_row_has_a_constant_that_is_smaller_than_its_error(
     for text in offered:
         fit = refit(to_be_fitted(text, NAMES), problem.inputs, problem.target)
         archive.offer(Candidate(fit.expression, "test"))
-    laws, _ = work_out(archive, problem, 1e-22, deadline)
+    laws, _ = finalize(archive, problem, 1e-22, deadline)
     assert laws
     for one in laws:
         skeleton, values = distinct_constants(one.final)
@@ -57,6 +57,6 @@ def test_no_row_has_a_constant_that_is_smaller_than_its_error(
 
 def test_a_constant_that_matters_stays_though_zero_is_near() -> None:
     problem = measured("2*g + 3")
-    yardstick = Yardstick(problem.rows, problem.columns)
+    description_length = DescriptionLength(problem.rows, problem.columns)
     formula = refit(to_be_fitted("2.013*g + 3.07", NAMES), problem.inputs, problem.target).expression
-    assert with_determined_constants(formula, problem, yardstick, lambda: False) == formula
+    assert with_determined_constants(formula, problem, description_length, lambda: False) == formula

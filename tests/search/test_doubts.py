@@ -12,7 +12,7 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import ConstantEstimate, Equation
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import Expression, Number, complexity, evaluate, parse, to_text
-from physdiffuser.finalize.diagnostics import doubts, shows_pattern
+from physdiffuser.finalize.diagnostics import diagnostics, shows_pattern
 from physdiffuser.finalize.shown_rows import rows_to_show
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.rewriting import one_fraction, tame
@@ -63,15 +63,15 @@ def test_noise_that_grows_with_the_target_is_no_pattern() -> None:
 
 def test_a_mean_is_no_law_and_is_called_so() -> None:
     dataset = table("0*x + 3", noise=1.0)
-    (said,) = doubts(row("3"), dataset, exact=False, pattern=False)
+    (said,) = diagnostics(row("3"), dataset, exact=False, pattern=False)
     assert said == "no law was found: the columns explain nothing of z that chance would not"
-    (said,) = doubts(row("3"), dataset, exact=False, pattern=True)
+    (said,) = diagnostics(row("3"), dataset, exact=False, pattern=True)
     assert "the columns do predict it" in said
 
 
 def test_each_doubt_is_said_once() -> None:
     loose = ConstantEstimate("c1", 0.1, -0.1, 0.3, "0.1", False)
-    said = doubts(
+    said = diagnostics(
         row("x", constants=(loose,), held_out_rmse=1e3),
         table("x*y"),
         exact=False,
@@ -80,13 +80,13 @@ def test_each_doubt_is_said_once() -> None:
     )
     assert [part in one for part, one in zip(("pattern", "mean", "y", "c1", "rows 2, 4"), said, strict=True)]
     assert len(set(said)) == 5
-    assert doubts(row("x*y"), table("x*y"), exact=True, pattern=False, rivals=(1,)) == ()
+    assert diagnostics(row("x*y"), table("x*y"), exact=True, pattern=False, rivals=(1,)) == ()
 
 
 def test_constants_without_an_interval_are_named() -> None:
     constants = tuple(ConstantEstimate(name, 3.5, None, None, "3.5", False) for name in ("c1", "c2"))
     steep = row("3.5*y + 3.5*x", constants=constants, degrees_of_freedom=198)
-    (said,) = doubts(steep, table("x*y"), exact=False, pattern=False)
+    (said,) = diagnostics(steep, table("x*y"), exact=False, pattern=False)
     assert said == "the data do not determine c1, c2: many values fit as well"
 
 

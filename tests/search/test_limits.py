@@ -7,7 +7,7 @@ import pytest
 
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.expressions.tree import walk
-from physdiffuser.search.limiting_forms import limit_form
+from physdiffuser.search.limiting_forms import limiting_form
 
 NAMES = ("x", "y")
 INPUTS = np.random.default_rng(0).uniform(0.5, 3.0, (200, 2))
@@ -28,7 +28,7 @@ INPUTS = np.random.default_rng(0).uniform(0.5, 3.0, (200, 2))
 )
 def test_the_limit_takes_the_place_of_the_function(formula: str, limit: str) -> None:
     law = parse(formula, NAMES)
-    found = limit_form(law, INPUTS)
+    found = limiting_form(law, INPUTS)
     assert found is not None
     assert any(node == parse(limit, NAMES) for node in walk(found))
     before, after = evaluate(law, INPUTS), evaluate(found, INPUTS)
@@ -52,4 +52,4 @@ def test_the_limit_takes_the_place_of_the_function(formula: str, limit: str) -> 
     ],
 )
 def test_other_formulas_are_left_alone(formula: str) -> None:
-    assert limit_form(parse(formula, NAMES), INPUTS) is None
+    assert limiting_form(parse(formula, NAMES), INPUTS) is None

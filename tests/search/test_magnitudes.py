@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from physdiffuser.core.progress import Progress
 from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.data.checks import moderate_weights, weights_of
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.finalize.magnitudes import Magnitudes
-from physdiffuser.pipeline import Progress, solve_dataset
+from physdiffuser.pipeline import solve_dataset
 from physdiffuser.report.json_document import document, solution_from_document
 
 FloatArray = npt.NDArray[np.float64]

@@ -56,7 +56,7 @@ def outliers_of(problem: Problem, *laws: str) -> Outliers | None:
 
         archive.offer(Candidate(parse(law, problem.names), "test"))
     floor = rounding_loss(problem.target, decimal_precision(problem.target))
-    return OutlierFinder(problem, archive, replace(archive.yardstick, floor=floor)).find()
+    return OutlierFinder(problem, archive, replace(archive.description_length, floor=floor)).find()
 
 
 def test_one_outlier_beside_ten_points_on_a_line_is_named_and_the_line_is_found() -> None:
@@ -109,7 +109,7 @@ def test_an_exact_law_has_no_outliers_and_tables_of_other_sizes_are_left_alone()
     assert outliers_of(replace(problem, target=4 + 0.35 * problem.inputs[:, 0]), "4 + 0.35*x") is None
     for rows in (MIN_ROWS - 1, MAX_ROWS + 1):
         other, _ = rows_of(LAWS["line"], rows, 1, 0.0, seed=1)
-        assert OutlierFinder(other, archive, archive.yardstick).find() is None
+        assert OutlierFinder(other, archive, archive.description_length).find() is None
 
 
 def test_equal_steps_give_equal_answers_with_outliers() -> None:

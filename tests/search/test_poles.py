@@ -8,7 +8,7 @@ import pytest
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import evaluate, parse, to_text
-from physdiffuser.finalize.finalize import work_out
+from physdiffuser.finalize.finalize import finalize
 from physdiffuser.finalize.poles import box_points, has_pole, regular_form
 from physdiffuser.search.archive import ParetoArchive
 
@@ -49,6 +49,6 @@ def test_the_table_shows_the_regular_form() -> None:
     problem = Problem(INPUTS, target, NAMES)
     archive = ParetoArchive(problem)
     archive.offer(Candidate(parse("x*(1 - x**5)/(1 - x)", NAMES), "test"))
-    laws, chosen = work_out(archive, problem, 1e-22, float("inf"))
+    laws, chosen = finalize(archive, problem, 1e-22, float("inf"))
     assert not has_pole(laws[chosen].final, box_points(INPUTS))
     assert laws[chosen].loss < 1e-22

@@ -10,7 +10,7 @@ import pytest
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import evaluate, parse
-from physdiffuser.noise.reweighting import look, put_back, weigh
+from physdiffuser.noise.reweighting import look, put_back, reweight
 from physdiffuser.pipeline import solve_dataset
 
 SEEDS = range(8)
@@ -76,13 +76,13 @@ def test_noise_that_reaches_below_zero_is_no_misprint(seed: int) -> None:
 def test_given_weights_and_options_overrule() -> None:
     x, y = readings(1, relative=0.04)
     given = dataset_from_arrays(x, y, weights=np.linspace(1, 2, len(y)))
-    assert weigh(given, "squared", "auto").dataset.weights is given.weights
+    assert reweight(given, "squared", "auto").dataset.weights is given.weights
     plain = dataset_from_arrays(x, y)
-    assert weigh(plain, "auto", "constant").dataset.weights is None
-    weighed = weigh(plain, "auto", "relative")
-    assert weighed.dataset.weights is not None and weighed.loss == "squared" and weighed.said == ()
+    assert reweight(plain, "auto", "constant").dataset.weights is None
+    reweighted = reweight(plain, "auto", "relative")
+    assert reweighted.dataset.weights is not None and reweighted.loss == "squared" and reweighted.said == ()
     with pytest.raises(DataError, match="which is 0 in some rows"):
-        weigh(dataset_from_arrays(x, np.where(np.arange(len(y)) == 2, 0.0, y)), "auto", "relative")
+        reweight(dataset_from_arrays(x, np.where(np.arange(len(y)) == 2, 0.0, y)), "auto", "relative")
 
 
 def plane(seed: int, rows: int = 200, noise: float = 0.02):  # type: ignore[no-untyped-def]
@@ -99,11 +99,11 @@ def plane(seed: int, rows: int = 200, noise: float = 0.02):  # type: ignore[no-u
 @pytest.mark.parametrize("seed", SEEDS)
 def test_misprints_of_either_sign_are_left_out_of_large_tables(seed: int) -> None:
     x, y, off = plane(seed)
-    weighed = weigh(dataset_from_arrays(x, y), "auto", "auto")
-    assert set(off) <= set(weighed.numbers) and len(weighed.numbers) <= 12
-    np.testing.assert_array_equal(weighed.dataset.target, np.delete(y, weighed.numbers))
+    reweighted = reweight(dataset_from_arrays(x, y), "auto", "auto")
+    assert set(off) <= set(reweighted.numbers) and len(reweighted.numbers) <= 12
+    np.testing.assert_array_equal(reweighted.dataset.target, np.delete(y, reweighted.numbers))
     # Who wants all rows to count gets them.
-    assert weigh(dataset_from_arrays(x, y), "squared", "auto").dataset.rows == len(y)
+    assert reweight(dataset_from_arrays(x, y), "squared", "auto").dataset.rows == len(y)
 
 
 @pytest.mark.parametrize("share", [0.02, 0.05, 0.1])
@@ -120,15 +120,17 @@ def test_as_many_misprints_as_one_row_in_ten_are_told(share: float, wild: bool, 
     assert found or share == 0.1
     if found:
         assert set(wrong) <= found and len(found) <= len(wrong) + 1
-    law = solve_dataset(weigh(dataset_from_arrays(x, y), "auto", "auto").dataset, time=20).best
+    law = solve_dataset(reweight(dataset_from_arrays(x, y), "auto", "auto").dataset, time=20).best
     assert found == set() or (law is not None and law.text == "3*x1**2")
 
 
 def test_few_rows_stay_and_count_less() -> None:
     x, y = readings(0, relative=0.02)
     y[9] *= 10
-    weighed = weigh(dataset_from_arrays(x, y), "auto", "auto")
-    assert weighed.loss == "huber" and weighed.whole is None and weighed.dataset.rows == len(y)
+    reweighted = reweight(dataset_from_arrays(x, y), "auto", "auto")
+    assert (
+        reweighted.loss == "huber" and reweighted.full_dataset is None and reweighted.dataset.rows == len(y)
+    )
 
 
 def test_a_narrow_peak_is_not_taken_for_misprints() -> None:
@@ -140,11 +142,11 @@ def test_a_narrow_peak_is_not_taken_for_misprints() -> None:
 @pytest.mark.parametrize("agreeing", [0, 3, 10])
 def test_rows_that_the_law_agrees_with_are_put_back(agreeing: int) -> None:
     x, y, off = plane(0)
-    weighed = weigh(dataset_from_arrays(x, y), "auto", "auto")
+    reweighted = reweight(dataset_from_arrays(x, y), "auto", "auto")
     law = parse("x*cos(z)", ("x", "z"))
-    assert weighed.whole is not None
-    weighed.whole.target[off[:agreeing]] = evaluate(law, x[off[:agreeing]])
-    back = put_back(weighed, law)
+    assert reweighted.full_dataset is not None
+    reweighted.full_dataset.target[off[:agreeing]] = evaluate(law, x[off[:agreeing]])
+    back = put_back(reweighted, law)
     assert set(back.numbers) == set(off[agreeing:])
     assert back.dataset.rows == len(y) - len(off) + agreeing
     if agreeing == len(off):

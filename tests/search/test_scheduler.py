@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from physdiffuser.search.scheduler import LATE_TURN, MEMORY, OPENING, SHARES, TURN, Scheduler
+from physdiffuser.search.scheduler import DEFERRED_TURN, MEMORY, OPENING, SHARES, TURN, Scheduler
 
 
 def run(scheduler: Scheduler, turns: int, gains: dict[str, float] | None = None) -> list[tuple[str, int]]:
@@ -120,7 +120,7 @@ def test_deferred_generators_wait_until_admitted_and_keep_their_order() -> None:
     scheduler = Scheduler(["a", "slow", "slower"], {"slow", "slower"})
     assert {name for name, _ in run(scheduler, 40)} == {"a"}
     assert scheduler.admit()
-    assert [scheduler.next(), scheduler.next()] == [("slow", LATE_TURN), ("slower", LATE_TURN)]
+    assert [scheduler.next(), scheduler.next()] == [("slow", DEFERRED_TURN), ("slower", DEFERRED_TURN)]
     assert not scheduler.admit()
 
 
@@ -128,7 +128,7 @@ def test_admitted_generators_come_before_what_is_left_of_the_opening() -> None:
     scheduler = Scheduler(["enumeration", "slow"], {"slow"})
     run(scheduler, 1)
     scheduler.admit()
-    assert scheduler.next() == ("slow", LATE_TURN)
+    assert scheduler.next() == ("slow", DEFERRED_TURN)
     assert scheduler.next() == OPENING[2]
 
 
@@ -143,4 +143,4 @@ def test_nothing_is_next_while_all_that_is_left_waits() -> None:
     scheduler = Scheduler(["a", "slow"], {"slow"})
     scheduler.finish("a")
     assert scheduler.next() is None
-    assert scheduler.admit() and scheduler.next() == ("slow", LATE_TURN)
+    assert scheduler.admit() and scheduler.next() == ("slow", DEFERRED_TURN)

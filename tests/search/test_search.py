@@ -23,8 +23,8 @@ from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import LATE_SECONDS, STEPS_UNEXPLAINED, SearchLoop
 from physdiffuser.search.rewriting import rounded, small_phases, without_powers, worth_rounding
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
-from physdiffuser.search.scheduler import LATE_TURN, OPENING, Scheduler
-from physdiffuser.selection.description_length import Yardstick, residual_is_noise
+from physdiffuser.search.scheduler import DEFERRED_TURN, OPENING, Scheduler
+from physdiffuser.selection.description_length import DescriptionLength, residual_is_noise
 from physdiffuser.units.unit import parse_unit
 
 NAMES = ("a", "b")
@@ -47,9 +47,9 @@ class TestArchive:
     def test_a_law_is_told_by_few_constants_that_leave_nothing(self) -> None:
         archive = ParetoArchive(problem())
         archive.offer(candidate("a**2*b + 0.001*a"))
-        assert not archive.told
+        assert not archive.is_solved
         archive.offer(candidate("a**2*b"))
-        assert archive.told
+        assert archive.is_solved
 
     def test_many_constants_that_leave_nothing_do_not_tell_a_law(self) -> None:
         x = np.linspace(1, 1.2, 40)[:, None]
@@ -62,7 +62,7 @@ class TestArchive:
             terms = f"{float(coefficient)!r} + (a - 1.1)*({terms})" if terms else f"{float(coefficient)!r}"
         archive.offer(Candidate(parse(terms, ("a",)), "test"))
         assert archive.best_loss < 1e-18
-        assert not archive.told
+        assert not archive.is_solved
 
     @settings(max_examples=40, deadline=None)
     @given(st.permutations(["a", "a*b", "a**2*b", "a + b", "2*a*b", "a*b + a", "exp(a)", "a**2"]))
@@ -95,9 +95,9 @@ class TestArchive:
 
     def test_all_rows_judge_what_the_rows_of_the_search_leave_open(self) -> None:
         whole = problem(0.5, rows=20_000)
-        few = replace(whole, inputs=whole.inputs[:200], target=whole.target[:200] * 1.001, whole=whole)
+        few = replace(whole, inputs=whole.inputs[:200], target=whole.target[:200] * 1.001, full_problem=whole)
         archive = ParetoArchive(few)
-        assert archive.yardstick.rows == 20_000
+        assert archive.description_length.rows == 20_000
         assert archive.offer(candidate("0.9123456789*a**2*b"))
         (entry,) = archive.front()
         (factor,) = (
@@ -110,12 +110,12 @@ class TestArchive:
         assert factor == pytest.approx(wanted, rel=1e-9)
         residual = whole.target - wanted * a**2 * b
         assert entry.loss == pytest.approx(residual.var() / whole.target.var(), rel=1e-6)
-        assert entry.seen != entry.loss
+        assert entry.search_loss != entry.loss
 
     def test_what_the_rows_of_the_search_refute_is_not_looked_at_again(self) -> None:
         whole = problem(0.1, rows=20_000)
         archive = ParetoArchive(
-            replace(whole, inputs=whole.inputs[:500], target=whole.target[:500], whole=whole)
+            replace(whole, inputs=whole.inputs[:500], target=whole.target[:500], full_problem=whole)
         )
         assert archive.offer(candidate("a**2*b"))
         assert not archive.offer(candidate("a*b + exp(a)"))
@@ -160,7 +160,7 @@ class TestArchive:
 
 
 def _length(loss: float, units: int, constants: int, rows: int) -> float:
-    return Yardstick(rows, 1).total(3.0 * units, constants, loss)
+    return DescriptionLength(rows, 1).total(3.0 * units, constants, loss)
 
 
 class TestSelection:
@@ -352,8 +352,8 @@ def test_the_scheduler_tries_all_and_prefers_what_pays() -> None:
         scheduler.record(name, steps, 50.0 if name == "good" else 0.0)
     assert turns["good"] > turns["poor"] > 0
     scheduler.finish("good")
-    following = scheduler.next()
-    assert following is not None and following[0] == "poor"
+    refiners = scheduler.next()
+    assert refiners is not None and refiners[0] == "poor"
     scheduler.finish("poor")
     assert scheduler.next() is None
 
@@ -365,12 +365,12 @@ def test_late_generators_wait_until_they_are_admitted_and_then_come_next() -> No
         assert turn is not None and turn[0] == "enumeration"
         scheduler.record(*turn, 0.0)
     assert scheduler.admit() and not scheduler.steps["slow"]
-    assert scheduler.next() == ("slow", LATE_TURN)
-    scheduler.record("slow", LATE_TURN, 0.0)
+    assert scheduler.next() == ("slow", DEFERRED_TURN)
+    scheduler.record("slow", DEFERRED_TURN, 0.0)
     assert not scheduler.admit()
     scheduler.finish("enumeration")
     turn = scheduler.next()
-    assert turn is not None and turn[0] == "slow" and turn[1] < LATE_TURN
+    assert turn is not None and turn[0] == "slow" and turn[1] < DEFERRED_TURN
 
 
 class _Proposes:
@@ -388,9 +388,9 @@ class _Proposes:
 
 @pytest.mark.parametrize(("noise", "asked"), [(0.0, False), (0.05, True)])
 def test_late_generators_are_asked_before_noise_is_believed(noise: float, asked: bool) -> None:
-    late = _Proposes("late", "3*a*b", "3*a")
+    deferred = _Proposes("late", "3*a*b", "3*a")
     quick = _Proposes("quick", "a**2*b", *(f"a*b + {i}" for i in range(2, 60)))
-    loop = SearchLoop(problem(noise), {"quick": quick, "late": late}, late={"late"})
+    loop = SearchLoop(problem(noise), {"quick": quick, "late": deferred}, deferred={"late"})
     result = loop.run(None, float("inf"))
     assert result.settled and bool(result.steps["late"]) is asked
 
@@ -398,7 +398,7 @@ def test_late_generators_are_asked_before_noise_is_believed(noise: float, asked:
 def test_late_generators_are_not_asked_where_there_is_no_time_for_them() -> None:
     quick = _Proposes("quick", "a**2*b", *(f"a*b + {i}" for i in range(2, 60)))
     generators = {"quick": quick, "late": _Proposes("late", "3*a*b", "3*a")}
-    loop = SearchLoop(problem(0.05), generators, late={"late"}, clock=lambda: 0.0)
+    loop = SearchLoop(problem(0.05), generators, deferred={"late"}, clock=lambda: 0.0)
     result = loop.run(None, LATE_SECONDS / 2)
     assert result.settled and not result.steps["late"]
 

@@ -17,12 +17,12 @@ from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.core.work import MeteredGenerator, Work
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import parse
-from physdiffuser.finalize.finalize import work_out
+from physdiffuser.expressions.tree import fitted_constants
+from physdiffuser.finalize.finalize import finalize
 from physdiffuser.fitting.exact_constants.snapping import snap
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import LATE_SECONDS, SearchLoop
 from physdiffuser.search.timing import CONCLUDING, MOST_RESERVED, TRIAL_SHARE, Pace, TimeLimit
-from physdiffuser.selection.description_length import fitted_constants
 
 BUSY = 5.0
 """Slowdown by four busy processes per core."""
@@ -181,12 +181,12 @@ def test_late_generators_are_asked_only_if_their_start_fits_at_the_pace_measured
     slowdown: float, asked: bool
 ) -> None:
     machine = Machine(slowdown)
-    late = Once(machine)
-    generators = {"slow": Slow(machine), "late": late}
+    deferred = Once(machine)
+    generators = {"slow": Slow(machine), "late": deferred}
     limit = machine.limit(7.0 * slowdown + LATE_SECONDS + 6.0)
-    loop = SearchLoop(noise(), generators, late={"late"}, limit=limit, clock=machine.clock)
+    loop = SearchLoop(noise(), generators, deferred={"late"}, limit=limit, clock=machine.clock)
     loop.run(None, float("inf"))
-    assert bool(late.asked) is asked
+    assert bool(deferred.asked) is asked
     assert limit.comparing is asked
 
 
@@ -207,7 +207,7 @@ def test_the_chosen_formula_gets_its_exact_constants_on_a_busy_machine(
             return snap(*arguments, **options)  # type: ignore[arg-type]
 
         monkeypatch.setattr("physdiffuser.finalize.finalize.snap", slowed)
-        laws, position = work_out(archive, problem, 1e-24, 0.0, clock=machine.clock, slowdown=slowdown)
+        laws, position = finalize(archive, problem, 1e-24, 0.0, clock=machine.clock, slowdown=slowdown)
         exact.append(fitted_constants(laws[position].final) == 0)
     assert exact == [False, True]
 

@@ -10,7 +10,7 @@ from physdiffuser.config import DataConfig
 from physdiffuser.expressions import evaluate, from_prefix, to_prefix
 from physdiffuser.expressions.tree import variables
 from physdiffuser.fitting import fit_constants
-from physdiffuser.models.tokens.skeleton import bare, dressed
+from physdiffuser.models.tokens.skeleton import with_linear_coefficients, without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import Vocabulary, complete
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.laboratory import LaboratorySampler
@@ -24,7 +24,7 @@ def test_targets_are_formulas_in_one_form() -> None:
     for _ in range(500):
         law = sampler.sample()
         skeleton = target_skeleton(law)
-        assert complete(to_prefix(skeleton)) and bare(skeleton) == skeleton
+        assert complete(to_prefix(skeleton)) and without_linear_coefficients(skeleton) == skeleton
         assert variables(skeleton) == set(law.places) and 1 <= len(law.places) <= 3
         most = max(most, law.constants)
     assert most >= 5
@@ -42,7 +42,9 @@ def test_such_a_law_is_of_its_kind_in_any_unit() -> None:
             continue
         tried += 1
         inputs = table.inputs * draw_scales(rng, table.inputs.shape[1])
-        found = fit_constants(dressed(target_skeleton(law)), inputs, table.target, starts=40, rng=rng)
+        found = fit_constants(
+            with_linear_coefficients(target_skeleton(law)), inputs, table.target, starts=40, rng=rng
+        )
         error = np.abs(evaluate(found.expression, inputs) - table.target).max()
         described += bool(error < 1e-3 * table.target.std())
     # The rest are missed by the fit, whose starts are random: they are of the right form all the same.

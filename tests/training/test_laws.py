@@ -20,7 +20,7 @@ from physdiffuser.expressions import (
 )
 from physdiffuser.expressions.tree import call, mul, size, substitute, variables
 from physdiffuser.models.tokens.arrangement import product, total
-from physdiffuser.models.tokens.skeleton import bare, terms
+from physdiffuser.models.tokens.skeleton import terms, without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import Vocabulary, complete
 from physdiffuser.training.decontamination import SHORT, Excluded, key, without_factors
 from physdiffuser.training.laws import LawSampler
@@ -46,7 +46,7 @@ def test_targets_are_formulas_in_one_form() -> None:
         law = sampler.sample()
         skeleton = target_skeleton(law)
         assert complete(to_prefix(skeleton))
-        assert bare(skeleton) == skeleton
+        assert without_linear_coefficients(skeleton) == skeleton
         assert variables(skeleton) <= set(law.places) and len(set(law.places)) == len(law.places)
 
 
@@ -152,11 +152,11 @@ def test_short_laws_are_counted() -> None:
 def test_every_long_benchmark_law_would_be_refused(excluded: Excluded) -> None:
     laws = benchmark_laws()
     assert excluded.short + excluded.short_but_for_factor + excluded.long == len(laws)
-    long = [law for law in laws if len(to_prefix(bare(law))) > SHORT]
+    long = [law for law in laws if len(to_prefix(without_linear_coefficients(law))) > SHORT]
     assert len(long) > 150
     for law in long:
         assert excluded.contains(law)
-        assert excluded.contains(bare(law))
+        assert excluded.contains(without_linear_coefficients(law))
 
 
 def test_the_stream_holds_no_long_benchmark_law(excluded: Excluded) -> None:
@@ -167,9 +167,9 @@ def test_the_stream_holds_no_long_benchmark_law(excluded: Excluded) -> None:
     vocabulary = Vocabulary()
     by_count: dict[int, list[tuple[int, object]]] = {}
     for law in benchmark_laws():
-        stripped = bare(without_factors(law))
+        stripped = without_linear_coefficients(without_factors(law))
         places = sorted(variables(stripped))
-        if len(to_prefix(bare(law))) <= SHORT or not 1 <= len(places) <= 4:
+        if len(to_prefix(without_linear_coefficients(law))) <= SHORT or not 1 <= len(places) <= 4:
             continue
         by_count.setdefault(len(places), []).append((size(stripped), _numbered(stripped)))
     checked = 0
@@ -179,7 +179,7 @@ def test_the_stream_holds_no_long_benchmark_law(excluded: Excluded) -> None:
         batch = stream.batch(number, 64)
         for row in range(64):
             skeleton = from_prefix(vocabulary.decode(batch.tokens[row].tolist()))
-            form = _numbered(bare(without_factors(skeleton)))
+            form = _numbered(without_linear_coefficients(without_factors(skeleton)))
             count = len(variables(form))
             for _, benchmark in by_count.get(count, []):
                 checked += 1
@@ -266,8 +266,10 @@ def test_no_benchmark_law_hides_behind_placeholders(excluded: Excluded) -> None:
     for law in benchmark_laws()[::5]:
         if not Excluded([law]).long:
             continue
-        form = bare(without_factors(law))
-        disguised = disguise(form) if len(terms(form)) == len(terms(bare(law))) else None
+        form = without_linear_coefficients(without_factors(law))
+        disguised = (
+            disguise(form) if len(terms(form)) == len(terms(without_linear_coefficients(law))) else None
+        )
         if disguised is not None:
             checked += 1
             assert excluded.contains(disguised), law

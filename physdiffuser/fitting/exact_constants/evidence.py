@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, parameter_count
-from physdiffuser.fitting.evaluation_tape import Tape
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.losses import Loss, huber_weights
 from physdiffuser.fitting.noise_model import noise_weights
@@ -222,7 +222,7 @@ class Evidence:
             shaken = self._inputs * (1.0 + tape_size * self._rng.standard_normal(self._inputs.shape))
             # No constant is nearer to its true value than its own last bit.
             near = values * (1.0 + 2.0 * _EPSILON * self._rng.standard_normal(values.shape))
-            change = (Tape(skeleton, shaken).value(near) - prediction) / self._scale
+            change = (EvaluationTape(skeleton, shaken).value(near) - prediction) / self._scale
             moved += np.where(np.isfinite(change), change * change, 0.0) / 3.0
         # In units of the target's scale before they are squared: squares of 1e200 are not finite.
         largest = np.maximum(np.abs(prediction), np.abs(self._target)) / self._scale
@@ -260,7 +260,7 @@ class Evidence:
         self, skeleton: Expression, values: FloatArray, cost: float, changes: tuple[str, ...]
     ) -> State | None:
         count = values.size
-        tape = Tape(skeleton, self._inputs)
+        tape = EvaluationTape(skeleton, self._inputs)
         value, jacobian = tape.value_and_jacobian(values)
         root = 1.0 if self._weights is None else np.sqrt(self._weights / self._weights.mean())
         residual = root * (self._target - value) / self._scale

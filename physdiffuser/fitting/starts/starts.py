@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Parameter
 from physdiffuser.expressions.tree import Apply, parameter_count, substitute
-from physdiffuser.fitting.evaluation_tape import Tape
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.starts.periodogram import periodogram_peaks, without_wave
 from physdiffuser.fitting.starts.roles import Kind, Role, find_roles
 
@@ -51,7 +51,7 @@ def draw_starts(
     -------
     Shape (parameters, count), finite. The first column takes the most likely value of each parameter.
     """
-    parameters = Tape(skeleton, inputs[:1]).parameters
+    parameters = EvaluationTape(skeleton, inputs[:1]).parameters
     drawn = np.ones((parameters, count))
     if not nonlinear:
         return drawn
@@ -98,13 +98,13 @@ class _Surroundings:
         """Shape (count, rows), or (1, rows) when they are all alike; nan where not finite."""
         if expression is None:
             return None
-        tape = Tape(expression, self.inputs)
+        tape = EvaluationTape(expression, self.inputs)
         value = tape.value(self.drawn if tape.parameters else np.zeros((0, 1)))
         return np.where(np.isfinite(value), value, np.nan)
 
     def number(self, expression: Expression) -> FloatArray:
         """Shape (count,): value of an expression without variables."""
-        tape = Tape(expression, self.inputs[:1])
+        tape = EvaluationTape(expression, self.inputs[:1])
         return self.wide(tape.value(self.drawn if tape.parameters else np.zeros((0, 1)))[:, 0])
 
     def size(self, expression: Expression | None) -> FloatArray:
@@ -218,7 +218,7 @@ def _amplitudes(role: Role, near: _Surroundings) -> list[FloatArray]:
     place = near.drawn.shape[0]
     opened = substitute(near.skeleton, lambda node: Parameter(place) if node == role.node else None)
     values = np.append(near.drawn[:, 0], 0.5)
-    _, jacobian = Tape(opened, near.inputs).value_and_jacobian(values, (place,))
+    _, jacobian = EvaluationTape(opened, near.inputs).value_and_jacobian(values, (place,))
     slope = jacobian[0]
     if np.isfinite(slope).all() and np.ptp(slope) > 1e-9 * np.abs(slope).max(initial=0.0):
         found.append(slope / np.abs(slope).max())

@@ -15,13 +15,13 @@ from physdiffuser.models.proposing import LearnedGenerator
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from physdiffuser.core.archive import Archive
     from physdiffuser.core.problem import Problem
     from physdiffuser.expressions import Expression
     from physdiffuser.generation.diffusion.sampler import DiffusionSampler
     from physdiffuser.models.features.reading import Reader
     from physdiffuser.models.network import LawModel
     from physdiffuser.models.tokens.grammar import Grammar
-    from physdiffuser.search.archive import ParetoArchive
 
 # Formulas of the front that are rewritten in a round, and subtrees masked in each.
 _REWRITTEN = 4
@@ -47,7 +47,7 @@ class DiffusionGenerator(LearnedGenerator):
         self.changes = dict(sampling or {})
 
     def skeletons(
-        self, problem: Problem, reader: Reader, archive: ParetoArchive, number: int
+        self, problem: Problem, reader: Reader, archive: Archive, number: int
     ) -> Iterator[tuple[Expression, int] | None]:
         """See `LearnedGenerator.skeletons`: after the first round, every other round rewrites parts.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from physdiffuser.expressions import Apply, Expression, Variable, to_prefix
 from physdiffuser.expressions.tree import free_constants, size, substitute, variables, walk
-from physdiffuser.models.tokens.skeleton import bare, dressed
+from physdiffuser.models.tokens.skeleton import with_linear_coefficients, without_linear_coefficients
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,7 +87,7 @@ class Infiller:
             return Variable(chosen[node.index]) if isinstance(node, Variable) else None
 
         written = self.bare_infill(formula, position, count, rng, room)
-        return [dressed(substitute(skeleton, replace)) for skeleton in written]
+        return [with_linear_coefficients(substitute(skeleton, replace)) for skeleton in written]
 
     def bare_infill(
         self, formula: Expression, position: int, count: int, rng: np.random.Generator, room: int = 4
@@ -130,7 +130,7 @@ class Infiller:
         """Token ids before and after the hole, or None if the network cannot read them."""
         # The hole is marked by a variable that no table has, so that it survives the rewriting below.
         skeleton, _ = free_constants(_with_hole(formula, position))
-        placed = self._placed(bare(skeleton))
+        placed = self._placed(without_linear_coefficients(skeleton))
         tokens = [] if placed is None else to_prefix(placed)
         marker = f"x{_HOLE + 1}"
         if tokens.count(marker) != 1:

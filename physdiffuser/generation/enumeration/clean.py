@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.expressions import ONE, Expression
 from physdiffuser.expressions.tree import add, div, sub
 from physdiffuser.library.expression_library import Library
 from physdiffuser.library.hashing import AffineIndex
 from physdiffuser.library.matches import Kind, Match
 from physdiffuser.library.terms import power_products
-from physdiffuser.reduction.reduction import Frame, monomial
-from physdiffuser.transforms.output_transforms import Chain
+from physdiffuser.transforms.output_transforms import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -33,9 +33,9 @@ VERIFIED_AT_ONCE = 1_000
 
 def lookups(
     library: Library,
-    frame: Frame,
+    reduction: Reduction,
     target: FloatArray,
-    chains: tuple[Chain, ...],
+    output_transforms: tuple[OutputTransform, ...],
     divisors: int,
     tolerance: float,
 ) -> Iterator[tuple[list[Match], float]]:
@@ -58,22 +58,26 @@ def lookups(
     if not len(values):
         return
     index = AffineIndex(values, tolerance)
-    undone = [(chain, result[0]) for chain in chains if (result := chain.undo(target)) is not None]
-    if not undone:
+    transformed = [
+        (transform, result[0])
+        for transform in output_transforms
+        if (result := transform.undo(target)) is not None
+    ]
+    if not transformed:
         return
-    queries = np.stack([value for _, value in undone])
+    queries = np.stack([value for _, value in transformed])
     rows, entries = index.match(queries)
     costs = library.costs
-    steps = np.array([chain.cost for chain, _ in undone])
+    steps = np.array([transform.cost for transform, _ in transformed])
     yield (
         [
             Match(
-                frame,
-                undone[row][0],
+                reduction,
+                transformed[row][0],
                 "single",
                 None,
                 library.expression(entry),
-                undone[row][0].cost + int(costs[entry]),
+                transformed[row][0].cost + int(costs[entry]),
             )
             for row, entry in _verified(
                 queries, values, rows, entries, tolerance, steps[rows] + costs[entries], _itself(queries)
@@ -82,7 +86,7 @@ def lookups(
         _seconds(len(queries), library) + 2e-7 * library.size,
     )
     cheapest = np.argsort(costs, kind="stable")[:divisors]
-    for chain, value in undone:
+    for transform, value in transformed:
         for start in range(0, cheapest.size, QUERIES):
             block = cheapest[start : start + QUERIES]
             left = values[block]
@@ -102,14 +106,17 @@ def lookups(
                 prices = costs[block[rows]] + costs[entries]
                 found.extend(
                     Match(
-                        frame,
-                        chain,
+                        reduction,
+                        transform,
                         kind,
                         library.expression(int(block[row]))
                         if wrap is None
                         else wrap(library.expression(int(block[row]))),
                         library.expression(entry),
-                        chain.cost + int(costs[block[row]]) + int(costs[entry]) + (1 if wrap is None else 3),
+                        transform.cost
+                        + int(costs[block[row]])
+                        + int(costs[entry])
+                        + (1 if wrap is None else 3),
                     )
                     for row, entry in _verified(
                         queries, values, rows, entries, tolerance, prices, _part(value, factor)
@@ -128,9 +135,9 @@ def _over_one_minus(tree: Expression) -> Expression:
 
 def prefactors(
     library: Library,
-    frame: Frame,
+    reduction: Reduction,
     target: FloatArray,
-    chains: tuple[Chain, ...],
+    output_transforms: tuple[OutputTransform, ...],
     factors: int,
     divisors: int,
     tolerance: float,
@@ -151,38 +158,40 @@ def prefactors(
     cheapest = np.argsort(costs, kind="stable")[:divisors]
     left = np.concatenate([np.ones((1, values.shape[1])), values[cheapest]])
     extra = np.concatenate([[0], costs[cheapest] + 1])
-    products, prices = power_products(len(frame.features), factors)
+    products, prices = power_products(len(reduction.features), factors)
     # Without an outer function the prefactor is just another divisor.
-    outer = [chain for chain in chains if chain.steps]
+    outer = [transform for transform in output_transforms if transform.steps]
     for product, price in zip(products, prices, strict=True):
-        tree = monomial(product, frame.features)
+        tree = monomial(product, reduction.features)
         with np.errstate(all="ignore"):
             value = np.prod([library.inputs[:, i] ** float(e) for i, e in product], axis=0)
             divided = target / value
         if not np.isfinite(divided).all():
             continue
-        undone = [(chain, result[0]) for chain in outer if (result := chain.undo(divided)) is not None]
-        if not undone:
+        transformed = [
+            (transform, result[0]) for transform in outer if (result := transform.undo(divided)) is not None
+        ]
+        if not transformed:
             continue
         with np.errstate(all="ignore"):
-            queries = (np.stack([u for _, u in undone])[:, None, :] / left).reshape(-1, left.shape[1])
+            queries = (np.stack([u for _, u in transformed])[:, None, :] / left).reshape(-1, left.shape[1])
         rows, entries = index.match(queries)
-        steps = np.array([chain.cost for chain, _ in undone])
+        steps = np.array([transform.cost for transform, _ in transformed])
         prices = steps[rows // len(left)] + extra[rows % len(left)] + costs[entries]
         found: list[Match] = []
-        stack = np.stack([u for _, u in undone])
+        stack = np.stack([u for _, u in transformed])
 
         def restored(some: IntArray, stack: FloatArray = stack) -> tuple[FloatArray, FloatArray]:
             return left[some % len(left)], stack[some // len(left)]
 
         for row, entry in _verified(queries, values, rows, entries, tolerance, prices, restored):
-            chain = undone[row // len(left)][0]
+            transform = transformed[row // len(left)][0]
             second = row % len(left) - 1
-            cost = chain.cost + price + int(costs[entry])
+            cost = transform.cost + price + int(costs[entry])
             found.append(
                 Match(
-                    frame,
-                    chain,
+                    reduction,
+                    transform,
                     "single" if second < 0 else "product",
                     None if second < 0 else library.expression(int(cheapest[second])),
                     library.expression(entry),
@@ -197,9 +206,9 @@ def triples(
     library: Library,
     outer: Library,
     inner: Library,
-    frame: Frame,
+    reduction: Reduction,
     target: FloatArray,
-    chains: tuple[Chain, ...],
+    output_transforms: tuple[OutputTransform, ...],
     tolerance: float,
 ) -> Iterator[tuple[list[Match], float]]:
     """Exact matches `T⁻¹(y) = ±D + A*(a + b*B)` and `D*(±A + a + b*B)`.
@@ -217,19 +226,19 @@ def triples(
     index = AffineIndex(values, tolerance)
     left = inner.values
     rows_at_once = max(1, QUERIES // (4 * inner.size))
-    for chain in chains:
-        undone = chain.undo(target)
-        if undone is None:
+    for transform in output_transforms:
+        transformed = transform.undo(target)
+        if transformed is None:
             continue
         for start in range(0, outer.size, rows_at_once):
             block = np.arange(start, min(start + rows_at_once, outer.size))
             third = outer.values[block][:, None, :]
             with np.errstate(all="ignore"):
                 combined: list[tuple[Kind, FloatArray, bool]] = [
-                    ("shifted product", (undone[0] - third) / left, True),
-                    ("negatively shifted product", (undone[0] + third) / left, True),
-                    ("scaled difference", undone[0] / third - left, False),
-                    ("negative scaled difference", undone[0] / third + left, False),
+                    ("shifted product", (transformed[0] - third) / left, True),
+                    ("negatively shifted product", (transformed[0] + third) / left, True),
+                    ("scaled difference", transformed[0] / third - left, False),
+                    ("negative scaled difference", transformed[0] / third + left, False),
                 ]
             found: list[Match] = []
             for kind, queries, by_left in combined:
@@ -238,7 +247,7 @@ def triples(
                 def restored(
                     some: IntArray,
                     by_left: bool = by_left,
-                    value: FloatArray = undone[0],
+                    value: FloatArray = transformed[0],
                     third: FloatArray = third[:, 0, :],
                 ) -> tuple[FloatArray, FloatArray]:
                     return left[some % inner.size] if by_left else third[some // inner.size], value
@@ -251,12 +260,12 @@ def triples(
                     other, second = int(block[row // inner.size]), row % inner.size
                     found.append(
                         Match(
-                            frame,
-                            chain,
+                            reduction,
+                            transform,
                             kind,
                             inner.expression(second),
                             library.expression(entry),
-                            chain.cost + int(outer.costs[other] + inner.costs[second] + costs[entry]) + 2,
+                            transform.cost + int(outer.costs[other] + inner.costs[second] + costs[entry]) + 2,
                             outer.expression(other),
                         )
                     )

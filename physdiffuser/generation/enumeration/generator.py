@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from physdiffuser.core.archive import NOTHING_LEFT, Archive
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import MeteredGenerator, Work
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Expression, Number, Variable
@@ -24,12 +26,9 @@ from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
 from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.library.matches import near_simple
 from physdiffuser.noise.noise_floor import as_telling, levels, telling, telling_first
-from physdiffuser.reduction.analysis import first_look, later_frames
-from physdiffuser.reduction.factors import telling_columns
-from physdiffuser.reduction.proposed_reductions import Suggestions
-from physdiffuser.reduction.reduction import Frame
+from physdiffuser.reduction.factors import relevant_columns
+from physdiffuser.reduction.proposed_reductions import ProposedReductions
 from physdiffuser.reduction.trend import plausible
-from physdiffuser.search.archive import NOTHING_LEFT, ParetoArchive
 from physdiffuser.selection.description_length import leaves_noise
 
 # Stages that look for exact matches; they come last where numbers are rounded more coarsely than this.
@@ -122,62 +121,64 @@ class EnumerationGenerator(MeteredGenerator):
         # The formula whose residuals were looked at last, and whether they are noise.
         self._judged: tuple[Expression | None, bool] = (None, False)
 
-    def run(self, problem: Problem, archive: ParetoArchive) -> Work:
+    def run(self, problem: Problem, archive: Archive) -> Work:
         """Candidates stage by stage; see `MeteredGenerator`."""
         if problem.columns == 0:
             return
         yield from _sums_of_columns(problem)
         # Where a power law or a line leaves nothing over, the other usual laws are not worth their fits.
-        if not archive.told:
-            yield from standard_candidates(problem, archive)
-        look = first_look(problem, archive)
-        every, known = list(look.frames), list(look.levels)
+        if not archive.is_solved:
+            yield from standard_candidates(problem, archive.analysis)
+        analysis = archive.analysis.first
+        every, known = list(analysis.reductions), list(analysis.levels)
         yield from _power_laws(every, problem)
         yield 0.02
         run = Run(problem, self._device)
         # Numbers of few digits are screened first, for the screenings tell as many digits apart as they have;
         # so is a single column, whose screenings are cheap.
         exact_first = run.tolerance < FINE and problem.columns > 1
-        if look.noisy:
+        if analysis.noisy:
             ladder = NOISY_LADDER
-            every = list(dict.fromkeys([*telling(look.rough, known), *every]))
+            every = list(dict.fromkeys([*telling(analysis.rough, known), *every]))
         else:
             ladder = LADDER if exact_first else tuple(sorted(LADDER, key=lambda stage: stage.kind in EXACT))
-        suggestions, curves = Suggestions(problem, known), False
+        suggestions, curves = ProposedReductions(problem, known), False
         for number, stage in enumerate(ladder):
             if stage.kind != "collapse":
-                pairs = [(stage, frame) for frame in _suited(stage, every)]
+                pairs = [(stage, reduction) for reduction in _suited(stage, every)]
             else:
-                later = yield from later_frames(problem, archive)
-                new = [frame for frame in later if frame not in every]
+                later = yield from archive.analysis.later()
+                new = [reduction for reduction in later if reduction not in every]
                 yield from _power_laws(new, problem)
                 every = [*new, *every]
                 believed = set(plausible(problem, every))
-                if look.noisy:
+                if analysis.noisy:
                     # Noise grows where a factor that spans decades is divided out; this judges by the target.
                     known += levels(problem, new)
                     believed |= as_telling(known)
                     # Of the frames with one feature only the first are tried with constants inside.
                     every = telling_first(every, known)
-                every = [frame for frame in every if frame in believed]
-                new = [frame for frame in every if frame in new]
-                pairs = [(earlier, frame) for earlier in ladder[:number] for frame in _suited(earlier, new)]
-            for some, frame in pairs:
+                every = [reduction for reduction in every if reduction in believed]
+                new = [reduction for reduction in every if reduction in new]
+                pairs = [
+                    (earlier, reduction) for earlier in ladder[:number] for reduction in _suited(earlier, new)
+                ]
+            for some, reduction in pairs:
                 # A formula that leaves nothing but noise may be the law but for one function; before that,
                 # formulas worth reading have come up when curves have been tried.
-                if self._noisy(problem, archive) or (curves and look.noisy):
+                if self._noisy(problem, archive) or (curves and analysis.noisy):
                     for better in suggestions.take(archive, every):
                         for step in SUGGESTED_LADDER:
                             yield from run.screened(step, better, average=True)
                 if some.kind in EXACT and self._noisy(problem, archive):
                     continue
-                yield from _work(run, some, frame)
+                yield from _work(run, some, reduction)
                 curves = curves or some.kind == "parametric"
-                if archive.told:
+                if archive.is_solved:
                     # What is simpler by this stage's own measure has been looked at.
                     return
 
-    def _noisy(self, problem: Problem, archive: ParetoArchive) -> bool:
+    def _noisy(self, problem: Problem, archive: Archive) -> bool:
         """Whether the best formula so far leaves noise over: nothing exact is to be found then."""
         front = archive.front()
         if not front:
@@ -191,24 +192,26 @@ class EnumerationGenerator(MeteredGenerator):
         return self._judged[1] and problem.rows >= ENOUGH_ROWS
 
 
-def _suited(stage: Stage, frames: list[Frame]) -> list[Frame]:
+def _suited(stage: Stage, reductions: list[Reduction]) -> list[Reduction]:
     """The frames that a stage is for; of those with a single feature the first few, which come first."""
-    suited = [frame for frame in frames if stage.least <= len(frame.features) <= stage.features]
+    suited = [
+        reduction for reduction in reductions if stage.least <= len(reduction.features) <= stage.features
+    ]
     return suited[:MOST_CURVES] if stage.features == 1 else suited
 
 
-def _work(run: Run, stage: Stage, frame: Frame) -> Work:
+def _work(run: Run, stage: Stage, reduction: Reduction) -> Work:
     """One stage on one frame."""
     if stage.kind == "parametric":
-        yield from parametric_stage(run, stage, frame)
+        yield from parametric_stage(run, stage, reduction)
     elif stage.kind == "curves":
-        yield from curve_stage(run, frame)
+        yield from curve_stage(run, reduction)
     elif stage.kind == "parametric sums":
-        yield from parametric_sums(run, stage, frame)
+        yield from parametric_sums(run, stage, reduction)
     elif stage.kind in EXACT:
-        yield from run.exact(stage, frame)
+        yield from run.exact(stage, reduction)
     else:
-        yield from run.screened(stage, frame)
+        yield from run.screened(stage, reduction)
 
 
 def _sums_of_columns(problem: Problem) -> Work:
@@ -223,7 +226,7 @@ def _sums_of_columns(problem: Problem) -> Work:
     from physdiffuser.generation.sparse.sums import combination
 
     weights = np.ones(problem.rows) if problem.weights is None else problem.weights
-    columns = [Variable(column) for column in telling_columns(problem.inputs, problem.target)]
+    columns = [Variable(column) for column in relevant_columns(problem.inputs, problem.target)]
     dictionary = make(list(columns), problem.inputs)
     for supports in forward(*scaled(dictionary.values, problem.target, weights)):
         best = supports[0].columns
@@ -234,16 +237,16 @@ def _sums_of_columns(problem: Problem) -> Work:
         if tree is not None:
             yield Candidate(tree, "enumeration", ("fitted a sum of columns",))
     # The same of the logarithms.
-    yield from logarithmic(problem, Frame((), tuple(columns)), plain=True)
+    yield from logarithmic(problem, Reduction((), tuple(columns)), plain=True)
 
 
-def _power_laws(every: list[Frame], problem: Problem) -> Iterator[Candidate]:
+def _power_laws(every: list[Reduction], problem: Problem) -> Iterator[Candidate]:
     """Pure power laws: each hypothesis with nothing but a constant left."""
-    for frame in every:
-        tree = frame.factor()
+    for reduction in every:
+        tree = reduction.factor()
         if tree is None:
             continue
-        product = frame.product(problem.inputs)
+        product = reduction.product(problem.inputs)
         weights = np.ones_like(product) if problem.weights is None else problem.weights
         scale = np.abs(product).max()
         unit = product / scale

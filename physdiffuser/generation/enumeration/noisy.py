@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.device import HOST, HOST_ROWS, Device
 from physdiffuser.library.expression_library import Library, value_keys
 from physdiffuser.library.matches import Kind, Match
-from physdiffuser.library.ranking import PairTiles, Tile, part, ranked
+from physdiffuser.library.ranking import PairBlocks, ResidualBlock, part, ranked
 from physdiffuser.library.screening import Affine, LeadingPairs, Standardised, variation
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.transforms.output_transforms import Chain
+from physdiffuser.transforms.output_transforms import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]
@@ -29,7 +29,7 @@ ENTRIES = 2048
 PROBES = 320
 PIECE = 8192
 # Finds looked at in one tile, and single entries of one cost.
-BEST_OF_TILE = 6
+BEST_OF_BLOCK = 6
 BEST_SINGLES = 6
 BEST_BARE = 3
 # Of so many pairs for each factor; where there are more, one entry of each is among those that alone explain
@@ -37,7 +37,7 @@ BEST_BARE = 3
 SCALED_PAIRS = 160_000
 
 
-class Leaderboard:
+class TopK:
     """The best few finds at each search cost."""
 
     def __init__(self, keep: int = 6) -> None:
@@ -72,23 +72,23 @@ class Leaderboard:
         return found
 
 
-def undone_targets(
-    target: FloatArray, weights: FloatArray, available: tuple[Chain, ...]
-) -> list[tuple[Chain, FloatArray, FloatArray]]:
+def transformed_targets(
+    target: FloatArray, weights: FloatArray, available: tuple[OutputTransform, ...]
+) -> list[tuple[OutputTransform, FloatArray, FloatArray]]:
     """Each chain that applies, with the undone target and its row weights."""
     found = []
-    for chain in available:
-        result = chain.undo(target)
+    for transform in available:
+        result = transform.undo(target)
         if result is None:
             continue
-        undone, scaled = result[0], result[1] * weights
+        transformed, scaled = result[0], result[1] * weights
         # The squares of very large or small numbers are none: a chain that leads there has nothing to say.
-        if 0.0 < variation(undone, scaled) < np.inf:
-            found.append((chain, undone, scaled))
+        if 0.0 < variation(transformed, scaled) < np.inf:
+            found.append((transform, transformed, scaled))
     return found
 
 
-def tiles(costs: IntArray, width: int) -> list[tuple[int, slice]]:
+def row_blocks(costs: IntArray, width: int) -> list[tuple[int, slice]]:
     """Slices of entries of one cost each, at most `width` long; `costs` is sorted."""
     found: list[tuple[int, slice]] = []
     levels, starts = np.unique(costs, return_index=True)
@@ -118,10 +118,10 @@ def _on_device(library: Library, order: IntArray, device: Device) -> FloatArray:
 def screen_products(
     library: Library,
     order: IntArray,
-    frame: Frame,
-    undone: list[tuple[Chain, FloatArray, FloatArray]],
+    reduction: Reduction,
+    transformed: list[tuple[OutputTransform, FloatArray, FloatArray]],
     factors: IntArray,
-    board: Leaderboard,
+    top_k: TopK,
     device: Device = HOST,
 ) -> Iterator[float]:
     """Rank `T⁻¹(y) ~ A*(a + b*B)` over pairs of entries; A = 1 included.
@@ -137,26 +137,26 @@ def screen_products(
     divisors, prices = library.values[factors], library.costs[factors]
     prepared = Standardised.of(_on_device(library, order, device))
     on_device = _on_device(library, factors, device)
-    columns = tiles(costs, ENTRIES)
-    yield from _screen_singles(library, frame, undone, board)
-    for chain, target, weights in undone:
+    columns = row_blocks(costs, ENTRIES)
+    yield from _screen_singles(library, reduction, transformed, top_k)
+    for transform, target, weights in transformed:
         total = variation(target, weights)
         for rows, ranking in _divided(prepared, columns, target, weights, on_device, device):
-            for (level, some), tile in zip(columns, ranking, strict=True):
-                least = tile.least() / total
+            for (level, some), residual_block in zip(columns, ranking, strict=True):
+                least = residual_block.least() / total
                 for row in np.flatnonzero(least < 0.9):
                     left = int(rows[row])
-                    cost = level + chain.cost + int(prices[left]) + 1
-                    if board.admits(cost, float(least[row])):
+                    cost = level + transform.cost + int(prices[left]) + 1
+                    if top_k.admits(cost, float(least[row])):
                         # Where a factor spans decades, single precision may have seen a fit that is none.
                         quotient, scaled = target / divisors[left], weights * np.square(divisors[left])
                         sure, entry = min(
                             (_left_over(library.values[[order[at]]], quotient, scaled) / total, at)
-                            for at in (some.start + column for column in tile.columns(int(row)))
+                            for at in (some.start + column for column in residual_block.columns(int(row)))
                         )
                         parts = int(factors[left]), int(order[entry])
-                        make = _maker(library, frame, chain, "product", *parts, cost)
-                        board.add(cost, sure, make)
+                        make = _maker(library, reduction, transform, "product", *parts, cost)
+                        top_k.add(cost, sure, make)
             yield 2e-11 * len(rows) * len(order) * PROBES
 
 
@@ -167,7 +167,7 @@ def _divided(
     weights: FloatArray,
     divisors: FloatArray,
     device: Device,
-) -> Iterator[tuple[IntArray, Iterator[Tile]]]:
+) -> Iterator[tuple[IntArray, Iterator[ResidualBlock]]]:
     """A target divided by each entry of a library, in blocks, and what is left of it in each tile.
 
     Parameters
@@ -202,7 +202,7 @@ def _divided(
             begin, end = np.searchsorted(rows, [start, start + TARGETS]).tolist()
             if begin < end:
                 block = slice(begin, end)
-                yield first + rows[block], (part(tile, block) for tile in known)
+                yield first + rows[block], (part(residual_block, block) for residual_block in known)
 
 
 def _left_over(entries: FloatArray, target: FloatArray, weights: FloatArray) -> float:
@@ -222,9 +222,9 @@ def _left_over(entries: FloatArray, target: FloatArray, weights: FloatArray) -> 
 
 def screen_bare(
     library: Library,
-    frame: Frame,
-    undone: list[tuple[Chain, FloatArray, FloatArray]],
-    board: Leaderboard,
+    reduction: Reduction,
+    transformed: list[tuple[OutputTransform, FloatArray, FloatArray]],
+    top_k: TopK,
 ) -> Iterator[float]:
     """Rank `T⁻¹(y) ~ ±B`, and apart from it `T⁻¹(y) ~ b*B`, over all that the library holds.
 
@@ -233,8 +233,8 @@ def screen_bare(
     """
     order = distinct(library, np.argsort(library.costs, kind="stable"), affine=False)
     costs = library.costs[order]
-    best: dict[tuple[int, int], list[tuple[float, int, Chain]]] = {}
-    for chain, target, weights in undone:
+    best: dict[tuple[int, int], list[tuple[float, int, OutputTransform]]] = {}
+    for transform, target, weights in transformed:
         total = variation(target, weights)
         power = float(weights @ np.square(target))
         for start in range(0, len(order), PIECE):
@@ -242,63 +242,65 @@ def screen_bare(
             with np.errstate(all="ignore"):
                 cross, square = np.abs(values @ (weights * target)), np.square(values) @ weights
                 kinds = (power - 2 * cross + square, power - np.square(cross) / square)
-            for level, some in tiles(costs[start : start + PIECE], PIECE):
+            for level, some in row_blocks(costs[start : start + PIECE], PIECE):
                 for kind, residual in enumerate(kinds):
                     for entry in (
                         some.start + np.argsort(residual[some], kind="stable")[:BEST_BARE]
                     ).tolist():
                         if residual[entry] < 0.9 * total:
-                            known = best.setdefault((kind, level + chain.cost), [])
-                            known.append((float(residual[entry]) / total, int(order[start + entry]), chain))
+                            known = best.setdefault((kind, level + transform.cost), [])
+                            known.append(
+                                (float(residual[entry]) / total, int(order[start + entry]), transform)
+                            )
             yield 4e-9 * values.size
     for (_, cost), found in sorted(best.items(), key=lambda item: item[0]):
-        for left_over, entry, chain in sorted(found, key=lambda item: item[:2])[:BEST_BARE]:
-            board.add(cost, left_over, _maker(library, frame, chain, "single", None, entry, cost))
+        for left_over, entry, transform in sorted(found, key=lambda item: item[:2])[:BEST_BARE]:
+            top_k.add(cost, left_over, _maker(library, reduction, transform, "single", None, entry, cost))
 
 
 def _screen_singles(
     library: Library,
-    frame: Frame,
-    undone: list[tuple[Chain, FloatArray, FloatArray]],
-    board: Leaderboard,
+    reduction: Reduction,
+    transformed: list[tuple[OutputTransform, FloatArray, FloatArray]],
+    top_k: TopK,
 ) -> Iterator[float]:
     """Rank `T⁻¹(y) ~ a + b*B` over all that the library holds, several of each cost."""
     order = distinct(library, np.argsort(library.costs, kind="stable"), affine=True)
     costs = library.costs[order]
     wanted = [
-        (chain, Affine.of(target[None], weights[None]), variation(target, weights))
-        for chain, target, weights in undone
+        (transform, Affine.of(target[None], weights[None]), variation(target, weights))
+        for transform, target, weights in transformed
     ]
     for start in range(0, len(order), PIECE):
         piece = order[start : start + PIECE]
         prepared = Standardised.of(library.values[piece])
-        for chain, affine, total in wanted:
+        for transform, affine, total in wanted:
             residual = affine.residuals(prepared, slice(None))[0] / total
-            for level, some in tiles(costs[start : start + PIECE], PIECE):
-                cost = level + chain.cost
+            for level, some in row_blocks(costs[start : start + PIECE], PIECE):
+                cost = level + transform.cost
                 ranked = some.start + np.argsort(residual[some], kind="stable")
                 # Affine images of each other leave the same residual.
                 _, first = np.unique(np.round(residual[ranked] * 1e5), return_index=True)
                 for entry in ranked[first[:BEST_SINGLES]]:
-                    if residual[entry] < 0.9 and board.admits(cost, float(residual[entry])):
-                        make = _maker(library, frame, chain, "single", None, int(piece[entry]), cost)
-                        board.add(cost, float(residual[entry]), make)
-        yield 2e-9 * len(undone) * piece.size * PROBES
+                    if residual[entry] < 0.9 and top_k.admits(cost, float(residual[entry])):
+                        make = _maker(library, reduction, transform, "single", None, int(piece[entry]), cost)
+                        top_k.add(cost, float(residual[entry]), make)
+        yield 2e-9 * len(transformed) * piece.size * PROBES
 
 
 def screen_sums(
     library: Library,
     order: IntArray,
-    frame: Frame,
-    undone: list[tuple[Chain, FloatArray, FloatArray]],
-    board: Leaderboard,
+    reduction: Reduction,
+    transformed: list[tuple[OutputTransform, FloatArray, FloatArray]],
+    top_k: TopK,
     device: Device = HOST,
 ) -> Iterator[float]:
     """Rank `T⁻¹(y) ~ a + b*A + c*B` over all pairs of entries."""
     costs = library.costs[order]
     values = _on_device(library, order, device)
-    columns = tiles(costs, ENTRIES)
-    for chain, target, weights in undone:
+    columns = row_blocks(costs, ENTRIES)
+    for transform, target, weights in transformed:
         root = np.sqrt(weights)
         mean = (values @ weights)[:, None] / weights.sum()
         unit = root * (values - mean)
@@ -310,33 +312,35 @@ def screen_sums(
         wanted /= np.linalg.norm(wanted)
         correlation = unit32 @ wanted.astype(np.float32)
         total = variation(target, weights)
-        pairs = PairTiles(unit32, correlation, [some for _, some in columns], BEST_OF_TILE, device, once=True)
-        for level, block in tiles(costs, TARGETS):
+        pairs = PairBlocks(
+            unit32, correlation, [some for _, some in columns], BEST_OF_BLOCK, device, once=True
+        )
+        for level, block in row_blocks(costs, TARGETS):
             for number, (other, some) in enumerate(columns):
                 if some.stop <= block.start:
                     continue
-                cost = level + other + chain.cost + 1
-                tile = pairs.tile(block, number, len(order))
-                least = tile.lowest()
-                if least >= 0.9 or not board.admits(cost, least):
+                cost = level + other + transform.cost + 1
+                residual_block = pairs.residual_block(block, number, len(order))
+                least = residual_block.lowest()
+                if least >= 0.9 or not top_k.admits(cost, least):
                     continue
-                for residual, row, column in tile.best(BEST_OF_TILE):
+                for residual, row, column in residual_block.best(BEST_OF_BLOCK):
                     left, entry = block.start + row, some.start + column
-                    if entry > left and board.admits(cost, residual):
+                    if entry > left and top_k.admits(cost, residual):
                         places = int(order[left]), int(order[entry])
                         sure = _left_over(library.values[[*places]], target, weights) / total
-                        make = _maker(library, frame, chain, "sum", *places, cost)
-                        board.add(cost, sure, make)
+                        make = _maker(library, reduction, transform, "sum", *places, cost)
+                        top_k.add(cost, sure, make)
             yield 1.2e-11 * (block.stop - block.start) * (len(order) - block.start) * PROBES
 
 
 def screen_scaled_sums(
     library: Library,
     order: IntArray,
-    frame: Frame,
-    undone: list[tuple[Chain, FloatArray, FloatArray]],
+    reduction: Reduction,
+    transformed: list[tuple[OutputTransform, FloatArray, FloatArray]],
     factors: IntArray,
-    board: Leaderboard,
+    top_k: TopK,
     device: Device = HOST,
 ) -> Iterator[float]:
     """Rank `y ~ D*(a + b*A + c*B)` over a few factors D and pairs of entries.
@@ -345,10 +349,10 @@ def screen_scaled_sums(
     """
     costs = library.costs[order]
     prepared = Standardised.of(_on_device(library, order, device))
-    columns = tiles(costs, ENTRIES)
+    columns = row_blocks(costs, ENTRIES)
     leading = min(len(order), SCALED_PAIRS // max(len(order), 1))
-    for chain, target, weights in undone:
-        if chain.steps:
+    for transform, target, weights in transformed:
+        if transform.steps:
             continue
         total = variation(target, weights)
         for third in factors:
@@ -361,22 +365,24 @@ def screen_scaled_sums(
             pairs = LeadingPairs.of(prepared, quotient, scaled, leading)
             rank = np.full(len(order), len(order))
             rank[pairs.leading] = np.arange(len(pairs.leading))
-            price = int(library.costs[third]) + chain.cost + 2
+            price = int(library.costs[third]) + transform.cost + 2
             residuals = _of_leading(pairs, prepared, columns, rank, share, device)
-            for (level, some), tile in zip(columns, ranked(residuals, device), strict=True):
-                least = tile.least()
+            for (level, some), residual_block in zip(columns, ranked(residuals, device), strict=True):
+                least = residual_block.least()
                 for row in np.flatnonzero(least < 0.9):
                     left = int(pairs.leading[row])
                     cost = level + int(costs[left]) + price
-                    if board.admits(cost, float(least[row])):
+                    if top_k.admits(cost, float(least[row])):
                         # Where weights span decades, single precision may have seen a fit that is none.
                         sure, entry = min(
                             (_left_over(library.values[order[[left, at]]], quotient, scaled) / total, at)
-                            for at in (some.start + column for column in tile.columns(int(row)))
+                            for at in (some.start + column for column in residual_block.columns(int(row)))
                         )
                         places = int(order[left]), int(order[entry])
-                        make = _maker(library, frame, chain, "scaled difference", *places, cost, int(third))
-                        board.add(cost, sure, make)
+                        make = _maker(
+                            library, reduction, transform, "scaled difference", *places, cost, int(third)
+                        )
+                        top_k.add(cost, sure, make)
             yield 6e-11 * leading * len(order) * PROBES
 
 
@@ -405,8 +411,8 @@ def _of_leading(
 
 def _maker(
     library: Library,
-    frame: Frame,
-    chain: Chain,
+    reduction: Reduction,
+    transform: OutputTransform,
     kind: Kind,
     left: int | None,
     right: int,
@@ -415,8 +421,8 @@ def _maker(
 ) -> Callable[[], Match]:
     def make() -> Match:
         return Match(
-            frame,
-            chain,
+            reduction,
+            transform,
             kind,
             None if left is None else library.expression(left),
             library.expression(right),

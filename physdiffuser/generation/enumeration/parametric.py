@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Expression, Parameter, complexity
 from physdiffuser.expressions.tree import mul
-from physdiffuser.fitting import Fit, fit_alike
+from physdiffuser.fitting import Fit, fit_batched
 from physdiffuser.functions.inner_functions import FAMILIES
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.transforms.output_transforms import Chain
+from physdiffuser.transforms.output_transforms import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -182,8 +182,8 @@ def finds(
 
 def fitted(
     problem: Problem,
-    frame: Frame,
-    chains: Sequence[Chain],
+    reduction: Reduction,
+    output_transforms: Sequence[OutputTransform],
     laws: Sequence[Expression],
     initial: Sequence[Sequence[float]],
     iterations: int = ITERATIONS,
@@ -203,22 +203,24 @@ def fitted(
     iterations, tolerance, device
         As for `fit_alike`.
     """
-    factor = frame.factor()
+    factor = reduction.factor()
     for begin in range(0, len(laws), TOGETHER):
         some = slice(begin, begin + TOGETHER)
         starts = [list(start) for start in initial[some]]
-        skeletons = [chain.redo(law) for chain, law in zip(chains[some], laws[some], strict=True)]
+        skeletons = [
+            transform.redo(law) for transform, law in zip(output_transforms[some], laws[some], strict=True)
+        ]
         if factor is not None:
             skeletons = [mul(factor, skeleton) for skeleton in skeletons]
-        for chain in dict.fromkeys(chains[some]):
-            places = [place for place, other in enumerate(chains[some]) if other == chain]
-            if chain.steps:
+        for transform in dict.fromkeys(output_transforms[some]):
+            places = [place for place, other in enumerate(output_transforms[some]) if other == transform]
+            if transform.steps:
                 inner = [laws[begin + place] for place in places]
                 worse = [starts[place] for place in places]
-                better = _started(problem, frame, chain, inner, worse, device)
+                better = _started(problem, reduction, transform, inner, worse, device)
                 for place, start in zip(places, better, strict=True):
                     starts[place] = start
-        yield fit_alike(
+        yield fit_batched(
             skeletons,
             starts,
             problem.inputs,
@@ -233,24 +235,24 @@ def fitted(
 
 def _started(
     problem: Problem,
-    frame: Frame,
-    chain: Chain,
+    reduction: Reduction,
+    transform: OutputTransform,
     laws: Sequence[Expression],
     initial: list[list[float]],
     device: Device,
 ) -> list[list[float]]:
     """Parameters of laws, fitted to the target with a factor divided out and the outer functions undone."""
     with np.errstate(all="ignore"):
-        left = frame.divided_out(problem.inputs, problem.target, problem.weights)
-        undone = None if left is None else chain.undo(left[0])
-    if left is None or undone is None:
+        left = reduction.divided_out(problem.inputs, problem.target, problem.weights)
+        transformed = None if left is None else transform.undo(left[0])
+    if left is None or transformed is None:
         return initial
-    fits = fit_alike(
+    fits = fit_batched(
         laws,
         initial,
         problem.inputs,
-        undone[0],
-        weights=undone[1] * left[1],
+        transformed[0],
+        weights=transformed[1] * left[1],
         iterations=ITERATIONS,
         tolerance=TOLERANCE,
         device=device,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import Expression, Parameter, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
@@ -23,16 +24,15 @@ from physdiffuser.functions.inner_functions import FAMILIES
 from physdiffuser.generation.enumeration import parametric
 from physdiffuser.generation.enumeration.noisy import ENTRIES, PROBES, TARGETS
 from physdiffuser.generation.enumeration.run import Run, Stage
-from physdiffuser.library.ranking import PairTiles
+from physdiffuser.library.ranking import PairBlocks
 from physdiffuser.library.screening import unexplained
 from physdiffuser.library.terms import power_products
-from physdiffuser.reduction.reduction import Frame, monomial
-from physdiffuser.transforms.output_transforms import Chain
+from physdiffuser.transforms.output_transforms import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 
 # Finds of one tile, and finds fitted for each target, and of each pair of families.
-BEST_OF_TILE = 4
+BEST_OF_BLOCK = 4
 FOLLOWED = 90
 BEST_OF_FAMILY = 8
 # Functions under a factor that are fitted beside nothing but a constant: of each family, and looked at.
@@ -76,7 +76,7 @@ class _Part:
         return (inner if self.factor is None else mul(self.factor, inner)), starts
 
 
-def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
+def parametric_sums(run: Run, stage: Stage, reduction: Reduction) -> Work:
     """Rank and fit the sums; `stage.entries` power products inside functions, `stage.divisors` outside."""
     problem, rows = run.problem, run.noisy_rows
     if problem.rows < parametric.ROWS_OF_CONSTANT * LEAST_CONSTANTS:
@@ -84,8 +84,8 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
     inputs = problem.inputs[rows]
 
     def products(limit: int) -> tuple[list[Expression], FloatArray]:
-        found, _ = power_products(len(frame.features), limit)
-        trees = [monomial(product, frame.features) for product in found]
+        found, _ = power_products(len(reduction.features), limit)
+        trees = [monomial(product, reduction.features) for product in found]
         values = np.stack([evaluate(tree, inputs) for tree in trees])
         good = np.asarray((np.isfinite(values) & (np.abs(values) < 1e140)).all(axis=1))
         return [tree for tree, kept in zip(trees, good, strict=True) if kept], values[good]
@@ -93,7 +93,7 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
     inside, inside_values = products(stage.entries)
     outside, outside_values = products(stage.divisors)
     summands, summand_values = products(stage.shifts)
-    made = parametric.entries(inside_values, min(len(frame.features), len(inside)), problem.operators)
+    made = parametric.entries(inside_values, min(len(reduction.features), len(inside)), problem.operators)
     if not len(made.values):
         return
     parts = [_Part(tree, None) for tree in summands]
@@ -110,13 +110,13 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
     first_count = int(good[:first_parts].sum())
     values, parts = values[good], [part for part, kept in zip(parts, good, strict=True) if kept]
     yield 1e-8 * len(values) * PROBES
-    for chain, target, weights in run.undone(frame):
-        if not OUTER.issuperset(chain.sentences()):
+    for transform, target, weights in run.transformed(reduction):
+        if not OUTER.issuperset(transform.sentences()):
             continue
 
-        def follow(sums: Iterator[tuple[int, ...]], chain: Chain = chain) -> Work:
+        def follow(sums: Iterator[tuple[int, ...]], transform: OutputTransform = transform) -> Work:
             some = ([parts[place] for place in places] for places in sums)
-            yield from _follow(run, frame, chain, some, made, inside)
+            yield from _follow(run, reduction, transform, some, made, inside)
 
         root = np.sqrt(weights)
         unit = root * (values - (values @ weights)[:, None] / weights.sum())
@@ -128,7 +128,7 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
         yield 1e-8 * len(values) * PROBES
         single = _alone(1 - np.square(unit @ wanted), parts, made)
         yield from follow(single)
-        simple = [place for place, part in enumerate(parts[:first_count]) if _is_plain(part, made, frame)]
+        simple = [place for place, part in enumerate(parts[:first_count]) if _is_plain(part, made, reduction)]
         pairs = _best_of_forms(unit[simple], wanted, [parts[place].form(made) for place in simple])
         yield 3e-9 * len(simple) ** 2
         found = [(residual, simple[left], simple[right]) for residual, left, right in pairs]
@@ -137,20 +137,20 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
         # Power products apart: among finds with more constants inside, theirs would rank low.
         plain = sum(part.entry is None for part in parts)
         columns = [slice(at, min(at + ENTRIES, len(values))) for at in range(plain, len(values), ENTRIES)]
-        tiles = PairTiles(
+        residual_blocks = PairBlocks(
             run.device.put(unit32),
             run.device.put(correlation),
             columns,
-            BEST_OF_TILE,
+            BEST_OF_BLOCK,
             run.device,
             once=False,
         )
         for start in (0, *range(plain, first_count, TARGETS)):
             block = slice(start, min(start + TARGETS, first_count) if start else plain)
             for number, some in enumerate(columns):
-                tile = tiles.tile(block, number, first_count)
-                most = min(BEST_OF_TILE, some.stop - some.start - 1) or 1
-                best = tile.best_rows(BEST_OF_TILE) if start else tile.best_of_rows(most)
+                residual_block = residual_blocks.residual_block(block, number, first_count)
+                most = min(BEST_OF_BLOCK, some.stop - some.start - 1) or 1
+                best = residual_block.best_rows(BEST_OF_BLOCK) if start else residual_block.best_of_rows(most)
                 found += [
                     (residual, block.start + row, some.start + column) for residual, row, column in best
                 ]
@@ -158,9 +158,11 @@ def parametric_sums(run: Run, stage: Stage, frame: Frame) -> Work:
         yield from follow(_promising(found, parts, made))
 
 
-def _is_plain(part: _Part, made: parametric.ParametricEntries, frame: Frame) -> bool:
+def _is_plain(part: _Part, made: parametric.ParametricEntries, reduction: Reduction) -> bool:
     """Whether it is a function with constants of a single feature, and nothing else."""
-    return part.factor is None and part.entry is not None and made.argument[part.entry] < len(frame.features)
+    return (
+        part.factor is None and part.entry is not None and made.argument[part.entry] < len(reduction.features)
+    )
 
 
 def _best_of_forms(unit: FloatArray, wanted: FloatArray, forms: list[_Form]) -> list[_Pair]:
@@ -249,8 +251,8 @@ def _promising(
 
 def _follow(
     run: Run,
-    frame: Frame,
-    chain: Chain,
+    reduction: Reduction,
+    transform: OutputTransform,
     sums: Iterable[list[_Part]],
     made: parametric.ParametricEntries,
     inside: list[Expression],
@@ -273,13 +275,15 @@ def _follow(
                 continue
             laws.append(law)
             initial.append([*([1.0] * linear), *starts])
-    for fits in parametric.fitted(problem, frame, [chain] * len(laws), laws, initial, device=run.device):
+    for fits in parametric.fitted(
+        problem, reduction, [transform] * len(laws), laws, initial, device=run.device
+    ):
         for fit in fits:
             if np.isfinite(fit.loss) and complexity(fit.expression) <= problem.max_complexity:
                 what = to_text(fit.expression, problem.names, digits=4)
                 yield Candidate(
                     fit.expression,
                     "enumeration",
-                    (*chain.sentences(), f"found a sum of parts with constants inside: {what}"),
+                    (*transform.sentences(), f"found a sum of parts with constants inside: {what}"),
                 )
         yield 0.0075 * len(fits)

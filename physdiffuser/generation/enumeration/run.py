@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Expression
@@ -19,8 +20,7 @@ from physdiffuser.library.matches import Match, candidates
 from physdiffuser.library.terms import fill, power_products
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.reduction.means import averaged
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.transforms.output_transforms import SINGLE, Chain, chains
+from physdiffuser.transforms.output_transforms import SINGLE, OutputTransform, output_transforms
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -85,11 +85,11 @@ class Run:
         )
         self.noisy_rows = order[: noisy.PROBES]
         self.tolerance = decimal_precision(problem.target)
-        self._libraries: dict[tuple[str, Frame], tuple[int, Library]] = {}
+        self._libraries: dict[tuple[str, Reduction], tuple[int, Library]] = {}
         self._tried: set[Expression] = set()
 
     def library(
-        self, kind: str, frame: Frame, features: FloatArray, entries: int
+        self, kind: str, reduction: Reduction, features: FloatArray, entries: int
     ) -> Iterator[Library | float]:
         """Build a library of the given size, yielding the seconds of each piece, the library last.
 
@@ -98,10 +98,10 @@ class Run:
         kind
             What rows `features`, shape (rows, features), are taken on; a library is built once for each.
         """
-        key = (kind, frame)
+        key = (kind, reduction)
         known = self._libraries.get(key)
         if known is None or known[0] != entries:
-            library = Library(features, frame.features, self.problem.operators)
+            library = Library(features, reduction.features, self.problem.operators)
             fill(library, entries // 2)
             size = library.size
             for now in library.grow(entries):
@@ -115,49 +115,49 @@ class Run:
         yield known[1]
 
     def _built(
-        self, kind: str, frame: Frame, features: FloatArray, entries: int
+        self, kind: str, reduction: Reduction, features: FloatArray, entries: int
     ) -> Generator[float, None, Library]:
-        for item in self.library(kind, frame, features, entries):
+        for item in self.library(kind, reduction, features, entries):
             if isinstance(item, Library):
                 return item
             yield item
         raise AssertionError("library() ends with the library")
 
-    def _small(self, frame: Frame, limit: int, functions: bool) -> Library:
+    def _small(self, reduction: Reduction, limit: int, functions: bool) -> Library:
         """Power products, and with `functions` simple functions of them, on the exact probe rows."""
-        features = frame.values(self.problem.inputs[self.clean_rows])
-        library = Library(features, frame.features, self.problem.operators)
+        features = reduction.values(self.problem.inputs[self.clean_rows])
+        library = Library(features, reduction.features, self.problem.operators)
         if functions:
             fill(library, limit)
         else:
-            library.add_monomials(*power_products(len(frame.features), limit))
+            library.add_monomials(*power_products(len(reduction.features), limit))
         return library
 
-    def exact(self, stage: Stage, frame: Frame) -> Work:
+    def exact(self, stage: Stage, reduction: Reduction) -> Work:
         """Hash lookups of pairs or triples."""
         rows = self.clean_rows
-        features = frame.values(self.problem.inputs[rows])
-        library = yield from self._built("exact", frame, features, stage.entries)
-        target = self.problem.target[rows] / frame.product(self.problem.inputs[rows])
+        features = reduction.values(self.problem.inputs[rows])
+        library = yield from self._built("exact", reduction, features, stage.entries)
+        target = self.problem.target[rows] / reduction.product(self.problem.inputs[rows])
         if not np.isfinite(target).all():
             return
-        available = chains(stage.depth, self.problem.operators)
+        available = output_transforms(stage.depth, self.problem.operators)
         if stage.kind == "triples":
             pieces = clean.triples(
                 library,
-                self._small(frame, stage.shifts, functions=True),
-                self._small(frame, stage.divisors, functions=False),
-                frame,
+                self._small(reduction, stage.shifts, functions=True),
+                self._small(reduction, stage.divisors, functions=False),
+                reduction,
                 target,
-                self.tolerant_chains(),
+                self.noise_tolerant_transforms(),
                 self.tolerance,
             )
         elif stage.kind == "prefactors":
             pieces = clean.prefactors(
-                library, frame, target, available, stage.shifts, stage.divisors, self.tolerance
+                library, reduction, target, available, stage.shifts, stage.divisors, self.tolerance
             )
         else:
-            pieces = clean.lookups(library, frame, target, available, stage.divisors, self.tolerance)
+            pieces = clean.lookups(library, reduction, target, available, stage.divisors, self.tolerance)
         found: list[Match] = []
         for matches, seconds in pieces:
             found.extend(matches)
@@ -166,7 +166,7 @@ class Run:
         for match in found[:MOST_MATCHES]:
             yield from self.fresh(candidates(match, self.problem, 1e3 * self.tolerance))
 
-    def screened(self, stage: Stage, frame: Frame, average: bool = False) -> Work:
+    def screened(self, stage: Stage, reduction: Reduction, average: bool = False) -> Work:
         """Matrix screenings of products or sums.
 
         Parameters
@@ -176,51 +176,57 @@ class Run:
         """
         if stage.kind == "scaled sums" and self.problem.rows < ROWS_FOR_SCALED:
             return
-        means = averaged(self.problem.all_rows, frame, noisy.PROBES) if average else None
+        means = averaged(self.problem.all_rows, reduction, noisy.PROBES) if average else None
         if means is None:
-            features = frame.values(self.problem.inputs[self.noisy_rows])
-            library = yield from self._built("rows", frame, features, stage.entries)
-            undone = self.undone(frame)
+            features = reduction.values(self.problem.inputs[self.noisy_rows])
+            library = yield from self._built("rows", reduction, features, stage.entries)
+            transformed = self.transformed(reduction)
         else:
-            library = yield from self._built("means", frame, means.features, stage.entries)
-            undone = noisy.undone_targets(means.target, means.weights, self.tolerant_chains())
-        board = noisy.Leaderboard()
+            library = yield from self._built("means", reduction, means.features, stage.entries)
+            transformed = noisy.transformed_targets(
+                means.target, means.weights, self.noise_tolerant_transforms()
+            )
+        top_k = noisy.TopK()
         ranked = np.argsort(library.costs, kind="stable")
         order = noisy.distinct(library, ranked, affine=True)[: stage.entries]
         if stage.kind == "sums":
-            pieces = noisy.screen_sums(library, order, frame, undone, board, self.device)
+            pieces = noisy.screen_sums(library, order, reduction, transformed, top_k, self.device)
         else:
             factors = noisy.distinct(library, ranked, affine=False)
             screen = noisy.screen_products
             if stage.kind == "scaled sums":
                 factors = factors[~library.functions[factors]]
                 screen = noisy.screen_scaled_sums
-            pieces = screen(library, order, frame, undone, factors[: stage.divisors], board, self.device)
+            pieces = screen(
+                library, order, reduction, transformed, factors[: stage.divisors], top_k, self.device
+            )
         yield from pieces
         # Matches are fitted and written down, whatever the size of the library.
         yield 0.02
-        for match in board.take():
+        for match in top_k.take():
             yield from self.fresh(candidates(match, self.problem, 1e-6))
         if stage.kind == "noisy":
-            bare = noisy.Leaderboard()
-            yield from noisy.screen_bare(library, frame, undone, bare)
+            bare = noisy.TopK()
+            yield from noisy.screen_bare(library, reduction, transformed, bare)
             for match in bare.take():
                 yield from self.fresh(candidates(match, self.problem, 1e-6))
 
-    def tolerant_chains(self) -> tuple[Chain, ...]:
+    def noise_tolerant_transforms(self) -> tuple[OutputTransform, ...]:
         """The chains that noise survives."""
         return tuple(
-            chain
-            for chain in SINGLE
-            if all(step.name in _NOISY_STEPS and step.needs <= self.problem.operators for step in chain.steps)
+            transform
+            for transform in SINGLE
+            if all(
+                step.name in _NOISY_STEPS and step.needs <= self.problem.operators for step in transform.steps
+            )
         )
 
-    def undone(self, frame: Frame) -> list[tuple[Chain, FloatArray, FloatArray]]:
+    def transformed(self, reduction: Reduction) -> list[tuple[OutputTransform, FloatArray, FloatArray]]:
         """The target under each tolerant chain on the noisy probe rows, with row weights."""
         rows = self.noisy_rows
         weights = None if self.problem.weights is None else self.problem.weights[rows]
-        left = frame.divided_out(self.problem.inputs[rows], self.problem.target[rows], weights)
-        return [] if left is None else noisy.undone_targets(*left, self.tolerant_chains())
+        left = reduction.divided_out(self.problem.inputs[rows], self.problem.target[rows], weights)
+        return [] if left is None else noisy.transformed_targets(*left, self.noise_tolerant_transforms())
 
     def fresh(self, proposed: list[Candidate]) -> Iterator[Candidate]:
         """The candidates that have not been proposed before."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.archive import Archive, relative_loss
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import OPERATORS, Expression, Number, Variable, complexity, evaluate, to_text
@@ -22,7 +23,6 @@ from physdiffuser.generation.evolution.refine import RUNAWAY, refine
 from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import LOSS_FLOOR, Scorer
 from physdiffuser.generation.evolution.simplify import degenerate, simpler, strip, without_rounding
-from physdiffuser.search.archive import ParetoArchive, relative_loss
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -85,7 +85,7 @@ class EvolutionGenerator:
         self,
         *,
         offspring: int = 192,
-        demands: int = 20,
+        subtree_targets: int = 20,
         lookups: int = 16,
         refinements: int = 16,
         iterations: int = 6,
@@ -99,7 +99,7 @@ class EvolutionGenerator:
         mutations: Sequence[Mutation] = (),
     ) -> None:
         self.offspring = offspring
-        self.demands = demands
+        self.subtree_targets = subtree_targets
         self.lookups = lookups
         self.refinements = refinements
         self.iterations = iterations
@@ -121,7 +121,7 @@ class EvolutionGenerator:
         """Formulas evaluated and fitted so far."""
         return self._scorer.scored if self._started else 0
 
-    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+    def propose(self, problem: Problem, archive: Archive, budget: Budget) -> Iterator[Candidate]:
         """Yield formulas that improve the archive; one step is one generation."""
         if budget.exhausted or not problem.columns:
             return
@@ -189,7 +189,7 @@ class EvolutionGenerator:
         self._add(self._blind.propose(parents, self._around, self._rng), self._blind.name)
         self._add(self._semantic.pairs(self.lookups, self._around, self._rng), self._semantic.name)
         for mutation in self._informed:
-            parents = self._elites.draw(self._rng, self.demands)
+            parents = self._elites.draw(self._rng, self.subtree_targets)
             self._add(mutation.propose(parents, self._around, self._rng), mutation.name)
         self._refine()
         if self.generations % _RESTRICT_EVERY == 0:
@@ -335,7 +335,7 @@ class EvolutionGenerator:
             self._seen.clear()
             self._add(everyone, "an earlier formula, weighed anew,", again=True)
 
-    def _seed(self, archive: ParetoArchive) -> None:
+    def _seed(self, archive: Archive) -> None:
         """Formulas that others have found, in scaled columns."""
         new = [entry.candidate for entry in archive.front()]
         trees: list[Expression] = []
@@ -361,7 +361,7 @@ class EvolutionGenerator:
 
         return substitute(expression, replace)
 
-    def _improvements(self, archive: ParetoArchive) -> Iterator[Candidate]:
+    def _improvements(self, archive: Archive) -> Iterator[Candidate]:
         """Formulas on this population's front that would enter the archive's."""
         for one in self._elites.front():
             cost = one.full_complexity

@@ -18,7 +18,7 @@ from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.population import Individual
 from physdiffuser.generation.evolution.scoring import Scorer
 from physdiffuser.generation.evolution.semantic import answers
-from physdiffuser.library.subtree_target import Demand, demand
+from physdiffuser.library.subtree_target import SubtreeTarget, subtree_target
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class SemanticMutation:
         self, parents: Sequence[Individual], around: Surroundings, rng: np.random.Generator
     ) -> list[Expression]:
         """Up to one formula for each parent and price of complexity."""
-        asked: list[tuple[_Place, Demand]] = []
+        asked: list[tuple[_Place, SubtreeTarget]] = []
         for parent in parents:
             found = positions(parent.expression)
             path, node = found[int(rng.integers(len(found)))]
@@ -218,7 +218,7 @@ class SemanticMutation:
 
     def everywhere(self, parent: Individual, around: Surroundings) -> list[Expression]:
         """Formulas for every place in one parent."""
-        asked: list[tuple[_Place, Demand]] = []
+        asked: list[tuple[_Place, SubtreeTarget]] = []
         for path, node in positions(parent.expression):
             asked += self._ask(parent.expression, path, node, (parent.factor, parent.offset), around)
             if parent.offset:
@@ -227,7 +227,7 @@ class SemanticMutation:
 
     def pairs(self, count: int, around: Surroundings, rng: np.random.Generator) -> list[Expression]:
         """Random blocks, each under a random outer function, with the best block beside it."""
-        asked: list[tuple[_Place, Demand]] = []
+        asked: list[tuple[_Place, SubtreeTarget]] = []
         outer = [name for name in _OUTER if name in around.unary]
         for _ in range(count):
             block = around.blocks.draw(rng)
@@ -248,9 +248,9 @@ class SemanticMutation:
         node: Expression,
         outer: tuple[float, float],
         around: Surroundings,
-    ) -> list[tuple[_Place, Demand]]:
+    ) -> list[tuple[_Place, SubtreeTarget]]:
         """What should stand in a place, be added to what stands there, or be multiplied with it."""
-        wanted = demand(around.scorer, whole, path, *outer)
+        wanted = subtree_target(around.scorer, whole, path, *outer)
         if wanted is None:
             return []
         asked = [(_Place(whole, path), wanted)]
@@ -261,7 +261,7 @@ class SemanticMutation:
                 asked.append((_Place(whole, path, operator, node), extra))
         return asked
 
-    def _fill(self, asked: list[tuple[_Place, Demand]], around: Surroundings) -> list[Expression]:
+    def _fill(self, asked: list[tuple[_Place, SubtreeTarget]], around: Surroundings) -> list[Expression]:
         found = answers([wanted for _, wanted in asked], around.blocks, self.parsimony)
         return [place.fill(term) for (place, _), terms in zip(asked, found, strict=True) for term in terms]
 

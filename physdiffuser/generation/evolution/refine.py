@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, free_constants
-from physdiffuser.fitting.evaluation_tape import Tape
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def refine(
     skeleton, values = free_constants(expression)
     if not values:
         return None
-    model = _Model(Tape(skeleton, inputs), target, np.sqrt(share), offset)
+    model = _Model(EvaluationTape(skeleton, inputs), target, np.sqrt(share), offset)
     point = np.array(values)
     damping = 1e-2
     with np.errstate(all="ignore"):
@@ -85,7 +85,7 @@ def refine(
 
 
 class _Model:
-    def __init__(self, tape: Tape, target: FloatArray, root: FloatArray, offset: bool) -> None:
+    def __init__(self, tape: EvaluationTape, target: FloatArray, root: FloatArray, offset: bool) -> None:
         self.tape = tape
         self.root = root
         self.offset = root / np.sqrt(root @ root) if offset else None

@@ -11,19 +11,21 @@ import numpy.typing as npt
 from physdiffuser.expressions import Apply, Expression, Number
 from physdiffuser.expressions.tree import add, mul, sub
 from physdiffuser.generation.evolution.blocks import Blocks
-from physdiffuser.library.subtree_target import Demand
+from physdiffuser.library.subtree_target import SubtreeTarget
 
 FloatArray = npt.NDArray[np.float64]
 
 _EXACT = 1e-9
 
 
-def answers(demands: list[Demand], blocks: Blocks, parsimony: tuple[float, ...]) -> list[list[Expression]]:
+def answers(
+    subtree_targets: list[SubtreeTarget], blocks: Blocks, parsimony: tuple[float, ...]
+) -> list[list[Expression]]:
     """For each demand the blocks that meet it best, as `a + b*block`, one for each price of complexity."""
-    if not demands or not len(blocks):
-        return [[] for _ in demands]
-    weights = np.array([one.weights for one in demands])
-    values = np.array([one.values for one in demands])
+    if not subtree_targets or not len(blocks):
+        return [[] for _ in subtree_targets]
+    weights = np.array([one.weights for one in subtree_targets])
+    values = np.array([one.values for one in subtree_targets])
     mean = np.einsum("kr,kr->k", weights, values)
     centred = values - mean[:, None]
     with np.errstate(all="ignore"):
@@ -38,7 +40,7 @@ def answers(demands: list[Demand], blocks: Blocks, parsimony: tuple[float, ...])
         share = np.where(spread > 1e-5, product**2 / spread, 0.0)
     left = np.log(np.clip(1.0 - share, 1e-6, 1.0))
     found: list[list[Expression]] = []
-    for row, one in enumerate(demands):
+    for row, one in enumerate(subtree_targets):
         if not usable[row]:
             found.append([])
             continue
@@ -47,7 +49,7 @@ def answers(demands: list[Demand], blocks: Blocks, parsimony: tuple[float, ...])
     return found
 
 
-def _affine(one: Demand, blocks: Blocks, pick: int) -> Expression:
+def _affine(one: SubtreeTarget, blocks: Blocks, pick: int) -> Expression:
     """`a + b*block` fitted in double precision, without an `a` or a `b` that hardly matters."""
     block = blocks.expressions[pick]
     with np.errstate(all="ignore"):
@@ -62,7 +64,7 @@ def _affine(one: Demand, blocks: Blocks, pick: int) -> Expression:
     return term if offset == 0.0 else add(Number(offset), term)
 
 
-def _line(one: Demand, column: FloatArray) -> tuple[float, float]:
+def _line(one: SubtreeTarget, column: FloatArray) -> tuple[float, float]:
     """Slope and offset; the offset is 0 if it improves the fit by less than a twentieth."""
     share, wanted = one.weights, one.values
     mean, level = float(share @ column), float(share @ wanted)

@@ -10,12 +10,13 @@ import numpy.typing as npt
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Variable
 from physdiffuser.expressions.evaluation.batch import Evaluator
-from physdiffuser.generation.enumeration.noisy import tiles
+from physdiffuser.expressions.tree import fitted_constants
+from physdiffuser.generation.enumeration.noisy import row_blocks
 from physdiffuser.generation.evolution.blocks import with_constant
 from physdiffuser.library.expression_library import LARGEST, NEVER, Library
 from physdiffuser.library.terms import fill
-from physdiffuser.reduction.factors import telling_columns
-from physdiffuser.selection.description_length import NATS_PER_UNIT, fitted_constants
+from physdiffuser.reduction.factors import relevant_columns
+from physdiffuser.selection.description_length import NATS_PER_UNIT
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -34,7 +35,7 @@ CONSTANT_UNITS = 2
 PIECE = 500
 
 
-class Stock:
+class BuildingBlocks:
     """Entries by what they cost to write: a library of bare expressions, and curves of single columns.
 
     Attributes
@@ -57,7 +58,7 @@ class Stock:
     def __init__(self, inputs: FloatArray, problem: Problem) -> None:
         self.constant_nats = 0.5 * float(np.log(problem.rows)) + CONSTANT_UNITS * NATS_PER_UNIT
         every = range(problem.columns)
-        columns = every if len(every) <= MOST_COLUMNS else telling_columns(problem.inputs, problem.target)
+        columns = every if len(every) <= MOST_COLUMNS else relevant_columns(problem.inputs, problem.target)
         self._library = _library(inputs, columns, problem.operators)
         order = np.argsort(self._library.costs, kind="stable")
         bare = order[self._library.costs[order] < NEVER][:BARE]
@@ -78,7 +79,7 @@ class Stock:
         self.squares = np.square(self.values)
         self.nats: FloatArray = nats[order]
         levels, level = np.unique(self.nats, return_inverse=True)
-        self.pieces = [(float(levels[rank]), piece) for rank, piece in tiles(level, PIECE)]
+        self.pieces = [(float(levels[rank]), piece) for rank, piece in row_blocks(level, PIECE)]
         self.factors = np.flatnonzero(order < len(bare))[:FACTORS].tolist()
 
     def expression(self, entry: int) -> Expression:

@@ -8,6 +8,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.archive import Archive, Entry
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.derivation import LONGEST_SHOWN, found_as, target_symbol
 from physdiffuser.core.problem import Budget, Problem
@@ -18,7 +19,6 @@ from physdiffuser.fitting import refit
 from physdiffuser.generation.neighbours.insertions import insertions
 from physdiffuser.generation.neighbours.removals import as_meant, removals
 from physdiffuser.generation.neighbours.replacements import Replacements
-from physdiffuser.search.archive import Entry, ParetoArchive
 from physdiffuser.selection.description_length import NATS_PER_UNIT
 
 FloatArray = npt.NDArray[np.float64]
@@ -57,7 +57,7 @@ class NeighbourGenerator:
         self._fits = 0
         self._replacements: Replacements | None = None
 
-    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+    def propose(self, problem: Problem, archive: Archive, budget: Budget) -> Iterator[Candidate]:
         """Neighbours of entries that were not looked at before, fitted; returns when there are none left."""
         target = target_symbol(problem)
         for number, entry in enumerate(self._entries(archive)):
@@ -78,7 +78,7 @@ class NeighbourGenerator:
                 if steps and not budget.spend(steps):
                     return
 
-    def _entries(self, archive: ParetoArchive) -> list[Entry]:
+    def _entries(self, archive: Archive) -> list[Entry]:
         entries = sorted(archive.front(), key=archive.length)
         if not entries:
             return []

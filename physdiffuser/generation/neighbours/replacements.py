@@ -19,10 +19,10 @@ from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import ONE, Apply, Expression, Number, complexity, evaluate
 from physdiffuser.expressions.places import Path, positions, replace_at
 from physdiffuser.expressions.simplification.canonical import canonical
-from physdiffuser.expressions.tree import add, call, mul
-from physdiffuser.generation.neighbours.building_blocks import Stock
-from physdiffuser.library.subtree_target import Demand, demand
-from physdiffuser.selection.description_length import NATS_PER_UNIT, fitted_constants
+from physdiffuser.expressions.tree import add, call, fitted_constants, mul
+from physdiffuser.generation.neighbours.building_blocks import BuildingBlocks
+from physdiffuser.library.subtree_target import SubtreeTarget, subtree_target
+from physdiffuser.selection.description_length import NATS_PER_UNIT
 
 FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]
@@ -109,9 +109,12 @@ class Replacements:
         self.count = problem.rows
         share = np.ones(rows.size) if problem.weights is None else problem.weights[rows]
         self.share = share / share.sum()
-        self.stock = Stock(self.inputs, problem)
+        self.building_blocks = BuildingBlocks(self.inputs, problem)
         self._device = device
-        self._values, self._squares = device.put(self.stock.values), device.put(self.stock.squares)
+        self._values, self._squares = (
+            device.put(self.building_blocks.values),
+            device.put(self.building_blocks.squares),
+        )
 
     def of(self, expression: Expression, residual: FloatArray, most: int) -> list[Expression]:
         """The formula with other parts, those first that shorten the description most.
@@ -127,12 +130,12 @@ class Replacements:
         """
         residual = residual[self.rows]
         sample = _Sample(self.inputs, evaluate(expression, self.inputs) + residual, self.share)
-        asked: list[tuple[Path, Expression, Demand]] = []
+        asked: list[tuple[Path, Expression, SubtreeTarget]] = []
         for path, node in positions(expression)[1:]:
-            wanted = demand(sample, expression, path, 1.0, 0.0)
+            wanted = subtree_target(sample, expression, path, 1.0, 0.0)
             if wanted is not None:
                 asked.append((path, node, wanted))
-        if not asked or not self.stock.nats.size:
+        if not asked or not self.building_blocks.nats.size:
             return []
         with np.errstate(all="ignore"):
             now = 0.5 * self.count * float(np.log(max(float(self.share @ (residual * residual)), 1e-300)))
@@ -155,24 +158,28 @@ class Replacements:
                 found.append(changed)
         return found
 
-    def _judged(self, demands: list[Demand], now: float, nodes: list[Expression]) -> Iterator[_Find]:
+    def _judged(
+        self, subtree_targets: list[SubtreeTarget], now: float, nodes: list[Expression]
+    ) -> Iterator[_Find]:
         """The best entry of each kind for each demand and factor, with what it would save."""
-        constant = self.stock.constant_nats
+        constant = self.building_blocks.constant_nats
         present = [NATS_PER_UNIT * complexity(node) + constant * fitted_constants(node) for node in nodes]
-        wanted = np.array([one.values for one in demands])
-        weights = np.array([one.weights * one.total for one in demands])
-        numbers = (None, *range(len(self.stock.factors)))
+        wanted = np.array([one.values for one in subtree_targets])
+        weights = np.array([one.weights * one.total for one in subtree_targets])
+        numbers = (None, *range(len(self.building_blocks.factors)))
         divided = [self._divided(wanted, weights, number) for number in numbers]
         for (number, price, targets, shares, power, places), best in self._ranked(divided):
             for row, place in enumerate(places.tolist()):
                 for kind in (_PLAIN, _SCALED, _AFFINE):
                     entry = int(best[row, kind])
                     # Ranked in single precision, believed in double.
-                    column = self.stock.column(entry)
+                    column = self.building_blocks.column(entry)
                     offset, slope = _line(targets[place], shares[place], column, kind)
                     left = targets[place] - offset - slope * column
                     squares = float(shares[place] @ (left * left))
-                    length = self._nats(squares, float(power[place])) + float(self.stock.nats[entry])
+                    length = self._nats(squares, float(power[place])) + float(
+                        self.building_blocks.nats[entry]
+                    )
                     length += price + constant * kind
                     if np.isfinite(length):
                         yield _Find(place, number, kind, entry, now + present[place] - length)
@@ -180,9 +187,9 @@ class Replacements:
     def _divided(self, wanted: FloatArray, weights: FloatArray, number: int | None) -> _Divided:
         price, targets, shares = 0.0, wanted, weights
         if number is not None:
-            factor = self.stock.column(self.stock.factors[number])
+            factor = self.building_blocks.column(self.building_blocks.factors[number])
             targets, shares = wanted / factor, weights * factor * factor
-            price = float(self.stock.nats[self.stock.factors[number]]) + NATS_PER_UNIT
+            price = float(self.building_blocks.nats[self.building_blocks.factors[number]]) + NATS_PER_UNIT
         with_numbers = np.isfinite(targets).all(axis=1) & np.isfinite(shares).all(axis=1)
         power = (shares * targets * targets).sum(axis=1)
         places = np.flatnonzero(with_numbers & (power > 0.0) & (power < np.inf))
@@ -220,12 +227,12 @@ class Replacements:
         asked, relative = self._device.put(asked), self._device.put(relative)
         scale, first = self._device.put(scale), self._device.put(first)
         half = 0.5 * self.count
-        for nats, piece in self.stock.pieces:
+        for nats, piece in self.building_blocks.pieces:
             values, squares = self._values[piece], self._squares[piece]
             cross = asked @ values.T
             square = np.maximum(relative @ squares.T, np.float32(1e-30))
             mean = relative @ values.T
-            sizes = (self.stock.sizes[piece] / scale).astype(np.float32)
+            sizes = (self.building_blocks.sizes[piece] / scale).astype(np.float32)
             for kind, residual in enumerate(_residuals(cross, square, mean, sizes, first)):
                 place = residual.argmin(axis=1)
                 least = np.maximum(np.asarray(residual[np.arange(len(residual)), place]), _SINGLE)
@@ -235,14 +242,14 @@ class Replacements:
                 which[better, kind] = np.asarray(place)[better] + piece.start
         return which
 
-    def _term(self, find: _Find, wanted: Demand) -> Expression | None:
-        term, column = self.stock.expression(find.entry), self.stock.column(find.entry)
+    def _term(self, find: _Find, wanted: SubtreeTarget) -> Expression | None:
+        term, column = self.building_blocks.expression(find.entry), self.building_blocks.column(find.entry)
         target, share = wanted.values, wanted.weights
         factor: Expression | None = None
         if find.factor is not None:
-            chosen = self.stock.factors[find.factor]
-            factor = self.stock.expression(chosen)
-            times = self.stock.column(chosen)
+            chosen = self.building_blocks.factors[find.factor]
+            factor = self.building_blocks.expression(chosen)
+            times = self.building_blocks.column(chosen)
             target, share = target / times, share * times * times
         offset, slope = _line(target, share, column, find.kind)
         if not (np.isfinite(slope) and np.isfinite(offset)):

@@ -11,10 +11,10 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.expressions import ONE, Expression, complexity, evaluate
 from physdiffuser.expressions.tree import call, div, mul, sub
 from physdiffuser.library.terms import power_products
-from physdiffuser.reduction.reduction import Frame, monomial
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -59,56 +59,56 @@ def make(terms: list[Expression], inputs: FloatArray) -> Dictionary:
     return Dictionary(tuple(kept), np.stack(columns, axis=1))
 
 
-def polynomial(frame: Frame, degree: int) -> list[Expression]:
+def polynomial(reduction: Reduction, degree: int) -> list[Expression]:
     """All power products of the features with whole exponents up to a total degree."""
-    count = len(frame.features)
+    count = len(reduction.features)
     terms: list[Expression] = []
     for total in range(1, degree + 1):
         for chosen in combinations_with_replacement(range(count), total):
             powers = np.bincount(np.array(chosen), minlength=count)
             powers_of = tuple((int(i), Fraction(int(powers[i]))) for i in np.flatnonzero(powers))
-            terms.append(monomial(powers_of, frame.features))
+            terms.append(monomial(powers_of, reduction.features))
     return terms
 
 
-def multilinear(frame: Frame) -> list[Expression]:
+def multilinear(reduction: Reduction) -> list[Expression]:
     """All products of different features.
 
     Ratios of sums of them are lenses and resistors, mixtures, balances and the kinetics of enzymes.
     """
-    count = len(frame.features)
+    count = len(reduction.features)
     return [
-        monomial(tuple((place, Fraction(1)) for place in chosen), frame.features)
+        monomial(tuple((place, Fraction(1)) for place in chosen), reduction.features)
         for size in range(1, count + 1)
         for chosen in combinations(range(count), size)
     ]
 
 
-def whole_powers(frame: Frame, lowest: int, highest: int) -> list[Expression]:
+def whole_powers(reduction: Reduction, lowest: int, highest: int) -> list[Expression]:
     """Power products of the features with whole exponents within limits, the shortest first."""
     terms = []
-    for exponents in product(range(lowest, highest + 1), repeat=len(frame.features)):
+    for exponents in product(range(lowest, highest + 1), repeat=len(reduction.features)):
         chosen = tuple((place, Fraction(exponent)) for place, exponent in enumerate(exponents) if exponent)
         if chosen:
-            terms.append(monomial(chosen, frame.features))
+            terms.append(monomial(chosen, reduction.features))
     return sorted(terms, key=complexity)
 
 
-def reciprocal(frame: Frame, operators: frozenset[str]) -> list[Expression]:
+def reciprocal(reduction: Reduction, operators: frozenset[str]) -> list[Expression]:
     """Power products with whole exponents from -1 on, and the logarithm of each feature.
 
     What multiplying out `(1 - p)*(1 - 1/n) + x*(1 - p)**2 + log(p)` leaves, and lens equations.
     """
-    highest = 2 if len(frame.features) <= 3 else 1
-    names = frame.features if "log" in operators else ()
+    highest = 2 if len(reduction.features) <= 3 else 1
+    names = reduction.features if "log" in operators else ()
     logarithms: list[Expression] = [call("log", feature) for feature in names]
-    return sorted([*logarithms, *whole_powers(frame, -1, highest)], key=complexity)
+    return sorted([*logarithms, *whole_powers(reduction, -1, highest)], key=complexity)
 
 
-def products(frame: Frame, limit: int) -> list[Expression]:
+def products(reduction: Reduction, limit: int) -> list[Expression]:
     """The cheapest power products, with negative and half exponents."""
-    found, _ = power_products(len(frame.features), limit)
-    return [monomial(exponents, frame.features) for exponents in found]
+    found, _ = power_products(len(reduction.features), limit)
+    return [monomial(exponents, reduction.features) for exponents in found]
 
 
 Terms = Callable[[], list[Expression]]
@@ -144,55 +144,57 @@ LEAST_OF_PRODUCTS = 3
 _FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt", "tanh")
 
 
-def with_functions(frame: Frame, operators: frozenset[str], factors: int) -> list[Expression]:
+def with_functions(reduction: Reduction, operators: frozenset[str], factors: int) -> list[Expression]:
     """Power products times a function of a feature, or of a product, ratio or difference of two."""
-    arguments: list[Expression] = list(frame.features)
-    for left, right in combinations(frame.features, 2):
+    arguments: list[Expression] = list(reduction.features)
+    for left, right in combinations(reduction.features, 2):
         arguments += [mul(left, right), div(left, right), div(right, left), sub(left, right)]
     functions: list[Expression] = []
     for argument in arguments:
         functions += [call(name, argument) for name in _FUNCTIONS if name in operators]
         if {"exp", "neg"} <= operators:
             functions.append(call("exp", call("neg", argument)))
-    plain = products(frame, factors)
+    plain = products(reduction, factors)
     return plain + functions + [mul(factor, function) for function in functions for factor in plain]
 
 
-def turned(frame: Frame, angles: Sequence[int]) -> Iterator[Rung]:
+def turned(reduction: Reduction, angles: Sequence[int]) -> Iterator[Rung]:
     """Products and ratios with sine and cosine of an angle in its place, and so with its tangent."""
     for place in angles:
-        others = frame.features[:place] + frame.features[place + 1 :]
-        circle = tuple(call(name, frame.features[place]) for name in ("sin", "cos"))
-        longer = replace(frame, features=(*others, *circle))
+        others = reduction.features[:place] + reduction.features[place + 1 :]
+        circle = tuple(call(name, reduction.features[place]) for name in ("sin", "cos"))
+        longer = replace(reduction, features=(*others, *circle))
         each = [*others, *circle, *(mul(other, part) for other in others for part in circle)]
         yield Rung("products with sine and cosine of one column", partial(products, longer, 80), each.copy)
 
 
-def extended(frame: Frame, operators: frozenset[str]) -> Iterator[Rung]:
+def extended(reduction: Reduction, operators: frozenset[str]) -> Iterator[Rung]:
     """Polynomials in the features and one function of one of them (or of a difference or ratio)."""
     arguments: list[tuple[Expression, tuple[str, ...]]] = [
-        (feature, ("cos", "sin", "exp", "log", "sqrt")) for feature in frame.features
+        (feature, ("cos", "sin", "exp", "log", "sqrt")) for feature in reduction.features
     ]
-    if len(frame.features) <= 5:
-        for left, right in combinations(frame.features, 2):
+    if len(reduction.features) <= 5:
+        for left, right in combinations(reduction.features, 2):
             arguments += [(sub(left, right), ("cos", "exp")), (div(left, right), ("exp", "log"))]
-            if len(frame.features) <= 3:
+            if len(reduction.features) <= 3:
                 arguments.append((mul(left, right), ("cos", "sin", "exp")))
-    degree = 3 if len(frame.features) <= 5 else 2
+    degree = 3 if len(reduction.features) <= 5 else 2
     for argument, names in arguments:
         for name in [one for one in names if one in operators]:
             function = call(name, argument)
-            longer = replace(frame, features=(*frame.features, function))
+            longer = replace(reduction, features=(*reduction.features, function))
             yield Rung(f"polynomials in the columns and {name} of one", partial(polynomial, longer, degree))
-            if argument in frame.features:
+            if argument in reduction.features:
                 yield Rung(f"power products of the columns and {name} of one", partial(products, longer, 150))
-            if name in ("cos", "sin") and "sqrt" in operators and len(frame.features) <= 4:
-                roots = tuple(call("sqrt", feature) for feature in frame.features)
-                halves = replace(frame, features=(*roots, function))
+            if name in ("cos", "sin") and "sqrt" in operators and len(reduction.features) <= 4:
+                roots = tuple(call("sqrt", feature) for feature in reduction.features)
+                halves = replace(reduction, features=(*roots, function))
                 yield Rung(f"half powers of the columns and {name} of one", partial(polynomial, halves, 4))
 
 
-def ladder(frame: Frame, operators: frozenset[str], rows: int, angles: Sequence[int] = ()) -> Iterator[Rung]:
+def ladder(
+    reduction: Reduction, operators: frozenset[str], rows: int, angles: Sequence[int] = ()
+) -> Iterator[Rung]:
     """Dictionaries of growing size.
 
     Parameters
@@ -206,39 +208,41 @@ def ladder(frame: Frame, operators: frozenset[str], rows: int, angles: Sequence[
     angles
         Places of the features that may be angles.
     """
-    count = len(frame.features)
+    count = len(reduction.features)
     more = int(count <= FEW_FEATURES)
 
     def polynomials(degree: int, of_ratio: int | None = None, of_linear: int | None = None) -> Rung:
         few = count <= MOST_OF_RATIO
-        terms = partial(polynomial, frame, degree)
-        ratio = partial(polynomial, frame, of_ratio) if few and of_ratio else None
-        quadratic = (terms, partial(polynomial, frame, of_linear)) if few and of_linear else None
+        terms = partial(polynomial, reduction, degree)
+        ratio = partial(polynomial, reduction, of_ratio) if few and of_ratio else None
+        quadratic = (terms, partial(polynomial, reduction, of_linear)) if few and of_linear else None
         return Rung(f"polynomial of degree {degree}", terms, ratio, quadratic)
 
     yield polynomials(2, 1 + more, 1)
-    yield Rung("power products", partial(products, frame, 120))
+    yield Rung("power products", partial(products, reduction, 120))
     if count <= 6:
         yield polynomials(3, 2 + more, 2)
     if LEAST_OF_PRODUCTS <= count <= MOST_OF_RATIO:
-        each = partial(multilinear, frame)
+        each = partial(multilinear, reduction)
         yield Rung("products of different columns", each, each)
     if 2 <= count <= 4 and "div" in operators:
         # Groups of columns may be the reciprocals of those that an equation is short in.
         quadratic = (
-            (partial(whole_powers, frame, -2, 2), partial(whole_powers, frame, -1, 1)) if count <= 3 else None
+            (partial(whole_powers, reduction, -2, 2), partial(whole_powers, reduction, -1, 1))
+            if count <= 3
+            else None
         )
-        terms = partial(reciprocal, frame, operators)
+        terms = partial(reciprocal, reduction, operators)
         yield Rung("products and quotients, and logarithms", terms, None, quadratic)
-    yield from extended(frame, operators)
+    yield from extended(reduction, operators)
     if count <= 4 and {"sin", "cos"} <= operators:
-        yield from turned(frame, angles)
-    yield Rung("products with functions", partial(with_functions, frame, operators, 12))
+        yield from turned(reduction, angles)
+    yield Rung("products with functions", partial(with_functions, reduction, operators, 12))
     if count <= 4:
         yield polynomials(4, 4 if more else None, 2 if count <= 3 else None)
     if count <= 2:
         degree = 14 if count == 1 else 8
         if (degree + 1) ** count < rows:
             yield polynomials(degree)
-    yield Rung("many power products", partial(products, frame, 1200))
-    yield Rung("many products with functions", partial(with_functions, frame, operators, 40))
+    yield Rung("many power products", partial(products, reduction, 1200))
+    yield Rung("many products with functions", partial(with_functions, reduction, operators, 40))

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.archive import Archive
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import MeteredGenerator, Work
 from physdiffuser.generation.sparse.dictionary import Dictionary, Rung, ladder, make
 from physdiffuser.generation.sparse.implicit import quadratics, ratios
@@ -21,12 +23,9 @@ from physdiffuser.generation.sparse.regression import (
     scaled,
 )
 from physdiffuser.generation.sparse.sums import candidate_of, combination, counted
-from physdiffuser.generation.sparse.targets import undone
+from physdiffuser.generation.sparse.targets import transformed
 from physdiffuser.noise.precision import decimal_precision
-from physdiffuser.reduction.analysis import first_look, later_frames
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.transforms.output_transforms import Chain
+from physdiffuser.transforms.output_transforms import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -46,16 +45,18 @@ class SparseGenerator(MeteredGenerator):
 
     name = "sparse"
 
-    def run(self, problem: Problem, archive: ParetoArchive) -> Work:
+    def run(self, problem: Problem, archive: Archive) -> Work:
         """Candidates stage by stage; see `MeteredGenerator`."""
         if problem.columns == 0:
             return
         tolerance = 30 * decimal_precision(problem.target)
-        look = first_look(problem, archive)
-        suited = [frame for frame in look.frames if 0 < len(frame.features) <= MOST_FEATURES]
+        analysis = archive.analysis.first
+        suited = [
+            reduction for reduction in analysis.reductions if 0 < len(reduction.features) <= MOST_FEATURES
+        ]
         first = _with_rungs(problem, suited)
         yield from _logarithmic(problem, first)
-        if look.noisy:
+        if analysis.noisy:
             yield from self._rungs(problem, archive, first, slice(FIRST_RUNGS), tolerance)
         else:
             # Exact spans are quick and decisive on clean data, but ladders of many features are long.
@@ -63,9 +64,9 @@ class SparseGenerator(MeteredGenerator):
             large = [item for item in first if len(item[0].features) > FEW_FEATURES]
             yield from self._rungs(problem, archive, small, slice(None), tolerance, exact=True)
             yield from self._rungs(problem, archive, large, slice(FIRST_RUNGS), tolerance, exact=True)
-        later = _with_rungs(problem, (yield from later_frames(problem, archive)))
+        later = _with_rungs(problem, (yield from archive.analysis.later()))
         yield from _logarithmic(problem, later)
-        if not look.noisy:
+        if not analysis.noisy:
             yield from self._rungs(problem, archive, later, slice(None), tolerance, exact=True)
             yield from self._rungs(problem, archive, first, slice(FIRST_RUNGS), tolerance)
             yield from self._rungs(problem, archive, large, slice(FIRST_RUNGS, None), tolerance, exact=True)
@@ -75,8 +76,8 @@ class SparseGenerator(MeteredGenerator):
     def _rungs(
         self,
         problem: Problem,
-        archive: ParetoArchive,
-        some: list[tuple[Frame, list[Rung]]],
+        archive: Archive,
+        some: list[tuple[Reduction, list[Rung]]],
         positions: slice,
         tolerance: float,
         exact: bool = False,
@@ -84,78 +85,80 @@ class SparseGenerator(MeteredGenerator):
         """The dictionaries at some positions of the ladders, for sums that leave little over, or nothing."""
         longest = max((len(rungs) for _, rungs in some), default=0)
         for position in range(longest)[positions]:
-            for frame, rungs in some:
-                if archive.told:
+            for reduction, rungs in some:
+                if archive.is_solved:
                     return
                 if position < len(rungs):
-                    yield from self._rung(problem, frame, rungs[position], exact, tolerance)
+                    yield from self._rung(problem, reduction, rungs[position], exact, tolerance)
 
-    def _rung(self, problem: Problem, frame: Frame, rung: Rung, exact: bool, tolerance: float) -> Work:
+    def _rung(
+        self, problem: Problem, reduction: Reduction, rung: Rung, exact: bool, tolerance: float
+    ) -> Work:
         terms = rung.terms()
         yield 2e-5 * len(terms)
         if not exact or (len(terms) <= MOST_SPAN and enough_rows(len(terms), problem.rows, exact)):
             dictionary = make(terms, problem.inputs)
             yield 2e-5 * len(terms)
             if exact:
-                yield from self._spans(problem, frame, rung.name, dictionary, tolerance)
+                yield from self._spans(problem, reduction, rung.name, dictionary, tolerance)
             else:
-                yield from self._sums(problem, frame, rung.name, dictionary)
+                yield from self._sums(problem, reduction, rung.name, dictionary)
         if rung.ratio is not None:
-            yield from ratios(problem, frame, make(rung.ratio(), problem.inputs), exact, tolerance)
+            yield from ratios(problem, reduction, make(rung.ratio(), problem.inputs), exact, tolerance)
         if rung.quadratic is not None:
             plain, linear = (make(terms_of(), problem.inputs) for terms_of in rung.quadratic)
-            yield from quadratics(problem, frame, plain, linear, exact, tolerance)
+            yield from quadratics(problem, reduction, plain, linear, exact, tolerance)
 
     def _spans(
-        self, problem: Problem, frame: Frame, name: str, dictionary: Dictionary, tolerance: float
+        self, problem: Problem, reduction: Reduction, name: str, dictionary: Dictionary, tolerance: float
     ) -> Work:
         """Sums that leave nothing over."""
-        for chain, target, weights in undone(problem, frame):
+        for transform, target, weights in transformed(problem, reduction):
             design, wanted = scaled(dictionary.values, target, weights)
             columns = exact_span(design, wanted, tolerance)
             if columns is not None:
-                candidate = _sum(problem, frame, chain, name, dictionary, columns, target, weights)
+                candidate = _sum(problem, reduction, transform, name, dictionary, columns, target, weights)
                 if candidate is not None:
                     yield candidate
             yield 0.001 + 3e-11 * design.size * design.shape[1]
 
-    def _sums(self, problem: Problem, frame: Frame, name: str, dictionary: Dictionary) -> Work:
+    def _sums(self, problem: Problem, reduction: Reduction, name: str, dictionary: Dictionary) -> Work:
         """Sums of few terms that leave little over."""
-        for chain, target, weights in undone(problem, frame):
+        for transform, target, weights in transformed(problem, reduction):
             design, wanted = scaled(dictionary.values, target, weights)
             some = slice(None, SCREEN_ROWS if len(dictionary) > 500 else None)
             for supports in forward(design[some], wanted[some]):
                 for support in supports:
                     candidate = _sum(
-                        problem, frame, chain, name, dictionary, support.columns, target, weights
+                        problem, reduction, transform, name, dictionary, support.columns, target, weights
                     )
                     if candidate is not None:
                         yield candidate
                 yield 0.002 + 1e-8 * dictionary.values.size
 
 
-def _with_rungs(problem: Problem, frames: Iterable[Frame]) -> list[tuple[Frame, list[Rung]]]:
-    return [(frame, _rungs_of(problem, frame)) for frame in frames]
+def _with_rungs(problem: Problem, reductions: Iterable[Reduction]) -> list[tuple[Reduction, list[Rung]]]:
+    return [(reduction, _rungs_of(problem, reduction)) for reduction in reductions]
 
 
-def _logarithmic(problem: Problem, some: Iterable[tuple[Frame, list[Rung]]]) -> Work:
+def _logarithmic(problem: Problem, some: Iterable[tuple[Reduction, list[Rung]]]) -> Work:
     """Products of powers and exponentials, where nothing is factored out."""
-    for frame, _ in some:
-        if frame.factor() is None:
-            yield from logarithmic(problem, frame)
+    for reduction, _ in some:
+        if reduction.factor() is None:
+            yield from logarithmic(problem, reduction)
 
 
-def _rungs_of(problem: Problem, frame: Frame) -> list[Rung]:
+def _rungs_of(problem: Problem, reduction: Reduction) -> list[Rung]:
     """The dictionaries made of a frame's features."""
-    largest = np.abs(frame.values(problem.inputs)).max(axis=0)
+    largest = np.abs(reduction.values(problem.inputs)).max(axis=0)
     angles = np.flatnonzero(largest < FULL_TURN).tolist()
-    return list(ladder(frame, problem.operators, problem.rows, angles))
+    return list(ladder(reduction, problem.operators, problem.rows, angles))
 
 
 def _sum(
     problem: Problem,
-    frame: Frame,
-    chain: Chain,
+    reduction: Reduction,
+    transform: OutputTransform,
     name: str,
     dictionary: Dictionary,
     columns: tuple[int, ...],
@@ -169,4 +172,4 @@ def _sum(
     if inner is None:
         return None
     sentence = f"sparse regression on {name} found {counted(len(columns))}"
-    return candidate_of(frame, chain, inner, sentence)
+    return candidate_of(reduction, transform, inner, sentence)

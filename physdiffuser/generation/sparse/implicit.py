@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import ONE, Expression, Number, complexity
 from physdiffuser.expressions.simplification.arrange import arrange
@@ -28,9 +29,8 @@ from physdiffuser.generation.sparse.regression import (
     scaled,
 )
 from physdiffuser.generation.sparse.sums import candidate_of, combination, counted
-from physdiffuser.generation.sparse.targets import undone
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.transforms.output_transforms import Chain
+from physdiffuser.generation.sparse.targets import transformed
+from physdiffuser.transforms.output_transforms import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -44,10 +44,12 @@ DIGITS_LOST = 100.0
 ONE_SIGN = 0.98
 
 
-def ratios(problem: Problem, frame: Frame, dictionary: Dictionary, exact: bool, tolerance: float) -> Work:
+def ratios(
+    problem: Problem, reduction: Reduction, dictionary: Dictionary, exact: bool, tolerance: float
+) -> Work:
     """Ratios of sums of terms: `y = P - y*(Q - 1)` is linear in the coefficients."""
     count = len(dictionary)
-    for chain, target, weights in undone(problem, frame, frozenset({"squared the target"})):
+    for transform, target, weights in transformed(problem, reduction, frozenset({"squared the target"})):
         # Each denominator in turn is normalised by one of its terms: the constant may be missing.
         for pivot in range(min(count, PIVOTS)):
             others = [column for column in range(count) if column != pivot]
@@ -62,12 +64,17 @@ def ratios(problem: Problem, frame: Frame, dictionary: Dictionary, exact: bool, 
                 above, below = _parted(columns, coefficients, count)
                 denominator = [(1.0, pivot), *((c, others[column]) for c, column in below)]
                 if above and below:
-                    yield from _ratio(frame, chain, dictionary, above, denominator)
+                    yield from _ratio(reduction, transform, dictionary, above, denominator)
             yield 0.003
 
 
 def quadratics(
-    problem: Problem, frame: Frame, plain: Dictionary, linear: Dictionary, exact: bool, tolerance: float
+    problem: Problem,
+    reduction: Reduction,
+    plain: Dictionary,
+    linear: Dictionary,
+    exact: bool,
+    tolerance: float,
 ) -> Work:
     """Roots of `R*y**2 = B*y + A`, where R is 1 or one of the features.
 
@@ -78,7 +85,7 @@ def quadratics(
     """
     if not {"add", "sub", "sqrt", "pow"} <= problem.operators:
         return
-    for chain, target, weights in undone(problem, frame, frozenset()):
+    for transform, target, weights in transformed(problem, reduction, frozenset()):
         values = np.column_stack([plain.values, target[:, None] * linear.values])
         if not (
             enough_rows(values.shape[1], problem.rows, exact) and (exact or values.shape[1] <= MOST_CHOSEN)
@@ -86,8 +93,8 @@ def quadratics(
             continue
         leading: list[tuple[Expression, FloatArray]] = [(ONE, np.ones(problem.rows))]
         if exact:
-            features = frame.values(problem.inputs).T
-            leading += list(zip(frame.features, features, strict=True))
+            features = reduction.values(problem.inputs).T
+            leading += list(zip(reduction.features, features, strict=True))
         for pivot, (first, factor) in enumerate(leading):
             goal = factor * np.square(target)
             for columns in _supports(values, goal, weights, exact, DIGITS_LOST * tolerance, pivot):
@@ -102,7 +109,7 @@ def quadratics(
                 larger = float(np.mean(factor * target > half))
                 if max(larger, 1 - larger) >= ONE_SIGN:
                     sums = (plain, alone), (linear, with_target)
-                    for found in _root(frame, chain, first, *sums, larger > 0.5):
+                    for found in _root(reduction, transform, first, *sums, larger > 0.5):
                         yield _shorter(problem, found)
             yield 0.002
 
@@ -142,18 +149,22 @@ def _sum_of(dictionary: Dictionary, some: _Weighted) -> Expression | None:
 
 
 def _ratio(
-    frame: Frame, chain: Chain, dictionary: Dictionary, above: _Weighted, below: _Weighted
+    reduction: Reduction,
+    transform: OutputTransform,
+    dictionary: Dictionary,
+    above: _Weighted,
+    below: _Weighted,
 ) -> list[Candidate]:
     numerator, denominator = _sum_of(dictionary, above), _sum_of(dictionary, below)
     if numerator is None or denominator is None:
         return []
     sentence = f"sparse regression found {counted(len(above))} over {counted(len(below))}"
-    return [candidate_of(frame, chain, div(numerator, denominator), sentence)]
+    return [candidate_of(reduction, transform, div(numerator, denominator), sentence)]
 
 
 def _root(
-    frame: Frame,
-    chain: Chain,
+    reduction: Reduction,
+    transform: OutputTransform,
     first: Expression,
     plain: tuple[Dictionary, _Weighted],
     linear: tuple[Dictionary, _Weighted],
@@ -166,4 +177,4 @@ def _root(
     root = call("sqrt", add(power(half, Number(2)), rest if first == ONE else mul(first, rest)))
     inner = add(half, root) if larger else sub(half, root)
     sentence = f"found a quadratic equation of {counted(len(plain[1]) + len(linear[1]))} for the target"
-    return [candidate_of(frame, chain, inner if first == ONE else div(inner, first), sentence)]
+    return [candidate_of(reduction, transform, inner if first == ONE else div(inner, first), sentence)]

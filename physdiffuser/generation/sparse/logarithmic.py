@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import ONE, Expression, Number, evaluate
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.generation.sparse.dictionary import Dictionary, make, products
 from physdiffuser.generation.sparse.regression import forward, least_squares, scaled
-from physdiffuser.reduction.reduction import Frame
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -43,7 +43,7 @@ CLOSE = 0.12
 _LARGEST_LOGARITHM = 600.0
 
 
-def logarithmic(problem: Problem, frame: Frame, plain: bool = False) -> Work:
+def logarithmic(problem: Problem, reduction: Reduction, plain: bool = False) -> Work:
     """Power products times exponentials that fit best, of each number of factors.
 
     Parameters
@@ -53,7 +53,7 @@ def logarithmic(problem: Problem, frame: Frame, plain: bool = False) -> Work:
     plain
         Powers of the features alone.
     """
-    product = frame.product(problem.inputs)
+    product = reduction.product(problem.inputs)
     with np.errstate(all="ignore"):
         target = problem.target / product
     if not np.isfinite(target).all() or not problem.operators >= NEEDS:
@@ -71,11 +71,13 @@ def logarithmic(problem: Problem, frame: Frame, plain: bool = False) -> Work:
     if len(rows) < 4:
         return
     inputs, size = problem.inputs[rows], sign * target[rows]
-    factor, goal = frame.factor(), np.log(size)
+    factor, goal = reduction.factor(), np.log(size)
     # An error of the logarithm is one of the target in proportion to it.
     weights = squares[rows]
     seen: set[Expression] = set()
-    for bases, inside in [(list(frame.features), [])] if plain else _ladder(frame, problem.operators, inputs):
+    for bases, inside in (
+        [(list(reduction.features), [])] if plain else _ladder(reduction, problem.operators, inputs)
+    ):
         positive = [base for base in bases if (evaluate(base, inputs) > 0).all()]
         logarithms: dict[Expression, Expression] = {call("log", base): base for base in positive}
         dictionary = make([*logarithms, *inside], inputs)
@@ -93,10 +95,10 @@ def logarithmic(problem: Problem, frame: Frame, plain: bool = False) -> Work:
 
 
 def _ladder(
-    frame: Frame, operators: frozenset[str], inputs: FloatArray
+    reduction: Reduction, operators: frozenset[str], inputs: FloatArray
 ) -> Iterator[tuple[list[Expression], list[Expression]]]:
     """Bases of powers, and terms of the exponential, few and plain ones first."""
-    features = list(frame.features)
+    features = list(reduction.features)
     few = len(features) <= FEW_FEATURES
     if "exp" in operators:
         arguments = [*features, *(div(ONE, feature) for feature in features)]
@@ -104,17 +106,17 @@ def _ladder(
             for left, right in combinations(features, 2):
                 arguments += [div(left, right), div(right, left), mul(left, right)]
         yield features, arguments
-        yield features, [*products(frame, EXPONENTS), *map(_squared_log, features)]
+        yield features, [*products(reduction, EXPONENTS), *map(_squared_log, features)]
     if few:
-        yield [*features, *_sums(frame, operators, inputs)], []
+        yield [*features, *_sums(reduction, operators, inputs)], []
         if "exp" in operators:
-            yield [*features, *_sums(frame, operators, inputs)], products(frame, EXPONENTS)
+            yield [*features, *_sums(reduction, operators, inputs)], products(reduction, EXPONENTS)
 
 
-def _sums(frame: Frame, operators: frozenset[str], inputs: FloatArray) -> Iterator[Expression]:
+def _sums(reduction: Reduction, operators: frozenset[str], inputs: FloatArray) -> Iterator[Expression]:
     """Sums and differences that may be raised to a power, where neither part drowns the other."""
-    sizes = [np.abs(value) for value in frame.values(inputs).T]
-    for feature, size in zip(frame.features, sizes, strict=True):
+    sizes = [np.abs(value) for value in reduction.values(inputs).T]
+    for feature, size in zip(reduction.features, sizes, strict=True):
         if size.max() < DROWNS or DROWNS * size.min() > 1:
             continue
         square = power(feature, Number(2))
@@ -122,7 +124,7 @@ def _sums(frame: Frame, operators: frozenset[str], inputs: FloatArray) -> Iterat
             yield from (sub(ONE, feature), sub(feature, ONE), sub(ONE, square), sub(square, ONE))
         if "add" in operators:
             yield from (add(ONE, feature), add(ONE, square))
-    for (left, first), (right, second) in combinations(zip(frame.features, sizes, strict=True), 2):
+    for (left, first), (right, second) in combinations(zip(reduction.features, sizes, strict=True), 2):
         if first.max() < DROWNS * second.min() or second.max() < DROWNS * first.min():
             continue
         if "add" in operators:

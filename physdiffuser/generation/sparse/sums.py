@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import ONE, Expression, Number
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.library.matches import near_simple
-from physdiffuser.reduction.reduction import Frame
-from physdiffuser.transforms.output_transforms import Chain
+from physdiffuser.transforms.output_transforms import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -35,10 +35,12 @@ def counted(count: int) -> str:
     return "one term" if count == 1 else f"a sum of {count} terms"
 
 
-def candidate_of(frame: Frame, chain: Chain, inner: Expression, sentence: str) -> Candidate:
+def candidate_of(
+    reduction: Reduction, transform: OutputTransform, inner: Expression, sentence: str
+) -> Candidate:
     """The formula of the target around what was found for the undone target."""
-    expression = chain.redo(inner)
-    factor = frame.factor()
+    expression = transform.redo(inner)
+    factor = reduction.factor()
     if factor is not None:
         expression = mul(factor, expression)
-    return Candidate(expression, "sparse", (*chain.sentences(), sentence))
+    return Candidate(expression, "sparse", (*transform.sentences(), sentence))

@@ -27,7 +27,7 @@ def _memberships(values: Tensor, keep: Tensor, count: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def bends(rows: Tensor, padding_mask: Tensor, used: Tensor) -> Tensor:
+def partial_residual_curves(rows: Tensor, padding_mask: Tensor, used: Tensor) -> Tensor:
     """Curves of each column, (batch, 9, CURVE_FEATURES); zero for unused places.
 
     Parameters

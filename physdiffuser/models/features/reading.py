@@ -39,7 +39,7 @@ class Reading:
     columns: tuple[int, ...]
 
 
-def telling_columns(inputs: FloatArray, target: FloatArray, count: int = MAX_VARIABLES) -> list[int]:
+def relevant_columns(inputs: FloatArray, target: FloatArray, count: int = MAX_VARIABLES) -> list[int]:
     """The columns that explain most of the target one by one, in their order.
 
     The score is the correlation ratio (share of the variance of the target's ranks between bins of the
@@ -76,7 +76,7 @@ class Reader:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.chosen = telling_columns(problem.inputs, problem.target)
+        self.chosen = relevant_columns(problem.inputs, problem.target)
         inputs = problem.inputs[:, self.chosen]
         self.scaling: Scaling = choose_scaling(inputs, problem.target)
         self.inputs, self.target = self.scaling.apply(inputs, problem.target)

@@ -15,7 +15,7 @@ import numpy as np
 from physdiffuser.expressions import ONE, PI, Apply, Expression, Number, Parameter, evaluate
 from physdiffuser.expressions.tree import call, div, mul, variables, walk
 from physdiffuser.models.tokens.arrangement import Factor, Term, product, total
-from physdiffuser.models.tokens.skeleton import bare
+from physdiffuser.models.tokens.skeleton import without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import NUMBERS
 
 _WRITTEN = frozenset(Fraction(number) for number in NUMBERS)
@@ -24,7 +24,7 @@ _ONCE = Fraction(1)
 _HALVES = 2
 
 
-def restated(expression: Expression) -> Expression:
+def canonical_skeleton(expression: Expression) -> Expression:
     """The skeleton of a formula in the arrangement of the training laws.
 
     Parameters
@@ -33,7 +33,7 @@ def restated(expression: Expression) -> Expression:
         With numbers as fitted, or as they are written. Exact numbers that the networks can write stay,
         all others become the parameter 0.
     """
-    return bare(total([_without_number(term) for term in _terms(expression)]))
+    return without_linear_coefficients(total([_without_number(term) for term in _terms(expression)]))
 
 
 def _constant(expression: Expression) -> bool:
@@ -80,7 +80,7 @@ def _half_power(expression: Expression) -> Fraction | None:
     return exponent if exponent is not None and exponent.denominator <= _HALVES else None
 
 
-def _restated(expression: Expression) -> Expression:
+def _canonical(expression: Expression) -> Expression:
     if _constant(expression):
         return _number(expression)
     if not isinstance(expression, Apply):
@@ -93,7 +93,7 @@ def _restated(expression: Expression) -> Expression:
     if expression.operator in ("mul", "div", "sqrt") or _half_power(expression) is not None:
         sign, written = _signed_product(expression)
         return written if sign > 0 else call("neg", written)
-    return Apply(expression.operator, tuple(_restated(argument) for argument in expression.arguments))
+    return Apply(expression.operator, tuple(_canonical(argument) for argument in expression.arguments))
 
 
 def _terms(expression: Expression, sign: int = 1) -> list[Term]:
@@ -107,7 +107,7 @@ def _terms(expression: Expression, sign: int = 1) -> list[Term]:
             return _terms(argument, -sign)
         case Number(value=value) if value < 0:
             return [(-sign, _number(Number(-value)))]
-    written = _restated(expression)
+    written = _canonical(expression)
     if isinstance(written, Apply) and written.operator == "neg":
         return [(-sign, written.arguments[0])]
     return [(sign, written)]
@@ -144,7 +144,7 @@ class _Product:
             ) is not None and (power * exponent).denominator <= _HALVES:
                 self.take(base, power * exponent)
             case _:
-                self.factors.append((_restated(expression), exponent))
+                self.factors.append((_canonical(expression), exponent))
 
     def _take_number(self, expression: Expression, exponent: Fraction) -> None:
         value = _value(expression)

@@ -59,7 +59,7 @@ def terms(expression: Expression) -> list[Expression]:
     return [expression]
 
 
-def bare(expression: Expression) -> Expression:
+def without_linear_coefficients(expression: Expression) -> Expression:
     """The formula without the numbers that linear least squares can restore.
 
     Constant factors of the whole, and of each term of the outermost sum, are dropped; signs between
@@ -68,7 +68,7 @@ def bare(expression: Expression) -> Expression:
     if len(terms(expression)) == 1:
         stripped = _strip_factor(expression)
         # 2*(a + b): what was inside the factor may itself be a sum.
-        return stripped if stripped == expression else bare(stripped)
+        return stripped if stripped == expression else without_linear_coefficients(stripped)
     unique = list(dict.fromkeys(_strip_factor(term) for term in terms(expression)))
     result = unique[0]
     for term in unique[1:]:
@@ -76,7 +76,7 @@ def bare(expression: Expression) -> Expression:
     return result
 
 
-def dressed(skeleton: Expression) -> Expression:
+def with_linear_coefficients(skeleton: Expression) -> Expression:
     """The skeleton with a parameter in front of every term of its outermost sum.
 
     Parameters already in the skeleton are renumbered after their order of appearance; a term that is

@@ -18,7 +18,7 @@ Exponents = tuple[tuple[int, Fraction], ...]
 
 
 @dataclass(frozen=True)
-class Frame:
+class Reduction:
     """`y = factor * g(features)`; made by `of`, so that equal hypotheses are equal.
 
     Attributes
@@ -33,7 +33,7 @@ class Frame:
     features: tuple[Expression, ...]
 
     @classmethod
-    def of(cls, factors: Iterable[tuple[Expression, Fraction]], features: Iterable[Expression]) -> Frame:
+    def of(cls, factors: Iterable[tuple[Expression, Fraction]], features: Iterable[Expression]) -> Reduction:
         """The frame of some factors, which may occur more than once or cancel."""
         exponents: dict[Expression, Fraction] = {}
         for tree, exponent in factors:
@@ -45,7 +45,7 @@ class Frame:
         return cls(tuple(kept), tuple(features))
 
     @classmethod
-    def of_columns(cls, factors: Iterable[tuple[int, Fraction]], features: Iterable[int]) -> Frame:
+    def of_columns(cls, factors: Iterable[tuple[int, Fraction]], features: Iterable[int]) -> Reduction:
         """The frame of some powers of columns before a function of others."""
         return cls.of(((Variable(column), exponent) for column, exponent in factors), map(Variable, features))
 

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from physdiffuser.errors import UsageError
 from physdiffuser.models.attention import KeyValueCache, build_attention, require
+from physdiffuser.plugin_system.contract import Calls, ContractError
 from physdiffuser.specs import ATTENTION_CAPABILITIES, AttentionSpec
-from physdiffuser.testing import Calls, ContractError
 
 BATCH, ROWS, QUERIES, COLUMNS = 2, 9, 5, 3
 TOLERANCE = 1e-4

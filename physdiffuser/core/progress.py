@@ -1,0 +1,28 @@
+"""How far a search has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a search has come.
+
+    Attributes
+    ----------
+    elapsed, budget
+        Seconds since the start, and in all (None when only steps limit the run).
+    best, loss, complexity, generator
+        The best formula so far, as text, and where it came from.
+    front
+        Formulas of the Pareto front, simple ones first.
+    """
+
+    elapsed: float
+    budget: float | None
+    best: str
+    loss: float
+    complexity: int
+    generator: str
+    front: tuple[str, ...] = ()
