@@ -256,7 +256,7 @@ def read_only_problem(problem: Problem) -> Problem:
             copies[name] = array.copy()
             copies[name].flags.writeable = False
     if problem.full_problem is not None:
-        copies["whole"] = read_only_problem(problem.full_problem)
+        copies["full_problem"] = read_only_problem(problem.full_problem)
     return replace(problem, **copies)
 
 

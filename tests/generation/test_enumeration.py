@@ -474,7 +474,7 @@ class TestFrames:
 
 
 @pytest.mark.parametrize(
-    "chain", output_transforms(2, ALL), ids=lambda transform: "+".join(transform.sentences()) or "none"
+    "transform", output_transforms(2, ALL), ids=lambda transform: "+".join(transform.sentences()) or "none"
 )
 def test_a_chain_undone_and_redone_is_the_identity(transform: object) -> None:
     target = np.random.default_rng(6).uniform(0.2, 0.9, 30)

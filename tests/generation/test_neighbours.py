@@ -179,7 +179,7 @@ class _Once:
 def test_followers_are_asked_before_noise_is_believed() -> None:
     task = problem("a*b/(a + b - d)")
     generators = {"once": _Once("a*b/(a + b) + 0.29*d"), "neighbours": build()}
-    result = SearchLoop(task, generators, following={"neighbours"}).run(400, float("inf"))
+    result = SearchLoop(task, generators, refiners={"neighbours"}).run(400, float("inf"))
     best = min(result.archive.front(), key=result.archive.length)
     assert best.candidate.generator == "neighbours"
     assert canonical(best.candidate.expression) == canonical(parse("a*b/(a + b - d)", NAMES))
@@ -189,7 +189,7 @@ def test_followers_are_asked_before_noise_is_believed() -> None:
 def test_followers_alone_vary_what_there_is() -> None:
     task = problem("2*a + b*d", noise=0.0)
     start = Candidate(Number(float(task.target.mean())), "constant")
-    result = SearchLoop(task, {"neighbours": build()}, following={"neighbours"}).run(
+    result = SearchLoop(task, {"neighbours": build()}, refiners={"neighbours"}).run(
         None, float("inf"), [start]
     )
     assert result.archive.best_loss < 1e-20

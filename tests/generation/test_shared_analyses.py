@@ -113,7 +113,7 @@ def test_a_failed_run_is_not_taken_for_a_finished_one() -> None:
 def test_collapse_goes_on_where_no_column_stands_out(
     telling: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collapse, "telling_columns", lambda inputs, target: telling)
+    monkeypatch.setattr(collapse, "relevant_columns", lambda inputs, target: telling)
     problem = _problem()
     reductions = _result(collapse.collapsed(problem, [Reduction.of_columns((), (0, 1))]))
     assert reductions is not None

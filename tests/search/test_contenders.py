@@ -120,7 +120,7 @@ def test_a_judge_tells_two_forms_that_fit_alike(likely: str) -> None:
         formula = to_be_fitted(text, ("x",))
         archive.offer(Candidate(refit(formula, inputs, target).expression, "test"))
     judge = says({f"{likely}(": -20.0})
-    laws, chosen = finalize(archive, table, FLOOR, float("inf"), judge=judge)
+    laws, chosen = finalize(archive, table, FLOOR, float("inf"), form_prior=judge)
     assert likely in to_text(laws[chosen].final, ("x",))
 
 
@@ -155,7 +155,7 @@ def test_a_judge_that_fails_costs_its_word_and_is_named() -> None:
     table = problem()
     asked = ConditionalFormPrior("broken", Broken(), table)
     archive = archive_of(table, "1.1*x**2.2*y", "0.5*x*y + 2.1", "1.3*x*y")
-    laws, chosen = finalize(archive, table, FLOOR, float("inf"), judge=asked)
+    laws, chosen = finalize(archive, table, FLOOR, float("inf"), form_prior=asked)
     assert np.isfinite([law.length for law in laws]).all()
     assert laws[chosen].loss == min(law.loss for law in laws)
     assert asked.fault is not None and "'broken'" in asked.fault

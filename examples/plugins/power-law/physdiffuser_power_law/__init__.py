@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from physdiffuser.core.archive import Archive
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions.tree import Number, mul
 from physdiffuser.expressions.units.dimensionless import monomial
 from physdiffuser.hookspecs import hookimpl
-from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.specs import GeneratorSpec
 
 NAME = "power-law"
@@ -32,7 +32,7 @@ class PowerLaws:
     def __init__(self, *, denominators: tuple[int, ...] = (1, 2, 3, 6)) -> None:
         self.remaining = list(denominators)
 
-    def propose(self, problem: Problem, archive: ParetoArchive, budget: Budget) -> Iterator[Candidate]:
+    def propose(self, problem: Problem, archive: Archive, budget: Budget) -> Iterator[Candidate]:
         """One candidate for each denominator; each costs one step of the budget."""
         if (problem.inputs == 0).any() or (problem.target == 0).any():
             return  # a power law has no logarithm there; returning early means: nothing more will come
