@@ -13,7 +13,7 @@ import pytest
 from cli_program import program_environment
 
 from physdiffuser.cli.entry import main
-from physdiffuser.data.readers.formats import sources
+from physdiffuser.data.readers import sources
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "data"))
 

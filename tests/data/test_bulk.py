@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from physdiffuser.data import load_dataset
+from physdiffuser.data.readers import delimited
+from physdiffuser.data.readers import formats as readers
 from physdiffuser.data.readers.bulk import parse_plain_block
 from physdiffuser.data.readers.cells import NumberFormat
 from physdiffuser.data.readers.encoding import BLOCK, FIRST_BLOCK
-from physdiffuser.data.readers.formats import delimited
-from physdiffuser.data.readers.formats import formats as readers
 from physdiffuser.errors import DataError
 
 

@@ -11,7 +11,7 @@ import pytest
 from bad_tables import CATALOGUE, BadInput
 
 from physdiffuser.data import load_dataset
-from physdiffuser.data.readers.formats import sources
+from physdiffuser.data.readers import sources
 from physdiffuser.errors import DataError, FileError, UsageError
 
 ERRORS = {"D": DataError, "F": FileError, "U": UsageError}

@@ -16,7 +16,7 @@ import pytest
 from mutations import make_sample, reference
 
 from physdiffuser.data import Dataset, load_dataset
-from physdiffuser.data.readers.formats import formats as readers
+from physdiffuser.data.readers import formats as readers
 from physdiffuser.errors import PhysdiffuserError
 
 FILES = int(os.environ.get("PHYSDIFFUSER_FUZZ", "300"))

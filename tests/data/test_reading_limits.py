@@ -19,8 +19,8 @@ import pytest
 
 from physdiffuser.data import load_dataset
 from physdiffuser.data.limits import LEAST_SECONDS, ReadLimits, most_cells, reading_seconds
+from physdiffuser.data.readers import formats as readers
 from physdiffuser.data.readers.compression import GuardedGzip
-from physdiffuser.data.readers.formats import formats as readers
 from physdiffuser.data.unit_files import load_units
 from physdiffuser.errors import DataError, FileError, UsageError
 
@@ -233,7 +233,7 @@ ENDLESS: dict[str, Callable[[], Iterator[bytes]]] = {
 def test_standard_input_without_an_end(content: str) -> None:
     """A process of its own, with a time limit for reading and a limit on rows."""
     code = (
-        "import sys; from physdiffuser.data import load_dataset, limits, delimited\n"
+        "import sys; from physdiffuser.data import load_dataset, limits; from physdiffuser.data.readers import delimited\n"
         "limits.MOST_CELLS = 200_000; delimited.MOST_COMMENTS = 1 << 20\n"
         "from physdiffuser.errors import DataError\n"
         "try: load_dataset('-')\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from physdiffuser.models.features.partial_curves import CURVE_FEATURES, GROUPS, bends
+from physdiffuser.models.features.partial_curves import CURVE_FEATURES, GROUPS, partial_residual_curves
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 
 
@@ -21,7 +21,7 @@ def _table(rows: int = 160) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 def test_the_sine_beside_a_power_law_shows_along_its_column() -> None:
     rows, padding, used = _table()
-    features = bends(rows, padding, used)
+    features = partial_residual_curves(rows, padding, used)
     assert features.shape == (1, MAX_VARIABLES, CURVE_FEATURES)
     assert not features[0, ~used[0]].any()
     # Means of the residual of the power law, the second of three curves of each group.
@@ -38,12 +38,14 @@ def test_the_sine_beside_a_power_law_shows_along_its_column() -> None:
 
 def test_order_and_padding_do_not_matter() -> None:
     rows, padding, used = _table()
-    expected = bends(rows, padding, used)
+    expected = partial_residual_curves(rows, padding, used)
     shuffled = rows[:, torch.randperm(rows.shape[1], generator=torch.Generator().manual_seed(1))]
-    torch.testing.assert_close(bends(shuffled, padding, used), expected, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        partial_residual_curves(shuffled, padding, used), expected, atol=1e-4, rtol=1e-4
+    )
     padded = torch.cat((rows, torch.full((1, 40, MAX_VARIABLES + 1), 7.0)), dim=1)
     mask = torch.cat((padding, torch.ones(1, 40, dtype=torch.bool)), dim=1)
-    torch.testing.assert_close(bends(padded, mask, used), expected, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(partial_residual_curves(padded, mask, used), expected, atol=1e-4, rtol=1e-4)
 
 
 def test_few_equal_and_extreme_rows_stay_finite() -> None:
@@ -51,5 +53,5 @@ def test_few_equal_and_extreme_rows_stay_finite() -> None:
     for count in (1, 3, 30):
         for value in (0.0, 1.0, 6e4, -6e4):
             rows = torch.full((1, count, MAX_VARIABLES + 1), value)
-            found = bends(rows, torch.zeros(1, count, dtype=torch.bool), used)
+            found = partial_residual_curves(rows, torch.zeros(1, count, dtype=torch.bool), used)
             assert torch.isfinite(found).all()
