@@ -233,7 +233,8 @@ ENDLESS: dict[str, Callable[[], Iterator[bytes]]] = {
 def test_standard_input_without_an_end(content: str) -> None:
     """A process of its own, with a time limit for reading and a limit on rows."""
     code = (
-        "import sys; from physdiffuser.data import load_dataset, limits; from physdiffuser.data.readers import delimited\n"
+        "from physdiffuser.data import load_dataset, limits\n"
+        "from physdiffuser.data.readers import delimited\n"
         "limits.MOST_CELLS = 200_000; delimited.MOST_COMMENTS = 1 << 20\n"
         "from physdiffuser.errors import DataError\n"
         "try: load_dataset('-')\n"
