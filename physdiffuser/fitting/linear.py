@@ -139,8 +139,9 @@ def solve_columns(columns: FloatArray, target: FloatArray) -> SolvedColumns:
         scale = np.where(finite[:, None], scale, 1.0)
     residual = np.broadcast_to(target, (starts, rows)).copy(order="K")
     basis = np.empty_like(unit)
-    upper = np.zeros((starts, count, count))
-    products = np.empty((starts, count))
+    # `like`: on a GPU the columns are device arrays, and so is what is computed from them.
+    upper = np.zeros((starts, count, count), like=unit)
+    products = np.empty((starts, count), like=unit)
     for column in range(count):
         rest = unit[:, column]
         if column:
