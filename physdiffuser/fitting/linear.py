@@ -7,9 +7,15 @@ is never formed. So 1e-34 beside 1e30 is as good as 1 beside 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from physdiffuser.arrays import CHECK_ARRAYS, checked
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -44,8 +50,11 @@ class LinearFit:
     rank: int
 
 
+@checked
 def linear_least_squares(
-    columns: FloatArray, target: FloatArray, weights: FloatArray | None = None
+    columns: Float64[np.ndarray, "columns rows"],
+    target: Float64[np.ndarray, " rows"],
+    weights: Float64[np.ndarray, " rows"] | None = None,
 ) -> LinearFit:
     """Minimise the weighted sum of squares of `target - coefficients @ columns`.
 
@@ -114,7 +123,10 @@ class SolvedColumns:
     basis: FloatArray
 
 
-def solve_columns(columns: FloatArray, target: FloatArray) -> SolvedColumns:
+@checked
+def solve_columns(
+    columns: Float64[np.ndarray, "starts columns rows"], target: Float64[np.ndarray, "... rows"]
+) -> SolvedColumns:
     """Many small least-squares problems at once: the hot path of variable projection.
 
     Parameters
@@ -175,7 +187,10 @@ def solve_columns(columns: FloatArray, target: FloatArray) -> SolvedColumns:
     return SolvedColumns(coefficients / scale, residual, basis)
 
 
-def unit_columns(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+@checked
+def unit_columns(
+    columns: Float64[np.ndarray, "starts columns rows"],
+) -> tuple[Float64[np.ndarray, "starts columns"], Float64[np.ndarray, "starts columns rows"]]:
     """Euclidean lengths of columns, and the columns divided by them.
 
     Parameters

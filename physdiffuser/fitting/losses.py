@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from physdiffuser.arrays import CHECK_ARRAYS, checked
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 FloatArray = npt.NDArray[np.float64]
 Loss = Literal["squared", "huber"]
@@ -22,7 +27,8 @@ MAD_TO_SIGMA = 1.4826
 """Median absolute deviation to standard deviation, for normal noise."""
 
 
-def huber_width(residual: FloatArray) -> FloatArray:
+@checked
+def huber_width(residual: Float64[np.ndarray, "*some rows"]) -> Float64[np.ndarray, "*some"]:
     """Where Huber's loss turns from square to linear, from the residuals themselves.
 
     Parameters
@@ -42,7 +48,8 @@ def huber_width(residual: FloatArray) -> FloatArray:
     return floored
 
 
-def huber_weights(residual: FloatArray) -> FloatArray:
+@checked
+def huber_weights(residual: Float64[np.ndarray, "*some rows"]) -> Float64[np.ndarray, "*some rows"]:
     """Weights of iteratively reweighted least squares, shape (..., rows), in (0, 1]."""
     size = np.abs(residual)
     width = huber_width(residual)[..., None]
@@ -50,7 +57,8 @@ def huber_weights(residual: FloatArray) -> FloatArray:
     return weights
 
 
-def root_mean_square(values: FloatArray) -> float:
+@checked
+def root_mean_square(values: Float64[np.ndarray, " rows"]) -> float:
     """Root mean square of values of any magnitude, whose squares may be no doubles; shape (rows,)."""
     scale = float(np.abs(values).max(initial=0.0))
     if scale == 0.0 or not np.isfinite(scale):

@@ -7,8 +7,15 @@ whole library sorted, one binary search answers for all entries at once.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
+
+from physdiffuser.arrays import CHECK_ARRAYS, checked
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64, Int64
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -60,7 +67,10 @@ class AffineIndex:
         ratios[:, ~(blur < min(1e6, MOST_SLACK / self.tolerance))] = np.nan
         return ratios, blur
 
-    def match(self, targets: FloatArray) -> tuple[IntArray, IntArray]:
+    @checked
+    def match(
+        self, targets: Float64[np.ndarray, "queries probes"]
+    ) -> tuple[Int64[np.ndarray, " pairs"], Int64[np.ndarray, " pairs"]]:
         """Pairs (row of `targets`, entry) that are affine images of each other on the probes.
 
         Parameters

@@ -14,10 +14,15 @@ Libraries, and what is worked out with them, may be arrays of another device (`p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from physdiffuser.arrays import CHECK_ARRAYS, checked
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]
@@ -100,7 +105,8 @@ class Affine:
         return cross
 
 
-def variation(target: FloatArray, weights: FloatArray) -> float:
+@checked
+def variation(target: Float64[np.ndarray, " probes"], weights: Float64[np.ndarray, " probes"]) -> float:
     """Weighted sum of squares of a target about its mean, in double precision."""
     return float((weights * np.square(target - np.average(target, weights=weights))).sum())
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
+from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.models.attention import KeyValueCache, build_attention, find_attention, require
 from physdiffuser.models.layers import DecoderBlock
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float, Int
 
 
 class DecoderState:
@@ -73,9 +79,14 @@ class Decoder(nn.Module):
         """A state with nothing decoded yet."""
         return DecoderState(len(self.blocks))
 
+    @checked
     def forward(
-        self, tokens: Tensor, memory: Tensor, memory_mask: Tensor, state: DecoderState | None = None
-    ) -> Tensor:
+        self,
+        tokens: Int[Tensor, "batch length"],
+        memory: Float[Tensor, "batch memory width"],
+        memory_mask: Bool[Tensor, "batch memory"],
+        state: DecoderState | None = None,
+    ) -> Float[Tensor, "batch length vocabulary"]:
         """Logits, (batch, length, vocabulary).
 
         Parameters

@@ -7,11 +7,17 @@ attention.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
+from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.models.attention import build_attention, find_attention, require
 from physdiffuser.models.layers import DecoderBlock
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float, Int
 
 
 class Denoiser(nn.Module):
@@ -67,7 +73,13 @@ class Denoiser(nn.Module):
         self.final = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary)
 
-    def forward(self, tokens: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
+    @checked
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        memory: Float[Tensor, "batch memory width"],
+        memory_mask: Bool[Tensor, "batch memory"],
+    ) -> Float[Tensor, "batch length vocabulary"]:
         """Logits, (batch, length, vocabulary); the mask itself has minus infinity.
 
         Parameters

@@ -6,11 +6,12 @@ induced set attention blocks mix the rows, and pooling by multihead attention le
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.models.attention import build_attention, find_attention, require
 from physdiffuser.models.features.partial_curves import CURVE_FEATURES, partial_residual_curves
 from physdiffuser.models.features.row_features import ROW_FEATURES, row_features
@@ -18,11 +19,15 @@ from physdiffuser.models.features.statistics import COLUMN_FEATURES, TABLE_FEATU
 from physdiffuser.models.layers import AttentionBlock
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float, Float16, Int16
+
 BITS = 16
 SCALARS = MAX_VARIABLES + 1
 
 
-def to_bits(rows: Tensor) -> Tensor:
+@checked
+def to_bits(rows: Float16[Tensor, "batch rows places"]) -> Int16[Tensor, "batch rows bits"]:
     """The bits of half-precision rows: (batch, rows, 10) float16 to (batch, rows, 160) of 0 and 1."""
     places = torch.arange(BITS, device=rows.device, dtype=torch.int16)
     bits = (rows.contiguous().view(torch.int16).unsqueeze(-1) >> places) & 1
@@ -107,9 +112,16 @@ class SetEncoder(nn.Module):
         self.mixing = nn.ModuleList(block(cross=False, plain=True) for _ in range(mixing))
         self.final = nn.LayerNorm(width)
 
-    def forward(self, rows: Tensor, padding_mask: Tensor, used: Tensor, summary_rows: Tensor | None = None,
-                summary_mask: Tensor | None = None, hidden: Tensor | None = None,
-                ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    @checked
+    def forward(
+        self,
+        rows: Float16[Tensor, "batch rows 10"],
+        padding_mask: Bool[Tensor, "batch rows"],
+        used: Bool[Tensor, "batch 9"],
+        summary_rows: Float16[Tensor, "batch more 10"] | None = None,
+        summary_mask: Bool[Tensor, "batch more"] | None = None,
+        hidden: Bool[Tensor, " batch"] | None = None,
+    ) -> tuple[Float[Tensor, "batch tokens width"], Bool[Tensor, "batch tokens"]]:
         """Encode tables.
 
         Parameters

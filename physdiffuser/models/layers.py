@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
+from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.models.attention import KeyValueCache
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float
 
 
 class FeedForward(nn.Module):
@@ -17,7 +21,8 @@ class FeedForward(nn.Module):
         self.inner = nn.Linear(width, factor * width)
         self.outer = nn.Linear(factor * width, width)
 
-    def forward(self, vectors: Tensor) -> Tensor:
+    @checked
+    def forward(self, vectors: Float[Tensor, "batch length width"]) -> Float[Tensor, "batch length width"]:
         """(batch, length, width) to the same shape."""
         result: Tensor = self.outer(nn.functional.gelu(self.inner(vectors), approximate="tanh"))
         return result

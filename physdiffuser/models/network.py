@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
+from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.config import ModelConfig
 from physdiffuser.models.decoder import Decoder
 from physdiffuser.models.denoiser import Denoiser
 from physdiffuser.models.encoder import SetEncoder
 from physdiffuser.models.tokens.vocabulary import MASK, Vocabulary
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float
 
 
 class LawModel(nn.Module):
@@ -77,7 +83,13 @@ class LawModel(nn.Module):
         memory, mask = self.encoder(rows, padding_mask, used, summary_rows, summary_mask, hidden)
         return memory, mask
 
-    def without_condition(self, memory: Tensor, mask: Tensor, dropped: Tensor) -> tuple[Tensor, Tensor]:
+    @checked
+    def without_condition(
+        self,
+        memory: Float[Tensor, "batch tokens width"],
+        mask: Bool[Tensor, "batch tokens"],
+        dropped: Bool[Tensor, " batch"],
+    ) -> tuple[Float[Tensor, "batch tokens width"], Bool[Tensor, "batch tokens"]]:
         """Replace the memory of the chosen batch entries by the learned memory of no table.
 
         Parameters

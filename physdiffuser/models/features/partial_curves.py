@@ -7,11 +7,17 @@ once the power law is gone shows the sine, the peak or the saturation that stand
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
+from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.models.features.statistics import both_scales, compress, counted, unit_residual
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float
 
 GROUPS = 8
 _CURVES = 3
@@ -26,8 +32,13 @@ def _memberships(values: Tensor, keep: Tensor, count: Tensor) -> Tensor:
     return member / member.sum(dim=1, keepdim=True).clamp_min(1.0)
 
 
+@checked
 @torch.no_grad()
-def partial_residual_curves(rows: Tensor, padding_mask: Tensor, used: Tensor) -> Tensor:
+def partial_residual_curves(
+    rows: Float[Tensor, "batch rows 10"],
+    padding_mask: Bool[Tensor, "batch rows"],
+    used: Bool[Tensor, "batch 9"],
+) -> Float[Tensor, "batch 9 features"]:
     """Curves of each column, (batch, 9, CURVE_FEATURES); zero for unused places.
 
     Parameters

@@ -6,18 +6,29 @@ power law or a plane cannot explain, and therefore what is worth reading in a ro
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
+from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.models.features.statistics import FITS, both_scales, counted, unit_residual
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float
 
 ROW_FEATURES = 2 * (MAX_VARIABLES + 1) + FITS
 _LARGEST = 8.0
 
 
+@checked
 @torch.no_grad()
-def row_features(rows: Tensor, padding_mask: Tensor, used: Tensor) -> Tensor:
+def row_features(
+    rows: Float[Tensor, "batch rows 10"],
+    padding_mask: Bool[Tensor, "batch rows"],
+    used: Bool[Tensor, "batch 9"],
+) -> Float[Tensor, "batch rows features"]:
     """Features of each row, (batch, rows, ROW_FEATURES), at most 8 in size.
 
     Parameters

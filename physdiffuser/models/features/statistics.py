@@ -7,10 +7,16 @@ each column. They enter the memory as tokens beside what the attention finds.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
+from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float
 
 _RIDGE = 1e-3
 _FUNCTIONS = 8
@@ -19,13 +25,19 @@ COLUMN_FEATURES = FITS * (2 + MAX_VARIABLES + _FUNCTIONS) + 6
 TABLE_FEATURES = FITS * 2 + 6
 
 
-def counted(padding_mask: Tensor) -> tuple[Tensor, Tensor]:
+@checked
+def counted(
+    padding_mask: Bool[Tensor, "b n"],
+) -> tuple[Float[Tensor, "b n 1"], Float[Tensor, "b 1 1"]]:
     """1 for each row that is no padding, (b, n, 1), and how many there are, (b, 1, 1), at least 1."""
     keep = (~padding_mask).float().unsqueeze(-1)
     return keep, keep.sum(dim=1, keepdim=True).clamp_min(1.0)
 
 
-def standardise(values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+@checked
+def standardise(
+    values: Float[Tensor, "b n c"], keep: Float[Tensor, "b n 1"]
+) -> tuple[Float[Tensor, "b n c"], Float[Tensor, "b 1 c"], Float[Tensor, "b 1 c"]]:
     """Centred and scaled over the kept rows; also mean and spread. values (b, n, c), keep (b, n, 1)."""
     count = keep.sum(dim=1, keepdim=True).clamp_min(1.0)
     mean = (values * keep).sum(dim=1, keepdim=True) / count
@@ -35,7 +47,10 @@ def standardise(values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return scaled, mean, spread
 
 
-def both_scales(rows: Tensor, used: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+@checked
+def both_scales(
+    rows: Float[Tensor, "b n 10"], used: Bool[Tensor, "b 9"], keep: Float[Tensor, "b n 1"]
+) -> tuple[Float[Tensor, "b n 10"], Float[Tensor, "b n 10"]]:
     """All columns and the target standardised, as they are and as logarithms; unused places 0.
 
     Parameters
@@ -53,14 +68,20 @@ def both_scales(rows: Tensor, used: Tensor, keep: Tensor) -> tuple[Tensor, Tenso
     return linear, logarithmic
 
 
-def unit_residual(columns: Tensor, target: Tensor, count: Tensor) -> Tensor:
+@checked
+def unit_residual(
+    columns: Float[Tensor, "b n c"], target: Float[Tensor, "b n"], count: Float[Tensor, "b 1 1"]
+) -> Float[Tensor, "b n"]:
     """What `fit_ridge` leaves over, over its root mean square, (b, n)."""
     _, residual = fit_ridge(columns, target, count)
     size = (residual.square().sum(dim=1, keepdim=True) / count[:, 0]).sqrt()
     return residual / size.clamp_min(1e-4)
 
 
-def fit_ridge(columns: Tensor, target: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+@checked
+def fit_ridge(
+    columns: Float[Tensor, "b n c"], target: Float[Tensor, "b n"], count: Float[Tensor, "b 1 1"]
+) -> tuple[Float[Tensor, "b c"], Float[Tensor, "b n"]]:
     """Ridge regression of standardised columns (b, n, c) on a target (b, n): slopes, residual."""
     gram = columns.transpose(1, 2) @ columns / count
     gram = gram + _RIDGE * torch.eye(columns.shape[2], device=columns.device)
@@ -88,8 +109,13 @@ def _functions(values: Tensor) -> Tensor:
     )
 
 
+@checked
 @torch.no_grad()
-def summarise(rows: Tensor, padding_mask: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:
+def summarise(
+    rows: Float[Tensor, "batch rows 10"],
+    padding_mask: Bool[Tensor, "batch rows"],
+    used: Bool[Tensor, "batch 9"],
+) -> tuple[Float[Tensor, "batch 9 column"], Float[Tensor, "batch table"]]:
     """Features of each column and of the table.
 
     Parameters
