@@ -84,7 +84,8 @@ def _candidates(expression: Expression, problem: Problem) -> Iterator[Expression
     if known is None:
         return
     singular = _singular(known)
-    share = known.standard_errors / np.abs(known.parameters)
+    with np.errstate(all="ignore"):
+        share = known.standard_errors / np.abs(known.parameters)
     for index in sorted(np.flatnonzero(singular | ~(share < _LOOSE)), key=lambda one: -share[one]):
         plain = [ZERO]
         if singular[index]:

@@ -75,7 +75,8 @@ def same_error(one: float, other: float) -> bool:
 
 def _margin(error: float) -> float:
     """By which share an error may change before other digits of it are printed."""
-    if error <= 0.0:
+    # Of errors near the smallest double the unit of the third digit is no number.
+    if error <= 1e-300:
         return 0.0
     digits = error / 10.0 ** (math.floor(math.log10(error)) - 2)
     return (0.5 - abs(digits - round(digits))) / digits

@@ -104,11 +104,9 @@ def _difference(node: Apply, inputs: FloatArray) -> Expression | None:
     if slope is None:
         return None
     term = mul(Number(left), mul(slope, sub(first.arguments[0], near)))
-    return (
-        term
-        if abs(left - right) * whole <= ROUNDING * rest * abs(left)
-        else add(term, mul(Number(left - right), second))
-    )
+    with np.errstate(over="ignore"):
+        equal = abs(left - right) * whole <= ROUNDING * rest * abs(left)
+    return term if equal else add(term, mul(Number(left - right), second))
 
 
 def _scaled(node: Expression) -> tuple[float, Apply | None]:

@@ -10,7 +10,7 @@ from physdiffuser.core.solution import ConstantEstimate, Equation
 from physdiffuser.expressions import Expression, Number, evaluate, parse, to_text
 from physdiffuser.expressions.tree import Variable, add, call, mul, sub
 from physdiffuser.report.digits import ALL_DIGITS, TABLE_DIGITS, shown_digits, table_digits
-from physdiffuser.report.printed import read_back, same_error, with_printed_digits
+from physdiffuser.report.printed import _margin, read_back, same_error, with_printed_digits
 
 NAMES = ("p", "q")
 
@@ -64,3 +64,8 @@ def test_damaged_digits_of_a_stored_run_print_all_the_same() -> None:
     for digits in (-5, 0, 10**9):
         made = equation(mul(Number(0.731041), Variable(0)), table_digits=digits, more_digits=digits)
         assert 1 <= table_digits(made) <= ALL_DIGITS and 1 <= shown_digits(made)(0.731041) <= ALL_DIGITS
+
+
+@pytest.mark.parametrize("error", [0.0, 5e-324, 1e-320, 3e-310, 2e-305])
+def test_errors_near_the_smallest_double_have_no_margin(error: float) -> None:
+    assert _margin(error) == 0.0
