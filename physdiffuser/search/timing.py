@@ -28,7 +28,7 @@ REPORT_OVERRUN_SHARE = 0.1
 MOST_RESERVED = 0.5
 # The search gets so many seconds, or this share of a short time limit, however long reading has taken.
 LEAST_SEARCH = 2.0
-LEAST_SEARCH_SHARE = 0.25
+LEAST_SEARCH_SHARE = 0.2
 # Shares of the time limit after which the constants of the best formula are determined on trial, and the
 # share that one trial may take.
 TRIALS = (0.3, 0.65)
