@@ -60,7 +60,7 @@ class Equation:
     held_out_rmse
         On the rows that neither search nor fit have seen; None when the table is too small.
     verdict
-        See `docs/architecture.md`, "Believing a formula".
+        See `docs/methods/answer.md`.
     verification
         How the verdict was reached, one sentence a check.
     constants
