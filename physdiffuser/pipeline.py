@@ -45,8 +45,6 @@ from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.outliers import search_with_outliers
 from physdiffuser.search.posing import (
-    DEFERRED_GENERATORS,
-    REFINERS,
     build_generators,
     check_options,
     initial_candidates,
@@ -204,6 +202,7 @@ def _solve(
     if split.fit.size > split.search.size:
         search_problem = replace(search_problem, full_problem=on_rows(problem, dataset, split.fit))
     chosen, refused = build_generators(generators, loaded, attention=options.attention, device=options.device)
+    specs = [record.spec for name, record in loaded.generators.items() if name in chosen]
     limit.pace.record(begun)
     used = limit.begin_search()
     if used is not None and time is not None:
@@ -212,8 +211,9 @@ def _solve(
     loop = SearchLoop(
         search_problem,
         chosen,
-        deferred=DEFERRED_GENERATORS if generators is None else (),
-        refiners=REFINERS,
+        deferred=[spec.name for spec in specs if spec.role == "deferred" and generators is None],
+        refiners=[spec.name for spec in specs if spec.role == "refiner"],
+        specs=specs,
         tolerance=decimal_precision(search_problem.target),
         limit=limit,
         cancelled=cancelled,

@@ -25,7 +25,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from benchmarks_feynman.systems import own
 from benchmarks_feynman.tasks import KNOWN_SYSTEM, Settings, Task
 from benchmarks_feynman.worker_process import finish, plain
 from physdiffuser.expressions import to_text
-from physdiffuser.search.posing import DEFAULT_GENERATORS
+from physdiffuser.generation.builtin import DEFAULT_GENERATORS, SPECS
 
 _KEPT = ("recovered", "form", "confident_wrong", "complexity", "max_relative_error", "r2_test")
 
@@ -93,9 +93,11 @@ def parse_arm(text: str) -> Arm:
 @contextmanager
 def changed(arm: Arm) -> Iterator[None]:
     """The arm's generators and constants in place, the old ones back afterwards."""
-    generators = ("physdiffuser.search.posing", "DEFAULT_GENERATORS", arm.generators)
+    specs = tuple(replace(spec, default=spec.name in arm.generators) for spec in SPECS)
+    generators = ("physdiffuser.generation.builtin", "SPECS", specs)
+    loaded = ("physdiffuser.plugin_system.manager", "_loaded", {})
     with ExitStack() as stack:
-        for name, constant, value in (generators, *arm.constants):
+        for name, constant, value in (generators, loaded, *arm.constants):
             module = importlib.import_module(name)
             stack.callback(setattr, module, constant, getattr(module, constant))
             setattr(module, constant, value)
@@ -104,7 +106,7 @@ def changed(arm: Arm) -> Iterator[None]:
 
 def run(arm: Arm, law: Law, noise: float, seed: int, steps: int | None, seconds: float) -> dict[str, Any]:
     """Solve and judge one law; the line for the results file."""
-    # The arm's generators are the default ones meanwhile, so that late-comers stay late.
+    # The arm's generators are the default ones meanwhile, so that deferred ones stay deferred.
     settings = Settings(time=seconds, steps=steps)
     task = Task(KNOWN_SYSTEM, law.suite, law.id, seed, noise, settings)
     rows, dummy = settings.rows_for(law), settings.dummy_for(law)

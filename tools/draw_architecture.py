@@ -3,8 +3,8 @@
     python tools/draw_architecture.py            # write the diagram
     python tools/draw_architecture.py --check    # exit code 1 if the document shows another one
 
-The diagram lists the packages as the contract of layers does, the highest first, each with the first sentence of
-its docstring. `lint-imports` checks the contract.
+The diagram lists the packages as the contract of layers does, the highest first, each with the first sentence
+of its docstring. `lint-imports` checks the contract.
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; exit code 1 if it is out of date"
-    )
+    parser.add_argument("--check", action="store_true", help="only compare")
     arguments = parser.parse_args()
     old = DOCUMENT.read_text(encoding="utf-8")
     new = drawn(old)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from physdiffuser.core.candidate import Candidate
     from physdiffuser.core.problem import Budget, Problem
     from physdiffuser.expressions import Expression
+
+Role = Literal["primary", "deferred", "refiner"]
 
 
 @runtime_checkable
@@ -70,8 +72,36 @@ class GeneratorSpec:
         Makes an instance from the options; called once a run.
     options
         Default options, by name.
+    role
+        "primary" generators take turns from the start. A "deferred" one, which is slow to start, waits until
+        only noise is left, or for 60 steps. A "refiner" varies what the others found, before a formula is
+        accepted as the answer.
+    share
+        Share of all steps that the generator gets while it has work left, whatever the others find.
+    opening
+        Steps of its first turns. The first turns of all generators come first, then the second ones. A
+        generator without any has one turn after them.
+    default
+        Whether it takes part in a run that names no generators.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range.
     """
 
     name: str
     build: Callable[..., Generator]
     options: Mapping[str, Any] = field(default_factory=dict)
+    role: Role = "primary"
+    share: float = 0.0
+    opening: tuple[int, ...] = ()
+    default: bool = True
+
+    def __post_init__(self) -> None:
+        if self.role not in get_args(Role):
+            raise ValueError(f"role is {self.role!r}; it must be one of {', '.join(get_args(Role))}")
+        if not 0.0 <= self.share < 1.0:
+            raise ValueError(f"share is {self.share!r}; it must be at least 0 and below 1")
+        if any(not isinstance(steps, int) or steps < 1 for steps in self.opening):
+            raise ValueError(f"opening is {self.opening!r}; it must hold whole numbers of steps above 0")

@@ -12,7 +12,7 @@ import numpy as np
 
 from physdiffuser.core.archive import Entry
 from physdiffuser.core.candidate import Candidate
-from physdiffuser.core.generator import Generator
+from physdiffuser.core.generator import Generator, GeneratorSpec
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.core.work import MeteredGenerator
 from physdiffuser.errors import PhysdiffuserError, PluginError
@@ -116,6 +116,7 @@ class SearchLoop:
         *,
         deferred: Collection[str] = (),
         refiners: Collection[str] = (),
+        specs: Sequence[GeneratorSpec] = (),
         tolerance: float = 1e-10,
         limit: TimeLimit | None = None,
         cancelled: Callable[[], bool] = lambda: False,
@@ -128,8 +129,9 @@ class SearchLoop:
         self.deferred = frozenset(deferred)
         self.refiners = [name for name in self.generators if name in refiners]
         self._scheduler = Scheduler(
-            [name for name in self.generators if name not in self.refiners], self.deferred
+            [name for name in self.generators if name not in self.refiners], self.deferred, specs
         )
+        self.specs = specs
         self.limit = limit or TimeLimit(None, 0.0, clock=clock)
         self.cancelled = cancelled
         self.on_better = on_better
@@ -169,6 +171,7 @@ class SearchLoop:
             generators,
             deferred=self.deferred,
             refiners=self.refiners,
+            specs=self.specs,
             tolerance=self._tolerance,
             limit=self.limit,
             cancelled=self.cancelled,

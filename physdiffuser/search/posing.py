@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from physdiffuser.options import SolveOptions
     from physdiffuser.plugin_system.manager import Plugins
 
-# Which generators a run uses unless told otherwise, in the order of their first turns.
-DEFAULT_GENERATORS = ("enumeration", "sparse", "evolution", "neighbours", "autoregressive")
-# Those of them that wait: torch takes seconds to start, in which the others find most laws.
-DEFERRED_GENERATORS = frozenset({"autoregressive"})
-# Those that vary what the others find, and are asked whenever a formula would be believed.
-REFINERS = frozenset({"neighbours"})
-
 
 def check_options(options: SolveOptions) -> None:
     """Refuse options that only a call from Python can get wrong."""
@@ -125,8 +118,8 @@ def build_generators(
     names: Sequence[str] | None, loaded: Plugins, **options: Any
 ) -> tuple[dict[str, Generator], tuple[str, ...]]:
     """Instances of the generators of this run, and warnings about those that could not be had."""
-    extra = [name for name, record in loaded.generators.items() if not record.origin.built_in]
-    wanted = list(names) if names is not None else [*DEFAULT_GENERATORS, *extra]
+    every = loaded.generators.items()
+    wanted = list(names) if names is not None else [name for name, record in every if record.spec.default]
     learned = {key: value for key, value in options.items() if value is not None}
     instances: dict[str, Generator] = {}
     refused = list(loaded.warnings)

@@ -6,17 +6,16 @@ runs.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
-# Steps of one turn, and of the first ones: what is cheap and decisive on exact data before what is not.
+from physdiffuser.core.generator import GeneratorSpec
+
+# Steps of one turn.
 TURN = 5
-OPENING = (("enumeration", 12), ("sparse", 8), ("enumeration", 18))
-# Shares of all steps that a generator gets as long as it has work left, whatever the others find: a
-# systematic search pays all at once, near its end, while a stochastic one seems to pay all the time.
-SHARES = {"enumeration": 0.45, "sparse": 0.2}
 # The first turn of a generator that had to wait, enough for a round of a learned one.
 DEFERRED_TURN = 30
 # How fast old finds are forgotten, per turn.
@@ -40,13 +39,22 @@ class Scheduler:
         In order of preference: each gets a turn in this order, after those of `OPENING`.
     late
         Those among them that wait until `admit` is called.
+    specs
+        What the generators declare; those that are not among the names do not count.
     """
 
-    def __init__(self, names: list[str], deferred: Collection[str] = ()) -> None:
+    def __init__(
+        self, names: list[str], deferred: Collection[str] = (), specs: Sequence[GeneratorSpec] = ()
+    ) -> None:
         self._arms = {name: _Arm() for name in names}
         self._waiting = [name for name in names if name in deferred]
         self._asked: list[str] = []
-        self._opening = [turn for turn in OPENING if turn[0] in self._arms]
+        self._shares = {spec.name: spec.share for spec in specs}
+        rounds = zip_longest(*(spec.opening for spec in specs if spec.name in self._arms))
+        taking_part = [spec.name for spec in specs if spec.name in self._arms]
+        self._opening = [
+            (name, steps) for turns in rounds for name, steps in zip(taking_part, turns, strict=True) if steps
+        ]
 
     def next(self) -> tuple[str, int] | None:
         """Name and steps of the next turn; None when all have finished."""
@@ -68,7 +76,7 @@ class Scheduler:
                 return name, TURN
         spent = sum(arm.steps for arm in open_arms.values())
         for name, arm in open_arms.items():
-            if arm.steps < SHARES.get(name, 0.0) * spent:
+            if arm.steps < self._shares.get(name, 0.0) * spent:
                 return name, TURN
         best_rate = max(arm.rate for arm in open_arms.values()) or 1.0
         total = sum(arm.turns for arm in open_arms.values())

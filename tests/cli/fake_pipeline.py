@@ -126,7 +126,6 @@ def _solution(dataset: Any, options: dict[str, Any], found: bool) -> Any:
 if __name__ == "__main__":
     module = types.ModuleType("physdiffuser.pipeline")
     module.solve = solve  # type: ignore[attr-defined]
-    module.DEFAULT_GENERATORS = ("enumeration", "sparse")  # type: ignore[attr-defined]
     sys.modules["physdiffuser.pipeline"] = module
     from physdiffuser.cli import main
 

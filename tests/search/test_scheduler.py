@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pytest
 
-from physdiffuser.search.scheduler import DEFERRED_TURN, MEMORY, OPENING, SHARES, TURN, Scheduler
+from physdiffuser.core.generator import GeneratorSpec
+from physdiffuser.generation.builtin import SPECS
+from physdiffuser.search.scheduler import DEFERRED_TURN, MEMORY, TURN, Scheduler
+
+OPENING = (("enumeration", 12), ("sparse", 8), ("enumeration", 18))
+SHARES = {"enumeration": 0.45, "sparse": 0.2}
+
+
+def scheduler_of(names: list[str], deferred: Collection[str] = ()) -> Scheduler:
+    """A scheduler for the built-in generators and others."""
+    return Scheduler(names, deferred, SPECS)
 
 
 def run(scheduler: Scheduler, turns: int, gains: dict[str, float] | None = None) -> list[tuple[str, int]]:
@@ -23,33 +35,33 @@ def run(scheduler: Scheduler, turns: int, gains: dict[str, float] | None = None)
 
 def after_opening(names: list[str], gains: dict[str, float] | None = None) -> Scheduler:
     """A scheduler whose generators have each had their first turns."""
-    scheduler = Scheduler(names)
+    scheduler = scheduler_of(names)
     opening = sum(name in names for name, _ in OPENING)
     run(scheduler, opening + sum(name not in dict(OPENING) for name in names), gains)
     return scheduler
 
 
 def test_the_first_turns_are_the_opening_and_then_one_for_each_other_generator() -> None:
-    scheduler = Scheduler(["evolution", "enumeration", "plugin", "sparse"])
+    scheduler = scheduler_of(["evolution", "enumeration", "plugin", "sparse"])
     first = run(scheduler, len(OPENING) + 2)
     assert tuple(first) == (*OPENING, ("evolution", TURN), ("plugin", TURN))
 
 
 def test_turns_of_absent_or_finished_generators_are_left_out_of_the_opening() -> None:
-    assert run(Scheduler(["sparse", "other"]), 2) == [("sparse", 8), ("other", TURN)]
-    scheduler = Scheduler(["enumeration", "sparse"])
+    assert run(scheduler_of(["sparse", "other"]), 2) == [("sparse", 8), ("other", TURN)]
+    scheduler = scheduler_of(["enumeration", "sparse"])
     run(scheduler, 1)
     scheduler.finish("sparse")
     assert scheduler.next() == OPENING[2]
 
 
 def test_nothing_is_next_when_all_have_finished() -> None:
-    scheduler = Scheduler(["a", "b"])
+    scheduler = scheduler_of(["a", "b"])
     scheduler.finish("a")
     assert scheduler.next() == ("b", TURN)
     scheduler.finish("b")
     assert scheduler.next() is None
-    assert Scheduler([]).next() is None
+    assert scheduler_of([]).next() is None
 
 
 @pytest.mark.parametrize("name", SHARES)
@@ -102,7 +114,7 @@ def reference(history: dict[str, list[tuple[int, float]]]) -> str:
 def test_the_bandit_follows_its_definition(seed: int) -> None:
     random = np.random.default_rng(seed)
     names = ["a", "b", "c"]
-    scheduler = Scheduler(names)
+    scheduler = scheduler_of(names)
     history: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
     for count in range(60):
         turn = scheduler.next()
@@ -117,7 +129,7 @@ def test_the_bandit_follows_its_definition(seed: int) -> None:
 
 
 def test_deferred_generators_wait_until_admitted_and_keep_their_order() -> None:
-    scheduler = Scheduler(["a", "slow", "slower"], {"slow", "slower"})
+    scheduler = scheduler_of(["a", "slow", "slower"], {"slow", "slower"})
     assert {name for name, _ in run(scheduler, 40)} == {"a"}
     assert scheduler.admit()
     assert [scheduler.next(), scheduler.next()] == [("slow", DEFERRED_TURN), ("slower", DEFERRED_TURN)]
@@ -125,7 +137,7 @@ def test_deferred_generators_wait_until_admitted_and_keep_their_order() -> None:
 
 
 def test_admitted_generators_come_before_what_is_left_of_the_opening() -> None:
-    scheduler = Scheduler(["enumeration", "slow"], {"slow"})
+    scheduler = scheduler_of(["enumeration", "slow"], {"slow"})
     run(scheduler, 1)
     scheduler.admit()
     assert scheduler.next() == ("slow", DEFERRED_TURN)
@@ -133,14 +145,37 @@ def test_admitted_generators_come_before_what_is_left_of_the_opening() -> None:
 
 
 def test_an_admitted_generator_that_has_finished_gets_no_turn() -> None:
-    scheduler = Scheduler(["a", "slow"], {"slow"})
+    scheduler = scheduler_of(["a", "slow"], {"slow"})
     scheduler.admit()
     scheduler.finish("slow")
     assert scheduler.next() == ("a", TURN)
 
 
 def test_nothing_is_next_while_all_that_is_left_waits() -> None:
-    scheduler = Scheduler(["a", "slow"], {"slow"})
+    scheduler = scheduler_of(["a", "slow"], {"slow"})
     scheduler.finish("a")
     assert scheduler.next() is None
     assert scheduler.admit() and scheduler.next() == ("slow", DEFERRED_TURN)
+
+
+def spec(name: str, **declared: Any) -> GeneratorSpec:
+    return GeneratorSpec(name, dict, **declared)  # type: ignore[arg-type]
+
+
+def test_what_a_plugin_declares_counts_as_much_as_what_is_built_in() -> None:
+    plugin = spec("plugin", share=0.6, opening=(3, 4))
+    scheduler = Scheduler(["enumeration", "plugin", "other"], specs=[*SPECS, plugin])
+    first = run(scheduler, 5)
+    assert first == [("enumeration", 12), ("plugin", 3), ("enumeration", 18), ("plugin", 4), ("other", TURN)]
+    taken = run(scheduler, 300, {"other": 100.0})
+    assert sum(steps for who, steps in taken if who == "plugin") / sum(
+        steps for _, steps in taken
+    ) == pytest.approx(0.6, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "declared", [{"role": "late"}, {"share": 1.0}, {"share": -0.1}, {"opening": (0,)}, {"opening": (1.5,)}]
+)
+def test_a_spec_out_of_range_is_refused(declared: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        spec("plugin", **declared)

@@ -17,19 +17,20 @@ from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions import Apply, Number, complexity, evaluate, parse, to_text
 from physdiffuser.expressions.tree import substitute, walk
+from physdiffuser.generation.builtin import SPECS
 from physdiffuser.noise.precision import DOUBLE, decimal_precision
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import LATE_SECONDS, STEPS_UNEXPLAINED, SearchLoop
 from physdiffuser.search.rewriting import rounded, small_phases, without_powers, worth_rounding
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
-from physdiffuser.search.scheduler import DEFERRED_TURN, OPENING, Scheduler
+from physdiffuser.search.scheduler import DEFERRED_TURN, Scheduler
 from physdiffuser.selection.description_length import DescriptionLength, residual_is_noise
 from physdiffuser.units.unit import parse_unit
 
 NAMES = ("a", "b")
 # Steps of the first turn of enumeration.
-FIRST_TURN = OPENING[0][1]
+FIRST_TURN = SPECS[0].opening[0]
 
 
 def problem(noise: float = 0.0, rows: int = 200) -> Problem:

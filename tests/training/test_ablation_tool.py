@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from physdiffuser.search import loop, posing
-from physdiffuser.search.posing import DEFAULT_GENERATORS
+from physdiffuser.generation import builtin
+from physdiffuser.generation.builtin import DEFAULT_GENERATORS
+from physdiffuser.search import loop
 
 PATH = Path(__file__).parents[2] / "tools" / "ablate_search.py"
 
@@ -45,10 +46,10 @@ def test_arms(tool: ModuleType) -> None:
 
 
 def test_a_constant_is_changed_and_put_back(tool: ModuleType) -> None:
-    before = loop.GRACE_STEPS, posing.DEFAULT_GENERATORS
+    before = loop.GRACE_STEPS, builtin.SPECS
     with tool.changed(tool.parse_arm("-sparse;search.loop.GRACE_STEPS=3")):
-        assert loop.GRACE_STEPS == 3 and "sparse" not in posing.DEFAULT_GENERATORS
-    assert before == (loop.GRACE_STEPS, posing.DEFAULT_GENERATORS)
+        assert loop.GRACE_STEPS == 3 and not builtin.SPECS[1].default
+    assert before == (loop.GRACE_STEPS, builtin.SPECS)
     with pytest.raises(AttributeError), tool.changed(tool.parse_arm("search.loop.NO_SUCH=3")):
         pass
 
