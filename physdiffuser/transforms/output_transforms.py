@@ -21,12 +21,14 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ElementaryTransform:
-    """One invertible step.
+    """One invertible function of the target.
 
     Attributes
     ----------
-    name
-        How the undoing is described: "took the reciprocal".
+    id
+        Short name, by which algorithms and plugins refer to it.
+    sentence
+        How a derivation describes it: "took the reciprocal".
     undo
         Applied to the target.
     slope
@@ -38,14 +40,18 @@ class ElementaryTransform:
         The undoing as a formula, for derivations: `log(y)` from `y`.
     needs
         Operators that `redo` writes.
+    noise_tolerant
+        Whether the transformed target of noisy rows is still useful; the others are for exact data.
     """
 
-    name: str
+    id: str
+    sentence: str
     undo: Callable[[FloatArray], FloatArray]
     slope: Callable[[FloatArray], FloatArray]
     redo: Callable[[Expression], Expression]
     needs: frozenset[str]
     shown: Callable[[Expression], Expression]
+    noise_tolerant: bool = False
 
 
 def _inverse(y: FloatArray) -> FloatArray:
@@ -168,37 +174,63 @@ def _redo_from_one(inner: Expression) -> Expression:
 
 
 def _call_step(
-    name: str,
+    id: str,
+    sentence: str,
     operator: str,
     undo: Callable[..., FloatArray],
     slope: Callable[..., FloatArray],
     shown: Callable[[Expression], Expression],
+    noise_tolerant: bool = False,
 ) -> ElementaryTransform:
-    return ElementaryTransform(name, undo, slope, _redo_call(operator), frozenset({operator}), shown)
+    needs = frozenset({operator})
+    return ElementaryTransform(id, sentence, undo, slope, _redo_call(operator), needs, shown, noise_tolerant)
 
 
 def _function_step(
-    name: str, operator: str, undo: Callable[..., FloatArray], slope: Callable[..., FloatArray], inverse: str
+    sentence: str,
+    operator: str,
+    undo: Callable[..., FloatArray],
+    slope: Callable[..., FloatArray],
+    inverse: str,
+    noise_tolerant: bool = False,
 ) -> ElementaryTransform:
     # Not `call`: the inverse need not be an operator that formulas may hold.
-    return _call_step(name, operator, undo, slope, lambda inner: Apply(inverse, (inner,)))
+    def shown(inner: Expression) -> Expression:
+        return Apply(inverse, (inner,))
+
+    return _call_step(inverse, sentence, operator, undo, slope, shown, noise_tolerant)
 
 
 INVERSE = ElementaryTransform(
-    "took the reciprocal", _inverse, _d_inverse, _redo_inverse, frozenset({"div"}), _redo_inverse
+    "reciprocal",
+    "took the reciprocal",
+    _inverse,
+    _d_inverse,
+    _redo_inverse,
+    frozenset({"div"}),
+    _redo_inverse,
+    True,
 )
-SQUARE = _call_step("squared the target", "sqrt", _square, _d_square, _redo_power(2))
+SQUARE = _call_step("square", "squared the target", "sqrt", _square, _d_square, _redo_power(2), True)
 ROOT = ElementaryTransform(
-    "took the square root", np.sqrt, _d_sqrt, _redo_power(2), frozenset({"pow"}), _redo_call("sqrt")
+    "sqrt",
+    "took the square root",
+    np.sqrt,
+    _d_sqrt,
+    _redo_power(2),
+    frozenset({"pow"}),
+    _redo_call("sqrt"),
+    True,
 )
 _POW = frozenset({"pow"})
 CUBE = ElementaryTransform(
-    "cubed the target", _cube, _d_cube, _redo_power(Fraction(1, 3)), _POW, _redo_power(3)
+    "cube", "cubed the target", _cube, _d_cube, _redo_power(Fraction(1, 3)), _POW, _redo_power(3)
 )
 CUBE_ROOT = ElementaryTransform(
-    "took the cube root", np.cbrt, _d_cbrt, _redo_power(3), _POW, _redo_power(Fraction(1, 3))
+    "cbrt", "took the cube root", np.cbrt, _d_cbrt, _redo_power(3), _POW, _redo_power(Fraction(1, 3))
 )
 TWO_THIRDS = ElementaryTransform(
+    "two_thirds",
     "took the power 2/3",
     _two_thirds,
     _d_two_thirds,
@@ -206,7 +238,7 @@ TWO_THIRDS = ElementaryTransform(
     _POW,
     _redo_power(Fraction(2, 3)),
 )
-LOG = _function_step("took the logarithm", "exp", np.log, _d_log, "log")
+LOG = _function_step("took the logarithm", "exp", np.log, _d_log, "log", True)
 EXP = _function_step("took the exponential", "log", np.exp, np.exp, "exp")
 SIN = _function_step("took the sine", "asin", np.sin, np.cos, "sin")
 COS = _function_step("took the cosine", "acos", np.cos, _minus_sin, "cos")
@@ -215,13 +247,19 @@ ARCSIN = _function_step("took the arcsine", "sin", np.arcsin, _d_arcsin, "asin")
 ARCCOS = _function_step("took the arccosine", "cos", np.arccos, _d_arccos, "acos")
 ARCTANH = _function_step("took the inverse hyperbolic tangent", "tanh", np.arctanh, _d_arctanh, "atanh")
 LESS_ONE = ElementaryTransform(
-    "subtracted 1", _minus_one, _one, _redo_plus_one, frozenset({"add"}), _redo_minus_one
+    "minus_one", "subtracted 1", _minus_one, _one, _redo_plus_one, frozenset({"add"}), _redo_minus_one
 )
 MORE_ONE = ElementaryTransform(
-    "added 1", _plus_one, _one, _redo_minus_one, frozenset({"sub"}), _redo_plus_one
+    "plus_one", "added 1", _plus_one, _one, _redo_minus_one, frozenset({"sub"}), _redo_plus_one
 )
 FROM_ONE = ElementaryTransform(
-    "subtracted the target from 1", _from_one, _minus_ones, _redo_from_one, frozenset({"sub"}), _redo_from_one
+    "from_one",
+    "subtracted the target from 1",
+    _from_one,
+    _minus_ones,
+    _redo_from_one,
+    frozenset({"sub"}),
+    _redo_from_one,
 )
 
 
@@ -230,6 +268,20 @@ class OutputTransform:
     """Steps undone one after the other, from the outside in."""
 
     steps: tuple[ElementaryTransform, ...]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Identifiers of the steps, the first applied first."""
+        return tuple(step.id for step in self.steps)
+
+    @property
+    def noise_tolerant(self) -> bool:
+        """Whether all steps are."""
+        return all(step.noise_tolerant for step in self.steps)
+
+    def allowed(self, operators: frozenset[str]) -> bool:
+        """Whether a problem with these operators may contain its inverse."""
+        return all(step.needs <= operators for step in self.steps)
 
     @property
     def cost(self) -> int:
@@ -272,7 +324,7 @@ class OutputTransform:
 
     def sentences(self) -> tuple[str, ...]:
         """The steps as a derivation."""
-        return tuple(step.name for step in self.steps)
+        return tuple(step.sentence for step in self.steps)
 
 
 SINGLE = (

@@ -15,7 +15,7 @@ from physdiffuser.generation.enumeration import noisy
 from physdiffuser.generation.enumeration.run import Run
 from physdiffuser.library.expression_library import Library
 from physdiffuser.library.matches import Match
-from physdiffuser.transforms.output_transforms import INVERSE, OutputTransform
+from physdiffuser.transforms.output_transforms import EXP, INVERSE, OutputTransform, output_transforms
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("a", "b")
@@ -184,3 +184,12 @@ def test_weights_of_the_user_take_part_in_noisy_screening() -> None:
     rows = run.noisy_rows
     np.testing.assert_allclose(target, problem.target[rows])
     np.testing.assert_allclose(weights / weights.mean(), problem.weights[rows] / problem.weights[rows].mean())
+
+
+def test_transforms_have_identifiers_of_their_own() -> None:
+    """Algorithms choose by these, and never by the sentence of a derivation."""
+    steps = {step for transform in output_transforms(2, frozenset(OPERATORS)) for step in transform.steps}
+    assert len({step.id for step in steps}) == len({step.sentence for step in steps}) == len(steps)
+    tolerant = {step.id for step in steps if step.noise_tolerant}
+    assert tolerant == {"reciprocal", "square", "log", "sqrt"}
+    assert OutputTransform((INVERSE,)).noise_tolerant and not OutputTransform((EXP,)).noise_tolerant

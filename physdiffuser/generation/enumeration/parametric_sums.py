@@ -27,7 +27,7 @@ from physdiffuser.generation.enumeration.run import Run, Stage
 from physdiffuser.library.ranking import PairBlocks
 from physdiffuser.library.screening import unexplained
 from physdiffuser.library.terms import power_products
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.output_transforms import INVERSE, OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -43,7 +43,7 @@ PLAIN_FOLLOWED = 24
 # Two factors and a constant inside are the fewest.
 LEAST_CONSTANTS = 3
 # A sum is rarely under anything but a reciprocal.
-OUTER = frozenset({"took the reciprocal"})
+OUTER = frozenset({INVERSE.id})
 # Parts that have so little apart are one.
 _CLOSE = 1e-9
 
@@ -111,7 +111,7 @@ def parametric_sums(run: Run, stage: Stage, reduction: Reduction) -> Work:
     values, parts = values[good], [part for part, kept in zip(parts, good, strict=True) if kept]
     yield 1e-8 * len(values) * PROBES
     for transform, target, weights in run.transformed(reduction):
-        if not OUTER.issuperset(transform.sentences()):
+        if not OUTER.issuperset(transform.ids):
             continue
 
         def follow(sums: Iterator[tuple[int, ...]], transform: OutputTransform = transform) -> Work:

@@ -30,10 +30,6 @@ CLEAN_PROBES = 24
 ROWS_FOR_SCALED = 20
 # Matches of one stage that are fitted and offered, cheapest first.
 MOST_MATCHES = 40
-# Chains whose undone target keeps noise in hand; the others are for exact data.
-_NOISY_STEPS = frozenset(
-    {"took the reciprocal", "squared the target", "took the logarithm", "took the square root"}
-)
 
 
 class Stage(NamedTuple):
@@ -212,13 +208,11 @@ class Run:
                 yield from self.fresh(candidates(match, self.problem, 1e-6))
 
     def noise_tolerant_transforms(self) -> tuple[OutputTransform, ...]:
-        """The chains that noise survives."""
+        """The transforms that are useful with noise."""
         return tuple(
             transform
             for transform in SINGLE
-            if all(
-                step.name in _NOISY_STEPS and step.needs <= self.problem.operators for step in transform.steps
-            )
+            if transform.noise_tolerant and transform.allowed(self.problem.operators)
         )
 
     def transformed(self, reduction: Reduction) -> list[tuple[OutputTransform, FloatArray, FloatArray]]:

@@ -30,7 +30,7 @@ from physdiffuser.generation.sparse.regression import (
 )
 from physdiffuser.generation.sparse.sums import candidate_of, combination, counted
 from physdiffuser.generation.sparse.targets import transformed
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.output_transforms import SQUARE, OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -43,13 +43,16 @@ DIGITS_LOST = 100.0
 # Share of the rows that a root of one sign must hold for.
 ONE_SIGN = 0.98
 
+# The target as it is and its square: a law may be the root of a ratio.
+SQUARED = (OutputTransform(()), OutputTransform((SQUARE,)))
+
 
 def ratios(
     problem: Problem, reduction: Reduction, dictionary: Dictionary, exact: bool, tolerance: float
 ) -> Work:
     """Ratios of sums of terms: `y = P - y*(Q - 1)` is linear in the coefficients."""
     count = len(dictionary)
-    for transform, target, weights in transformed(problem, reduction, frozenset({"squared the target"})):
+    for transform, target, weights in transformed(problem, reduction, SQUARED):
         # Each denominator in turn is normalised by one of its terms: the constant may be missing.
         for pivot in range(min(count, PIVOTS)):
             others = [column for column in range(count) if column != pivot]
@@ -85,7 +88,7 @@ def quadratics(
     """
     if not {"add", "sub", "sqrt", "pow"} <= problem.operators:
         return
-    for transform, target, weights in transformed(problem, reduction, frozenset()):
+    for transform, target, weights in transformed(problem, reduction, SQUARED[:1]):
         values = np.column_stack([plain.values, target[:, None] * linear.values])
         if not (
             enough_rows(values.shape[1], problem.rows, exact) and (exact or values.shape[1] <= MOST_CHOSEN)

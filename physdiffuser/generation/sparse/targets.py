@@ -1,8 +1,8 @@
-"""What sums are fitted to: the target, factors divided out, under each outer inverse."""
+"""What sums are fitted to: the target, factors divided out, under each output transform."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,23 +13,27 @@ from physdiffuser.transforms.output_transforms import INVERSE, ROOT, SINGLE, SQU
 
 FloatArray = npt.NDArray[np.float64]
 
-CHAINS = frozenset(
-    {"took the reciprocal", "squared the target", "took the logarithm", "took the square root"}
-)
 # 1/y**2 and the like are polynomials often enough: y = k/sqrt(a**2 + b**2 - 2*a*b*cos(t)).
-DOUBLE_CHAINS = (OutputTransform((SQUARE, INVERSE)), OutputTransform((ROOT, INVERSE)))
+DOUBLE_TRANSFORMS = (OutputTransform((SQUARE, INVERSE)), OutputTransform((ROOT, INVERSE)))
 
 
 def transformed(
-    problem: Problem, reduction: Reduction, names: frozenset[str] = CHAINS
+    problem: Problem, reduction: Reduction, single: Sequence[OutputTransform] | None = None
 ) -> Iterator[tuple[OutputTransform, FloatArray, FloatArray]]:
-    """The target, factors divided out, under each outer inverse, with row weights."""
+    """The target, factors divided out, under each output transform, with row weights.
+
+    Parameters
+    ----------
+    single
+        The transforms; those that tolerate noise, and some pairs of these, when None.
+    """
     left = reduction.divided_out(problem.inputs, problem.target, problem.weights)
     if left is None:
         return
     divided, base = left
-    for transform in (*SINGLE, *DOUBLE_CHAINS):
-        if not all(step.name in names and step.needs <= problem.operators for step in transform.steps):
+    tolerant = [transform for transform in (*SINGLE, *DOUBLE_TRANSFORMS) if transform.noise_tolerant]
+    for transform in tolerant if single is None else single:
+        if not transform.allowed(problem.operators):
             continue
         result = transform.undo(divided)
         if result is not None:
