@@ -13,7 +13,7 @@ from physdiffuser.errors import UsageError
 from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS
 
 _DEVICES = click.Choice(["auto", "cpu", "cuda", "cpu-torch"])
-_DEVICE_HELP = "Where pair searches, fits of many and networks run: cuda, cpu; auto: only networks on a GPU."
+_DEVICE_HELP = "Compute device: cuda, cpu; auto: only the networks use a GPU."
 _LOSS_HELP = "What is minimised: squared, or huber, which bears outliers; else found out."
 _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else found out."
 
