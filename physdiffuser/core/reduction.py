@@ -34,7 +34,7 @@ class Reduction:
 
     @classmethod
     def of(cls, factors: Iterable[tuple[Expression, Fraction]], features: Iterable[Expression]) -> Reduction:
-        """The frame of some factors, which may occur more than once or cancel."""
+        """The reduction of some factors, which may occur more than once or cancel."""
         exponents: dict[Expression, Fraction] = {}
         for tree, exponent in factors:
             exponents[tree] = exponents.get(tree, Fraction(0)) + exponent
@@ -46,7 +46,7 @@ class Reduction:
 
     @classmethod
     def of_columns(cls, factors: Iterable[tuple[int, Fraction]], features: Iterable[int]) -> Reduction:
-        """The frame of some powers of columns before a function of others."""
+        """The reduction of some powers of columns before a function of others."""
         return cls.of(((Variable(column), exponent) for column, exponent in factors), map(Variable, features))
 
     def factor(self) -> Expression | None:

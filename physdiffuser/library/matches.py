@@ -38,14 +38,14 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Match:
-    """Library entries that together explain the undone target.
+    """Library entries that together explain the transformed target.
 
     Attributes
     ----------
     left, right, third
         A, B and D.
     prefactor
-        A further factor of the target, divided out before the chain was undone.
+        A further factor of the target, divided out before the transform was undone.
     """
 
     reduction: Reduction
@@ -64,7 +64,7 @@ def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candida
     Parameters
     ----------
     tolerance
-        A term whose share of the undone target is below this is dropped. Both the full formula and,
+        A term whose share of the transformed target is below this is dropped. Both the full formula and,
         where it makes sense, the one without the constant term are returned.
     """
     factor = match.reduction.product(problem.inputs)

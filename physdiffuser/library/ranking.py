@@ -1,6 +1,6 @@
-"""The few best of a tile of residuals, which is all that is asked of it.
+"""The few best entries of a block of residuals, which is all that the search needs of it.
 
-On the processor a tile is a matrix that is looked at as a whole. On a GPU many are worked out at once, and
+On the processor a block is a whole matrix. On a GPU many are computed at once, and
 the least few of each row come back. Both answer the same questions.
 """
 
@@ -55,7 +55,7 @@ class ResidualBlock(Protocol):
 
 
 class FullBlock:
-    """A tile of which all residuals are at hand."""
+    """A block of which all residuals are at hand."""
 
     def __init__(self, residual: FloatArray32) -> None:
         self.residual = residual
@@ -97,7 +97,7 @@ class FullBlock:
 
 
 class TruncatedBlock:
-    """The least few residuals of each row of a tile.
+    """The smallest few residuals of each row of a block.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def ranked(
 
 
 def part(residual_block: ResidualBlock, rows: slice) -> ResidualBlock:
-    """Some rows of a tile."""
+    """Some rows of a block."""
     if isinstance(residual_block, TruncatedBlock):
         return TruncatedBlock(
             residual_block.values[rows], residual_block.places[rows], residual_block.tied[rows]
@@ -182,7 +182,7 @@ def part(residual_block: ResidualBlock, rows: slice) -> ResidualBlock:
 
 
 class PairBlocks:
-    """Residuals of the best `a + b*A + c*B`, tile by tile.
+    """Residuals of the best `a + b*A + c*B`, block by block.
 
     Parameters
     ----------
@@ -191,11 +191,11 @@ class PairBlocks:
     correlation
         Shape (entries,): correlation of each entry with the target.
     columns
-        The entries taken as B, tile by tile.
+        The entries taken as B, block by block.
     few
         How many of each row can be asked for.
     once
-        Whether tiles whose entries all come before those of a block are never asked for.
+        Whether each pair is asked for once, so that no entry of B comes before one of A.
     """
 
     def __init__(
@@ -214,14 +214,14 @@ class PairBlocks:
         self._known: dict[int, ResidualBlock] = {}
 
     def residual_block(self, block: slice, number: int, last: int) -> ResidualBlock:
-        """The entries of a block taken as A, with those of a tile as B.
+        """The residuals of some rows as A with one group of columns as B.
 
         Parameters
         ----------
         block
             Blocks are asked for in their order.
         number
-            Of the tile.
+            Of the group of columns.
         last
             Where the last block ends.
         """

@@ -159,7 +159,7 @@ class LeadingPairs:
 def pair_residuals(
     library: FloatArray32, first: slice, second: slice, target_correlation: FloatArray32
 ) -> FloatArray32:
-    """Unexplained share of variance of the best `a + b*A + c*B` for a tile of pairs.
+    """Unexplained share of variance of the best `a + b*A + c*B` for a block of pairs.
 
     Parameters
     ----------

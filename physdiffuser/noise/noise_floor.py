@@ -32,7 +32,7 @@ FLAT = 0.85
 FLOOR = 1.25
 # Polynomials whose errors are this much above the least do as well.
 AS_WELL = 1.05
-# Frames whose errors are this much above the most telling one's have missed something.
+# Reductions whose errors are this much above the most telling one's have missed something.
 AS_TELLING = 1.1
 # Errors of normal distribution have a kurtosis of 3; polynomials in their worst corners leave ten and more.
 KURTOSIS = 4.5
@@ -43,9 +43,10 @@ DECADE = 10.0
 
 
 def levels(problem: Problem, reductions: Iterable[Reduction]) -> list[Level]:
-    """How well each frame's features predict rows that were not seen; frames that do not suit are left out.
+    """How well the features of each reduction predict rows left out; unsuitable reductions are omitted.
 
-    On at most `ROWS` rows; frames without features, or with many, and those that are not finite do not suit.
+    On at most `ROWS` rows. Reductions without features, with many, or with values that are not finite are
+    unsuitable.
     """
     rows = _some_rows(problem)
     inputs, target = problem.inputs[rows], problem.target[rows]
@@ -71,18 +72,18 @@ def levels(problem: Problem, reductions: Iterable[Reduction]) -> list[Level]:
 
 
 def is_noisy(problem: Problem, known: Iterable[Level]) -> bool:
-    """Whether the errors of polynomials in the most telling frame's features show a floor of noise."""
+    """Whether the errors of polynomials in the most telling reduction's features show a floor of noise."""
     best = min(known, key=lambda level: level.error, default=None)
     if best is None or best.falling or not SMALLEST < best.error < LARGEST:
         return False
     left = best.left / np.std(best.left)
-    # A column that the frame leaves out, and that matters, is structure and not noise.
+    # A column that the reduction leaves out, and that matters, is structure and not noise.
     inputs = problem.inputs[_some_rows(problem)]
     return float(np.mean(left**4)) < KURTOSIS and residual_is_noise(inputs, left)
 
 
 def telling(some: Iterable[Reduction], known: list[Level]) -> list[Reduction]:
-    """Those of some frames that predict rows hardly worse than the most telling one does.
+    """Those of some reductions that predict rows hardly worse than the most telling one does.
 
     The best of each number of features, the fewest first: with more of them nothing is missed.
     """
@@ -97,13 +98,13 @@ def telling(some: Iterable[Reduction], known: list[Level]) -> list[Reduction]:
 
 
 def as_telling(known: list[Level]) -> set[Reduction]:
-    """The frames that predict rows hardly worse than the most telling one does."""
+    """The reductions that predict rows hardly worse than the most telling one does."""
     limit = AS_TELLING * min(level.error for level in known)
     return {level.reduction for level in known if level.error < limit}
 
 
 def telling_first(reductions: list[Reduction], known: list[Level]) -> list[Reduction]:
-    """The frames, with those that predict rows hardly worse than the most telling one does first."""
+    """The reductions, with those that predict rows hardly worse than the most telling one does first."""
     enough = as_telling(known)
     return sorted(reductions, key=lambda reduction: reduction not in enough)
 

@@ -108,7 +108,7 @@ class _Shared:
     Parameters
     ----------
     work
-        Yields nominal seconds and returns frames. After an exception it is over, and its result is empty.
+        Yields nominal seconds and returns reductions. After an exception it is over, and its result is empty.
     faults
         Takes the message about that exception.
     """

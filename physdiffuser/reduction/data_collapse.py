@@ -36,7 +36,7 @@ FEWEST_ROWS = 24
 # Features at the start; steps of the search look at all pairs of them.
 MOST_FEATURES = 6
 SOME_FEATURES = 5
-# States followed at each number of features, ways looked at more closely for each, and frames in the end.
+# States followed at each number of features, ways looked at more closely for each, and reductions in the end.
 BEAM = 4
 CLOSER = 12
 FRAMES_OF_SIZE = {1: 2, 2: 2, 3: 1, 4: 1}
@@ -118,7 +118,7 @@ _JOINS = (
 
 @dataclass(frozen=True)
 class _State:
-    """A frame on the way, with what it does to the rows.
+    """A reduction on the way, with what it does to the rows.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class _State:
 
 
 def collapsed(problem: Problem, first: Sequence[Reduction]) -> Generator[float, None, tuple[Reduction, ...]]:
-    """Frames that the rows suggest, those of fewest features first; yields nominal seconds of work.
+    """Reductions that the rows suggest, those of fewest features first; yields nominal seconds of work.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Hypotheses about the frame of a law, read off fitted slopes: what can be divided out or merged?
+"""Hypotheses about the reduction of a law, read off fitted slopes: what can be divided out or merged?
 
 * If `y = x1**2 * g(x2, x3)`, then d log y / d log x1 is 2 everywhere: the power is divided out. An
   exponent of 0 everywhere means that the column is not needed at all.
@@ -41,7 +41,7 @@ _RATIOS = np.array([-3, -2, -1.5, -1, -2 / 3, -0.5, -1 / 3, 1 / 3, 0.5, 2 / 3, 1
 
 
 def hypotheses(problem: Problem) -> list[Reduction]:
-    """Frames for a problem: what its units demand first, then what its rows suggest."""
+    """Reductions for a problem: what its units demand first, then what its rows suggest."""
     proposed_reductions = reductions(problem.inputs, problem.target)
     first = demanded(problem)
     return (
@@ -52,7 +52,7 @@ def hypotheses(problem: Problem) -> list[Reduction]:
 
 
 def demanded(problem: Problem) -> Reduction | None:
-    """The frame of dimensionless groups; None where units are not known or the columns have none to offer."""
+    """The reduction to dimensionless groups; None where units are unknown or the columns form none."""
     if problem.units is None or problem.target_unit is None:
         return None
     from physdiffuser.expressions.units.dimensionless import dimensionless_groups
@@ -169,7 +169,7 @@ def _separable(inputs: FloatArray, target: FloatArray) -> Exponents:
 
 
 def _some_columns(inputs: FloatArray, target: FloatArray, chosen: list[int]) -> list[Reduction]:
-    """The frames of a narrower table, in terms of this one's columns."""
+    """The reductions of a narrower table, in terms of this one's columns."""
 
     def rename(node: Expression) -> Expression | None:
         return Variable(chosen[node.index]) if isinstance(node, Variable) else None

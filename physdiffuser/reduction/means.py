@@ -22,7 +22,7 @@ class Means:
     features
         Mean of the feature, shape (intervals, 1).
     target
-        Mean of the target divided by the frame's factor, shape (intervals,).
+        Mean of the target divided by the reduction's factor, shape (intervals,).
     weights
         Inverse variance of that mean, up to a factor, shape (intervals,).
     """
@@ -33,9 +33,9 @@ class Means:
 
 
 def averaged(problem: Problem, reduction: Reduction, intervals: int) -> Means | None:
-    """Means over intervals of a frame's feature that hold equally many rows.
+    """Means over intervals of a reduction's feature that hold equally many rows.
 
-    None where the frame has more features or a value that is not finite, and where rows are too few.
+    None where the reduction has more features or a value that is not finite, and where rows are too few.
     Inside an interval the function must be nearly straight, as it is where noise is larger than its bend.
     """
     if len(reduction.features) != 1 or problem.rows < 2 * intervals:

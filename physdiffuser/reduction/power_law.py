@@ -1,4 +1,4 @@
-"""Frames from a power law fitted in noise: the columns that follow it are factored out, the others stay.
+"""Reductions from a power law fitted in noise: the columns that follow it are factored out, the others stay.
 
 Where the noise is the same in all rows and the target spans decades, most rows are nothing but noise beside
 the largest, and slopes of polynomials in the logarithms drown. A power law fitted to the target itself, by
@@ -41,11 +41,11 @@ ITERATIONS = 40
 
 
 def power_law_reductions(problem: Problem) -> list[Reduction]:
-    """Frames of a power law times a function of few columns, read off a fit that noise does not mislead.
+    """Reductions of a power law times a function of few columns, read off a fit that noise does not mislead.
 
     Returns
     -------
-    list of Frame
+    list of Reduction
         With one, two and three of the positive columns as features, besides all columns that are not
         positive; at most seven, and most of them wrong. There are none where more than three columns
         are no powers, where the target changes sign, or where no power law fits better than the mean.

@@ -1,4 +1,4 @@
-"""Frames read off formulas that describe the rows well, and are not the law yet.
+"""Reductions read off formulas that describe the rows well, and are not the law yet.
 
 `m*exp(0.57*v**2/c**2)` is wrong where the law is `m/sqrt(1 - v**2/c**2)`, but right in that the law is m
 times a function of v/c. Under noise that shows neither in slopes nor in a polynomial of all columns.
@@ -18,24 +18,24 @@ from physdiffuser.expressions import Apply, Expression, Number, Variable, to_tex
 from physdiffuser.expressions.tree import fitted_constants, variables
 from physdiffuser.noise.noise_floor import AS_TELLING, levels
 
-# Formulas looked at, the shortest descriptions first, and frames worked on before the next look.
+# Formulas looked at, the shortest descriptions first, and reductions worked on before the next look.
 FORMULAS = 10
 AT_ONCE = 2
-# A frame with more features than these is no simpler than the table.
+# A reduction with more features than these is no simpler than the table.
 FEATURES = 2
 
 _Powers = dict[Expression, Fraction]
 
 
 class ProposedReductions:
-    """The frames that a run's best formulas suggest, each once.
+    """The reductions that a run's best formulas suggest, each once.
 
     Parameters
     ----------
     problem
         Rows to explain.
     known
-        How well polynomials in the features of the frames that are known predict rows.
+        How well polynomials in the features of the reductions that are known predict rows.
     """
 
     def __init__(self, problem: Problem, known: Iterable[Level]) -> None:
@@ -65,7 +65,7 @@ class ProposedReductions:
 
 
 def proposed_reductions(formulas: Iterable[Expression]) -> Iterator[Reduction]:
-    """Frames that formulas suggest: what depends on one or two groups of columns may be another function.
+    """Reductions that formulas suggest: what depends on one or two groups of columns may be another function.
 
     Each factor of a formula that depends on one group is taken out by itself, then all that are more than
     powers of columns together.

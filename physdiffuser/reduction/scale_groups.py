@@ -28,7 +28,7 @@ FloatArray = npt.NDArray[np.float64]
 _WORSE, _AWKWARD, _ALONE, _ROUNDING = 1.2, 1.5, 1.4, 1e-6
 # Errors so near each other are equal.
 _EQUAL = 1.04
-# Frames in the end, and how much worse than the best of as few features one may be.
+# Reductions in the end, and how much worse than the best of as few features one may be.
 FRAMES, _MUCH_WORSE = 2, 1.5
 # A feature is at most so complex.
 _MOST_COMPLEX = 13
@@ -37,13 +37,13 @@ _MOST_COMPLEX = 13
 def scale_reductions(
     problem: Problem, reductions: list[Reduction]
 ) -> Generator[float, None, list[Reduction]]:
-    """The best reductions of frames; those of fewest features first.
+    """The best further reductions by scale symmetries; those of fewest features first.
 
     Parameters
     ----------
     problem
         Rows to explain.
-    frames
+    reductions
         Where to begin.
     """
     found: dict[frozenset[bytes], tuple[float, Reduction]] = {}
@@ -100,16 +100,16 @@ def _chosen(tried: list[tuple[_State | None, Scaling]], error: float) -> _State 
 
 @dataclass(frozen=True)
 class _State:
-    """What is left of a frame.
+    """What is left of a reduction.
 
     Attributes
     ----------
-    frame
+    reduction
         Where it began.
     products
-        Exponents of the frame's features in each feature that is left.
+        Exponents of the reduction's features in each feature that is left.
     factor
-        Exponents of the frame's features in what was divided out of the target.
+        Exponents of the reduction's features in what was divided out of the target.
     values, target
         The features left, (features, rows), and what is left of the target, (rows,).
     slopes, error
@@ -138,7 +138,7 @@ class _State:
         return tuple(trees)
 
     def reduced(self) -> Reduction:
-        """The frame it stands for."""
+        """The reduction it stands for."""
         left = zip(self.reduction.features, self.factor, strict=True)
         return Reduction.of((*self.reduction.factors, *left), self.features())
 

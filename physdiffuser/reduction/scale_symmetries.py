@@ -23,7 +23,7 @@ from physdiffuser.reduction.trend import image_of
 FloatArray = npt.NDArray[np.float64]
 
 MOST_FEATURES = 6
-# Columns in one symmetry, and symmetries of a frame that are tried.
+# Columns in one symmetry, and symmetries of a reduction that are tried.
 MOST_TOGETHER = 5
 PROPOSED = 8
 # Columns that may go, for each symmetry.

@@ -1,7 +1,7 @@
-"""How a table goes on the whole: a polynomial in what a frame lets its law depend on.
+"""How a table goes on the whole: a polynomial in what a reduction lets its law depend on.
 
 In the logarithms of features and target, where they have one sign, so that a power law is a plane. What the
-polynomial leaves over tells frames apart: the right one has fewer features and leaves as little.
+polynomial leaves over tells reductions apart: the right one has fewer features and leaves as little.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROWS = 600
 PREDICTS = 0.3
 # Where so many rows have one sign the others are noise around zero, and so are those this small.
 ONE_SIGN, SMALL = 0.95, 0.03
-# A frame is given up when its polynomial is so many times worse than another's, and not nearly exact.
+# A reduction is given up when its polynomial is so many times worse than another's, and not nearly exact.
 IMPLAUSIBLE, NEGLIGIBLE = 2.0, 2e-3
 
 
@@ -71,9 +71,9 @@ def trend(values: FloatArray, target: FloatArray) -> tuple[FloatArray | None, fl
 
 
 def divided(problem: Problem, reduction: Reduction) -> tuple[FloatArray, FloatArray] | None:
-    """Features, (features, rows), and target divided by the frame's factor; None where one has no value.
+    """Features, (features, rows), and target divided by the reduction's factor; None where one has no value.
 
-    On some rows of the problem, the same for every frame, without those whose logarithm is noise.
+    On some rows of the problem, the same for every reduction, without those whose logarithm is noise.
     """
     rows = problem.generator(6).permutation(problem.rows)[:ROWS]
     inputs, target = problem.inputs[rows], problem.target[rows]
@@ -90,7 +90,7 @@ def divided(problem: Problem, reduction: Reduction) -> tuple[FloatArray, FloatAr
 
 
 def plausible(problem: Problem, reductions: list[Reduction]) -> list[Reduction]:
-    """The frames that a polynomial in their features follows about as well as in any other's.
+    """The reductions that a polynomial in their features follows about as well as in any other's.
 
     Those that divide nothing out stay, and all do where no polynomial follows the rows.
     """

@@ -22,7 +22,7 @@ from physdiffuser.reduction.data_collapse import (
 )
 from physdiffuser.reduction.trend import divided, trend
 
-# Frames of fewer features are left to the collapse, and of more than these pairs are too many.
+# Reductions of fewer features are left to the collapse, and of more than these pairs are too many.
 FEWEST_FEATURES, MOST_FEATURES = 4, 12
 # A polynomial may leave so much of what it left before, and must leave so many times less than with any
 # other pair joined. Of ways to join one pair that are as good as this the simplest is taken.
@@ -37,7 +37,7 @@ _SECONDS = 1.5e-3
 
 
 def joined(problem: Problem, reduction: Reduction) -> Generator[float, None, list[Reduction]]:
-    """The frame with pairs of features joined into one, one pair after the other, the last first.
+    """The reduction with pairs of features joined into one, one pair after the other, the last first.
 
     Yields nominal seconds of work.
     """
@@ -69,7 +69,7 @@ def joined(problem: Problem, reduction: Reduction) -> Generator[float, None, lis
 
 
 def _taken_out(reduction: Reduction) -> list[Reduction]:
-    """The frame with a power of its first feature as a factor of the target."""
+    """The reduction with a power of its first feature as a factor of the target."""
     first, *rest = reduction.features
     return [Reduction.of((*reduction.factors, (first, exponent)), tuple(rest)) for exponent in _EXPONENTS]
 

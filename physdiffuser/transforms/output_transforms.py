@@ -35,7 +35,7 @@ class ElementaryTransform:
         Derivative of `undo`: the inverse square weights the rows, so that a residual on the undone
         target counts as the residual of the target it stands for.
     redo
-        Builds the formula of the target from the formula of the undone target.
+        Builds the formula of the target from the formula of the transformed target.
     shown
         The undoing as a formula, for derivations: `log(y)` from `y`.
     needs
@@ -285,7 +285,7 @@ class OutputTransform:
 
     @property
     def cost(self) -> int:
-        """Steps in the chain; the search tries short chains first."""
+        """Steps in the transform; the search tries short transforms first."""
         return len(self.steps)
 
     def undo(self, target: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -311,13 +311,13 @@ class OutputTransform:
         return value, weights / weights.mean()
 
     def redo(self, inner: Expression) -> Expression:
-        """The formula of the target around the formula of the undone target."""
+        """The formula of the target around the formula of the transformed target."""
         for step in reversed(self.steps):
             inner = step.redo(inner)
         return inner
 
     def shown(self, target: Expression) -> Expression:
-        """What the undone target is, as a formula of the target; to be printed only."""
+        """What the transformed target is, as a formula of the target; to be printed only."""
         for step in self.steps:
             target = step.shown(target)
         return target

@@ -16,7 +16,7 @@ from physdiffuser.transforms.output_transforms import INVERSE, OutputTransform
 
 
 def curve_stage(run: Run, reduction: Reduction) -> Work:
-    """`y = F*T(curve(u))`: the factor F of a frame, its only feature u, and T nothing or the reciprocal."""
+    """`y = F*T(curve(u))`: the factor F of a reduction, its only feature u, and T none or the reciprocal."""
     problem, rows = run.problem, run.noisy_rows
     feature = reduction.features[0]
     u = evaluate(feature, problem.inputs[rows])

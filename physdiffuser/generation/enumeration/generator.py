@@ -2,7 +2,7 @@
 
 A run alternates between lookups that assume exact data (hashing, very fast) and screenings that do
 not (matrix products), because it cannot know which kind of table it was given; each stage uses a
-larger library than the one before. All stages work on every hypothesis about the frame of the law.
+larger library than the one before. All stages work on every hypothesis about the reduction of the law.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EXACT = ("clean", "prefactors", "triples")
 FINE = 1e-6
 # With fewer rows residuals pass for noise whatever they are.
 ENOUGH_ROWS = 30
-# Frames of one feature on which functions with constants are tried early.
+# Reductions of one feature on which functions with constants are tried early.
 MOST_CURVES = 2
 
 LADDER: tuple[Stage, ...] = (
@@ -97,7 +97,7 @@ NOISY_LADDER: tuple[Stage, ...] = (
     Stage("sums", 40_000),
 )
 
-# What is done on frames that formulas suggest.
+# What is done on reductions that formulas suggest.
 SUGGESTED_LADDER: tuple[Stage, ...] = (
     Stage("sums", 300),
     Stage("noisy", 1_500, divisors=300),
@@ -156,7 +156,7 @@ class EnumerationGenerator(MeteredGenerator):
                     # Noise grows where a factor that spans decades is divided out; this judges by the target.
                     known += levels(problem, new)
                     believed |= as_telling(known)
-                    # Of the frames with one feature only the first are tried with constants inside.
+                    # Of the reductions with one feature only the first are tried with constants inside.
                     every = telling_first(every, known)
                 every = [reduction for reduction in every if reduction in believed]
                 new = [reduction for reduction in every if reduction in new]
@@ -193,7 +193,7 @@ class EnumerationGenerator(MeteredGenerator):
 
 
 def _suited(stage: Stage, reductions: list[Reduction]) -> list[Reduction]:
-    """The frames that a stage is for; of those with a single feature the first few, which come first."""
+    """The reductions that a stage is for; of those with a single feature the first few, which come first."""
     suited = [
         reduction for reduction in reductions if stage.least <= len(reduction.features) <= stage.features
     ]
@@ -201,7 +201,7 @@ def _suited(stage: Stage, reductions: list[Reduction]) -> list[Reduction]:
 
 
 def _work(run: Run, stage: Stage, reduction: Reduction) -> Work:
-    """One stage on one frame."""
+    """One stage on one reduction."""
     if stage.kind == "parametric":
         yield from parametric_stage(run, stage, reduction)
     elif stage.kind == "curves":

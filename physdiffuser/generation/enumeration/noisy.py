@@ -28,7 +28,7 @@ ENTRIES = 2048
 # work is charged as on this many.
 PROBES = 320
 PIECE = 8192
-# Finds looked at in one tile, and single entries of one cost.
+# Finds looked at in one block, and single entries of one cost.
 BEST_OF_BLOCK = 6
 BEST_SINGLES = 6
 BEST_BARE = 3
@@ -75,7 +75,7 @@ class TopK:
 def transformed_targets(
     target: FloatArray, weights: FloatArray, available: tuple[OutputTransform, ...]
 ) -> list[tuple[OutputTransform, FloatArray, FloatArray]]:
-    """Each chain that applies, with the undone target and its row weights."""
+    """Each chain that applies, with the transformed target and its row weights."""
     found = []
     for transform in available:
         result = transform.undo(target)
@@ -168,7 +168,7 @@ def _divided(
     divisors: FloatArray,
     device: Device,
 ) -> Iterator[tuple[IntArray, Iterator[ResidualBlock]]]:
-    """A target divided by each entry of a library, in blocks, and what is left of it in each tile.
+    """A target divided by each entry of a library, in blocks, and what is left of it in each block.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def _divided(
 
     Yields
     ------
-    The divisors of at most `TARGETS` that lead to numbers, and for each of the columns a tile of these.
+    The divisors of at most `TARGETS` that lead to numbers, and for each of the columns a block of these.
     """
     # A constant on the device saves bringing it there for each block.
     target, weights = device.put(target), device.put(weights)
@@ -394,9 +394,9 @@ def _of_leading(
     share: np.float32,
     device: Device,
 ) -> Iterator[FloatArray32]:
-    """Residuals of pairs, tile by tile, each shape (leading, columns), in units of the target's variance."""
+    """Residuals of pairs in blocks, each of shape (leading, columns), over the variance of the target."""
     among = np.arange(len(pairs.leading))[:, None]
-    # A tile by itself is nothing to a GPU.
+    # A block by itself is nothing to a GPU.
     runs = [slice(0, len(rank))] if device.remote else [some for _, some in columns]
     for run in runs:
         residual = pairs.residuals(prepared, run)

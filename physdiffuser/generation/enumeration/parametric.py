@@ -190,7 +190,7 @@ def fitted(
     tolerance: float = TOLERANCE,
     device: Device = HOST,
 ) -> Iterator[list[Fit]]:
-    """Laws with parameters, each under its outer functions and a frame's factor, fitted `TOGETHER` in one go.
+    """Laws with parameters, each under its output transform and a factor, fitted in batches of `TOGETHER`.
 
     Under an outer function constants are first fitted to the target with that undone, where most of them are
     linear and need no start: `1/(a + b*p*exp(c/(T + q)))` so reaches its minimum from four times c in 60
@@ -198,7 +198,7 @@ def fitted(
 
     Parameters
     ----------
-    chains, laws, initial
+    transforms, laws, initial
         Equally many; `initial` has a start for each parameter.
     iterations, tolerance, device
         As for `fit_alike`.

@@ -31,7 +31,7 @@ from physdiffuser.transforms.output_transforms import INVERSE, OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 
-# Finds of one tile, and finds fitted for each target, and of each pair of families.
+# Finds of one block, and finds fitted for each target, and of each pair of families.
 BEST_OF_BLOCK = 4
 FOLLOWED = 90
 BEST_OF_FAMILY = 8

@@ -45,11 +45,11 @@ class Stage(NamedTuple):
     divisors
         How many entries are tried as the other factor.
     depth
-        Depth of the outer chains.
+        Depth of the outer transforms.
     shifts
         How many entries are tried as the third part of triples, or as prefactors.
     least, features
-        The stage is for frames with at least and at most so many features.
+        The stage is for reductions with at least and at most so many features.
     """
 
     kind: str
@@ -105,7 +105,7 @@ class Run:
                     yield 1e-6 * (now - size)
                     size = now
             known = (entries, library)
-            # Large libraries of earlier frames are not needed again at this size.
+            # Large libraries of earlier reductions are not needed again at this size.
             self._libraries = {k: v for k, v in self._libraries.items() if v[0] < 20_000}
             self._libraries[key] = known
         yield known[1]
@@ -168,7 +168,7 @@ class Run:
         Parameters
         ----------
         average
-            Of a frame with one feature, screen means over neighbouring values of it instead of some rows.
+            Of a reduction with one feature, screen means over neighbouring values of it instead of some rows.
         """
         if stage.kind == "scaled sums" and self.problem.rows < ROWS_FOR_SCALED:
             return

@@ -199,7 +199,7 @@ def ladder(
 
     Parameters
     ----------
-    frame
+    reduction
         Its features are what the terms are made of.
     operators
         Those that may be used.

@@ -1,4 +1,4 @@
-"""The sparse generator: dictionaries of growing size, on each frame of the law and each outer inverse."""
+"""The sparse generator: dictionaries of growing size, for each reduction and each output transform."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FloatArray = npt.NDArray[np.float64]
 SCREEN_ROWS = 300
 # Exact spans take time that grows with the square of the terms.
 MOST_SPAN = 450
-# Rungs of the ladder that are cheap; features of frames whose ladders are short, and of any.
+# Rungs of the ladder that are cheap; features of reductions whose ladders are short, and of any.
 FIRST_RUNGS = 3
 FEW_FEATURES, MOST_FEATURES = 4, 12
 # Features up to this, and down to its negative, may be angles in radians.
@@ -149,7 +149,7 @@ def _logarithmic(problem: Problem, some: Iterable[tuple[Reduction, list[Rung]]])
 
 
 def _rungs_of(problem: Problem, reduction: Reduction) -> list[Rung]:
-    """The dictionaries made of a frame's features."""
+    """The dictionaries made of a reduction's features."""
     largest = np.abs(reduction.values(problem.inputs)).max(axis=0)
     angles = np.flatnonzero(largest < FULL_TURN).tolist()
     return list(ladder(reduction, problem.operators, problem.rows, angles))

@@ -48,7 +48,7 @@ def logarithmic(problem: Problem, reduction: Reduction, plain: bool = False) -> 
 
     Parameters
     ----------
-    frame
+    reduction
         Its product is divided out, its features are the bases.
     plain
         Powers of the features alone.

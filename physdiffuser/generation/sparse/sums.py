@@ -38,7 +38,7 @@ def counted(count: int) -> str:
 def candidate_of(
     reduction: Reduction, transform: OutputTransform, inner: Expression, sentence: str
 ) -> Candidate:
-    """The formula of the target around what was found for the undone target."""
+    """The formula of the target around what was found for the transformed target."""
     expression = transform.redo(inner)
     factor = reduction.factor()
     if factor is not None:
