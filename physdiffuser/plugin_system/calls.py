@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
@@ -160,8 +160,8 @@ atexit.register(_wait_at_exit)
 class _StdoutByThread:
     """Stands in for `sys.stdout` while calls run: stderr for their threads, the original for all others."""
 
-    def __init__(self, original: Any) -> None:
-        self._original = original
+    def __init__(self) -> None:
+        self._original: Any = None
         self._threads: list[int | None] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -169,7 +169,10 @@ class _StdoutByThread:
 
 
 _lock = threading.Lock()
-_stand_in: list[_StdoutByThread] = []
+
+# One object for the life of the process. `print` holds no reference of its own to `sys.stdout` (before
+# CPython 3.14), so an object that is freed while a plugin's thread prints to it crashes the interpreter.
+_STAND_IN: Final = _StdoutByThread()
 
 
 @contextlib.contextmanager
@@ -179,16 +182,15 @@ def _divert(thread: threading.Thread) -> Iterator[None]:
         yield
         return
     with _lock:
-        if not _stand_in:
-            _stand_in.append(_StdoutByThread(sys.stdout))
-            sys.stdout = _stand_in[0]
-        stand_in = _stand_in[0]
-        stand_in._threads.append(thread.ident)
+        # A plugin may have kept the object and put it back itself.
+        if not _STAND_IN._threads and sys.stdout is not _STAND_IN:
+            _STAND_IN._original = sys.stdout
+            sys.stdout = _STAND_IN
+        _STAND_IN._threads.append(thread.ident)
     try:
         yield
     finally:
         with _lock:
-            stand_in._threads.remove(thread.ident)
-            if not stand_in._threads:
-                sys.stdout = stand_in._original
-                _stand_in.clear()
+            _STAND_IN._threads.remove(thread.ident)
+            if not _STAND_IN._threads:
+                sys.stdout = _STAND_IN._original

@@ -75,6 +75,47 @@ def test_the_exit_code_holds_while_a_thread_of_a_plugin_runs(name: str, tmp_path
     assert missing.returncode == 6
 
 
+PRINTS_WHILE_CALLED = """
+import os
+import threading
+import time
+
+from physdiffuser.plugin_system.calls import call_with_limit
+
+
+class Slow:
+    '''A stdout that gives other threads their turn in the middle of every `print`.'''
+
+    def write(self, text):
+        time.sleep(0)
+
+    def flush(self):
+        pass
+
+
+def prints():
+    while True:
+        print("noise")
+
+
+import sys
+
+sys.stdout = Slow()
+for _ in range(4):
+    threading.Thread(target=prints, daemon=True).start()
+for _ in range(3000):
+    call_with_limit(lambda: time.sleep(0), 60.0)
+os._exit(0)
+"""
+
+
+def test_a_thread_that_prints_while_stdout_is_diverted_does_not_crash(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(PRINTS_WHILE_CALLED)
+    finished = program(tmp_path, str(script))
+    assert finished.returncode == 0, finished.stderr[-500:]
+
+
 COMMAND = """
 import os
 import click
