@@ -2,16 +2,17 @@
 
     python tools/ablate_search.py                              # full, and without each default generator
     python tools/ablate_search.py --arm full --arm +autoregressive --noise 0,0.01,0.1
-    python tools/ablate_search.py --arm full --arm search.loop.GRACE_STEPS=0
+    python tools/ablate_search.py --arm full --arm search.stopping.POLICY.grace_steps=0
     python tools/ablate_search.py --arm =enumeration,sparse --results runs/ablation.jsonl --table
 
 An arm is `full`; `-NAME` or `+NAME`, the default generators without or with one; `=A,B`, just these; or
-`MODULE.CONSTANT=JSON`, a constant of the package with another value (in the module that reads it). Several
-changes in one arm are joined by `;`. Arms take turns on each law, so that a machine that slows down slows
-all alike. Each answer is a line of the results file; a run that is stopped goes on where it was. A law is
-*recovered* when the judge says that the answer is the law, and has its *form* when refitting constants on
-clean rows makes it so (the measure to read under noise). Seconds are of the processor: the search and its
-conclusion, without the judge. *Won / lost*: laws that an arm has and the first one has not, and the reverse.
+`MODULE.CONSTANT=JSON`, a constant of the package with another value (in the module that reads it), or
+`MODULE.RECORD.FIELD=JSON`, a field of a policy record. Several changes in one arm are joined by `;`. Arms
+take turns on each law, so that a machine that slows down slows all alike. Each answer is a line of the
+results file; a run that is stopped goes on where it was. A law is *recovered* when the judge says that the
+answer is the law, and has its *form* when refitting constants on clean rows makes it so (the measure to read
+under noise). Seconds are of the processor: the search and its conclusion, without the judge. *Won / lost*:
+laws that an arm has and the first one has not, and the reverse.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Arm:
     generators
         Names, in order.
     constants
-        Module, name and value of each constant that is changed.
+        Module, name and value of each constant that is changed; the name is `RECORD.FIELD` for a field.
     """
 
     name: str
@@ -82,6 +83,9 @@ def parse_arm(text: str) -> Arm:
             generators = value.split(",")
         elif equals and "." in name:
             module, _, constant = name.rpartition(".")
+            if module.rpartition(".")[2].isupper():
+                module, _, record = module.rpartition(".")
+                constant = f"{record}.{constant}"
             constants.append((f"physdiffuser.{module}", constant, json.loads(value)))
         else:
             raise ValueError(f"arm {text!r}: {change!r} is no change; see --help")
@@ -99,6 +103,9 @@ def changed(arm: Arm) -> Iterator[None]:
     with ExitStack() as stack:
         for name, constant, value in (generators, loaded, *arm.constants):
             module = importlib.import_module(name)
+            constant, _, field = constant.partition(".")
+            if field:
+                value = replace(getattr(module, constant), **{field: value})
             stack.callback(setattr, module, constant, getattr(module, constant))
             setattr(module, constant, value)
         yield

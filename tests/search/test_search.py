@@ -21,10 +21,11 @@ from physdiffuser.generation.builtin import SPECS
 from physdiffuser.noise.precision import DOUBLE, decimal_precision
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.loop import LATE_SECONDS, STEPS_UNEXPLAINED, SearchLoop
+from physdiffuser.search.loop import SearchLoop
 from physdiffuser.search.rewriting import rounded, small_phases, without_powers, worth_rounding
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
 from physdiffuser.search.scheduler import DEFERRED_TURN, Scheduler
+from physdiffuser.search.stopping import POLICY
 from physdiffuser.selection.description_length import DescriptionLength, residual_is_noise
 from physdiffuser.units.unit import parse_unit
 
@@ -334,7 +335,7 @@ class TestLoop:
         for some in (table, told):
             generator = Scripted("one", ["a", *["a + b"] * 5000])
             steps.append(SearchLoop(some, {"one": generator}).run(None, float("inf")).steps["one"])
-        assert steps[0] >= STEPS_UNEXPLAINED > steps[1]
+        assert steps[0] >= POLICY.unexplained_steps > steps[1]
 
     def test_what_leaves_a_pattern_ends_nothing(self) -> None:
         generator = Scripted("enumeration", ["a*b", *["a + b"] * 5000])
@@ -400,7 +401,7 @@ def test_late_generators_are_not_asked_where_there_is_no_time_for_them() -> None
     quick = _Proposes("quick", "a**2*b", *(f"a*b + {i}" for i in range(2, 60)))
     generators = {"quick": quick, "late": _Proposes("late", "3*a*b", "3*a")}
     loop = SearchLoop(problem(0.05), generators, deferred={"late"}, clock=lambda: 0.0)
-    result = loop.run(None, LATE_SECONDS / 2)
+    result = loop.run(None, POLICY.deferred_seconds / 2)
     assert result.settled and not result.steps["late"]
 
 

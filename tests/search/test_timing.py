@@ -21,7 +21,8 @@ from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.finalize.finalize import finalize
 from physdiffuser.fitting.exact_constants.snapping import snap
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.loop import LATE_SECONDS, SearchLoop
+from physdiffuser.search.loop import SearchLoop
+from physdiffuser.search.stopping import POLICY
 from physdiffuser.search.timing import CONCLUDING, MOST_RESERVED, TRIAL_SHARE, Pace, TimeLimit
 
 BUSY = 5.0
@@ -183,7 +184,7 @@ def test_late_generators_are_asked_only_if_their_start_fits_at_the_pace_measured
     machine = Machine(slowdown)
     deferred = Once(machine)
     generators = {"slow": Slow(machine), "late": deferred}
-    limit = machine.limit(7.0 * slowdown + LATE_SECONDS + 6.0)
+    limit = machine.limit(7.0 * slowdown + POLICY.deferred_seconds + 6.0)
     loop = SearchLoop(noise(), generators, deferred={"late"}, limit=limit, clock=machine.clock)
     loop.run(None, float("inf"))
     assert bool(deferred.asked) is asked

@@ -12,7 +12,7 @@ import pytest
 
 from physdiffuser.generation import builtin
 from physdiffuser.generation.builtin import DEFAULT_GENERATORS
-from physdiffuser.search import loop
+from physdiffuser.search import polishing, stopping
 
 PATH = Path(__file__).parents[2] / "tools" / "ablate_search.py"
 
@@ -37,20 +37,22 @@ def test_arms(tool: ModuleType) -> None:
         name for name in DEFAULT_GENERATORS if name != "evolution"
     )
     assert tool.parse_arm("=enumeration,diffusion").generators == ("enumeration", "diffusion")
-    both = tool.parse_arm("+diffusion;search.loop.GRACE_STEPS=3")
+    both = tool.parse_arm("+diffusion;search.stopping.POLICY.grace_steps=3")
     assert both.generators == (*DEFAULT_GENERATORS, "diffusion")
-    assert both.constants == (("physdiffuser.search.loop", "GRACE_STEPS", 3),)
+    assert both.constants == (("physdiffuser.search.stopping", "POLICY.grace_steps", 3),)
     for wrong in ("-nothing", "evolution", "search=3"):
         with pytest.raises(ValueError, match="is no change"):
             tool.parse_arm(wrong)
 
 
 def test_a_constant_is_changed_and_put_back(tool: ModuleType) -> None:
-    before = loop.GRACE_STEPS, builtin.SPECS
-    with tool.changed(tool.parse_arm("-sparse;search.loop.GRACE_STEPS=3")):
-        assert loop.GRACE_STEPS == 3 and not builtin.SPECS[1].default
-    assert before == (loop.GRACE_STEPS, builtin.SPECS)
-    with pytest.raises(AttributeError), tool.changed(tool.parse_arm("search.loop.NO_SUCH=3")):
+    before = stopping.POLICY.grace_steps, builtin.SPECS
+    with tool.changed(tool.parse_arm("-sparse;search.stopping.POLICY.grace_steps=3")):
+        assert stopping.POLICY.grace_steps == 3 and not builtin.SPECS[1].default
+    with tool.changed(tool.parse_arm("search.polishing.WORTH_ARRANGING=3")):
+        assert polishing.WORTH_ARRANGING == 3
+    assert before == (stopping.POLICY.grace_steps, builtin.SPECS)
+    with pytest.raises(AttributeError), tool.changed(tool.parse_arm("search.stopping.NO_SUCH=3")):
         pass
 
 

@@ -1,0 +1,146 @@
+"""When the search is over: the stopping policy and the rule that applies it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from physdiffuser.core.archive import Entry
+from physdiffuser.core.problem import Problem
+from physdiffuser.expressions import Expression
+from physdiffuser.expressions.tree import fitted_constants
+from physdiffuser.models.tokens.skeleton import without_linear_coefficients
+from physdiffuser.search.archive import FEW_CONSTANTS, ParetoArchive
+from physdiffuser.selection.description_length import leaves_noise
+
+
+@dataclass(frozen=True)
+class StoppingPolicy:
+    """How long the search goes on after a formula has been found that could be the law.
+
+    The values were chosen on development laws with 0, 1 and 10 % noise (docs/search.md).
+
+    Attributes
+    ----------
+    grace_share, grace_steps
+        After the noise floor is reached the search goes on for this share of the steps that it took to get
+        there, and at least so many steps, in case something simpler is near.
+    share_per_constant, steps_per_constant, max_constants
+        Each fitted constant, up to so many, adds to both: a law without it may yet be found, and would have a
+        much shorter description.
+    plain_nats, plain_share, plain_steps
+        Where all constants but one are exact and every simpler formula has a description longer by so many
+        nats, which does not happen by chance, a smaller share and fewer steps are enough.
+    min_rows, coarse
+        In fewer rows every residual passes for noise, also that of a wrong formula for an exact law. There
+        noise is taken for granted only if the numbers are rounded more coarsely than this.
+    unexplained, unexplained_steps
+        A formula that leaves more than this share of the variance may be wrong even if its residuals look
+        like noise, as they do after a fast wave in several columns: it is accepted only after so many steps.
+    many_constants_steps
+        A formula of many constants that fits exactly may only follow the law: so many steps more for others.
+    deferred_steps, deferred_seconds
+        Deferred generators take seconds to start, in which most laws are found without them. They are asked
+        after so many steps, or before a formula with noise in its residuals is accepted, if so many seconds
+        are left (on an idle machine; more on a slower one).
+    refiner_steps, refiner_interval
+        Refiners have a turn of at most so many steps before a formula is accepted, and otherwise after so
+        many steps if the shortest description has changed.
+    """
+
+    grace_share: float = 1.0
+    grace_steps: int = 30
+    share_per_constant: float = 0.1
+    steps_per_constant: int = 4
+    max_constants: int = 4
+    plain_nats: float = 20.0
+    plain_share: float = 0.25
+    plain_steps: int = 6
+    min_rows: int = 30
+    coarse: float = 1e-8
+    unexplained: float = 0.5
+    unexplained_steps: int = 150
+    many_constants_steps: int = 40
+    deferred_steps: int = 60
+    deferred_seconds: float = 8.0
+    refiner_steps: int = 12
+    refiner_interval: int = 30
+
+
+POLICY = StoppingPolicy()
+
+
+class StoppingRule:
+    """Decides whether the search of one problem is over.
+
+    Parameters
+    ----------
+    problem, archive
+        Of the search.
+    floor
+        Relative loss that rounding of the target alone causes.
+    tolerance
+        Relative rounding of the target's numbers.
+    length
+        Nats of the description by an entry of the archive.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        archive: ParetoArchive,
+        floor: float,
+        tolerance: float,
+        length: Callable[[Entry], float],
+    ) -> None:
+        self.policy = POLICY
+        self._problem, self._archive = problem, archive
+        self._floor, self._length = floor, length
+        self._noise_is_visible = problem.rows >= POLICY.min_rows or tolerance > POLICY.coarse
+        # The step at which the best description was last shortened by more than a nat, and its length then.
+        self._reached = 0
+        self._reached_length = float("inf")
+        self._noise_checked: dict[Expression, bool] = {}
+
+    def improved(self, best: Entry, step: int) -> None:
+        """Note that the best entry has changed."""
+        length = self._length(best)
+        if length < self._reached_length - 1:
+            self._reached, self._reached_length = step, length
+
+    def settled(self, best: Entry | None, step: int) -> bool:
+        """Whether the best entry can be accepted as the law after so many steps."""
+        policy = self.policy
+        since = step - self._reached
+        if best is None:
+            return False
+        many_are_safe = best.constants <= FEW_CONSTANTS or since >= policy.many_constants_steps
+        if best.loss <= self._floor and many_are_safe:
+            return True
+        if since < max(policy.plain_steps, policy.plain_share * self._reached):
+            return False
+        if best.loss > policy.unexplained and since < policy.unexplained_steps:
+            return False
+        expression = best.candidate.expression
+        constants = min(fitted_constants(expression), policy.max_constants)
+        steps = policy.grace_steps + policy.steps_per_constant * constants
+        share = policy.grace_share + policy.share_per_constant * constants
+        if since < max(steps, share * self._reached) and not (
+            constants <= 1 and self._noise_is_visible and self._is_plain(best)
+        ):
+            return False
+        known = self._noise_checked.get(expression)
+        if known is None:
+            known = leaves_noise(self._problem, expression)
+            self._noise_checked[expression] = known
+        return known
+
+    def _is_plain(self, best: Entry) -> bool:
+        """Whether every simpler formula, other than by its factors, has a much longer description."""
+        enough = self._length(best) + self.policy.plain_nats
+        form = without_linear_coefficients(best.candidate.expression)
+        return all(
+            self._length(entry) > enough or without_linear_coefficients(entry.candidate.expression) == form
+            for entry in self._archive.front()
+            if entry.complexity < best.complexity
+        )
