@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from physdiffuser import pipeline, solve
+from physdiffuser import solve
 from physdiffuser.core.progress import Progress
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import UsageError
@@ -258,7 +258,7 @@ def test_reading_counts_and_a_slow_one_leaves_a_short_search(
     large: int, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("physdiffuser.search.timing.LEAST_SEARCH", 0.05)
-    monkeypatch.setattr(pipeline, "LARGE_TABLE", large)
+    monkeypatch.setattr("physdiffuser.search.table_search.LARGE_TABLE", large)
     x = np.linspace(1.0, 2.0, 40)
     dataset = dataset_from_arrays(x[:, None], np.exp(np.sin(9 * x)) + x**x)
     started = time.monotonic()

@@ -24,7 +24,7 @@ from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import Expression, Number, evaluate, parse
 from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting import refit
-from physdiffuser.pipeline import reweight
+from physdiffuser.noise.reweighting import reweight
 from physdiffuser.selection.description_length import DescriptionLength
 
 # Numbers of a law that are written as they are in nature, and not measured.

@@ -9,12 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from physdiffuser.core.archive import Entry, relative_loss, same_loss
 from physdiffuser.core.derivation import readable
 from physdiffuser.core.problem import Problem
-from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, Number, complexity, evaluate
 from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.expressions.simplification.canonical import canonical
@@ -36,8 +34,6 @@ from physdiffuser.search.limiting_forms import limiting_form
 from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
 from physdiffuser.selection.cancellation import cancels
 from physdiffuser.selection.description_length import DescriptionLength, exact_nats, shortest
-
-FloatArray = npt.NDArray[np.float64]
 
 # A formula that lost terms of this complexity in snapping is snapped again, so many times in all.
 FEWEST_DROPPED = 2
@@ -161,14 +157,14 @@ def _final_law(
     stop: Callable[[], bool],
 ) -> Law:
     """Worked out, without constants that the rows do not determine, and without needless poles."""
-    law = _finalize_one(entry, problem, description_length, problem.positive, quick, stop)
+    law = _finalize_one(entry, problem, description_length, quick, stop)
     found = with_determined_constants(law.final, problem, description_length, stop)
     if found != law.final:
         # What is left is another formula: its constants may be exact where those of the first were not.
         simpler = replace(entry.candidate, expression=found)
         entry = replace(entry, candidate=simpler, complexity=complexity(found))
         changes = (*law.changes, "constants that the rows do not determine are taken out")
-        law = _finalize_one(entry, problem, description_length, problem.positive, quick, stop)
+        law = _finalize_one(entry, problem, description_length, quick, stop)
         law = replace(law, changes=(*changes, *law.changes))
     if not worth_arranging(law.final, at_the_end=True):
         return law
@@ -257,70 +253,98 @@ def _finalize_one(
     entry: Entry,
     problem: Problem,
     description_length: DescriptionLength,
-    positive: frozenset[int],
     quick: bool,
     stop: Callable[[], bool],
 ) -> Law:
-    floor = description_length.floor
-    inputs, target, weights = problem.inputs, problem.target, problem.weights
-    expression = entry.candidate.expression
-
-    def loss_of(candidate: Expression) -> float:
-        return relative_loss(problem, evaluate(candidate, inputs))
-
-    fitted = expression
-    if fitted_constants(expression) and not quick:
-        refitted = refit(expression, inputs, target, weights=weights, loss=problem.loss).expression
-        if loss_of(refitted) <= loss_of(expression):
-            fitted = refitted
+    """Constants refitted and made exact where the rows allow it, and the formula simplified."""
+    loss_of = partial(_loss, problem)
+    fitted = entry.candidate.expression if quick else _refitted(entry.candidate.expression, problem)
     fitted_loss = loss_of(fitted)
     if quick:
-        plain = readable(fitted)
-        shown = plain if problem.allows(plain) else fitted
-        return Law(entry, fitted, shown, fitted_loss, fitted_loss, ())
+        return Law(entry, fitted, _readable(fitted, problem), fitted_loss, fitted_loss, ())
     final = fitted
     changes: tuple[str, ...] = ()
     if fitted_constants(fitted):
-        # The arranged form has fewer constants (2*(a + 3*x) has one too many), so more can be exact.
-        arranged = arrange(fitted, positive=positive) if worth_arranging(fitted, at_the_end=True) else fitted
-        # log(c*x/y) must not be taken apart into logarithms with a constant each.
-        tied = fitted_constants(arranged) <= fitted_constants(fitted)
-        usable = tied and problem.allows(arranged) and tame(arranged, fitted)
-        start = arranged if usable and _as_good(loss_of(arranged), fitted_loss, floor) else fitted
-        for _ in range(MOST_SNAPS):
-            snapped = with_exact_constants(start, problem, stop)
-            # Noise that grows with the target may pull a formula that explains nothing below the mean.
-            useful = snapped.loss <= max(fitted_loss, 1.0 + 4.0 / problem.rows)
-            if not useful or not problem.allows(snapped.expression):
-                break
+        final, changes = _with_exact_constants(fitted, fitted_loss, problem, description_length, stop)
+    final = _simplified(final, problem, description_length.floor)
+    return Law(entry, fitted, _readable(final, problem), loss_of(final), fitted_loss, changes)
+
+
+def _loss(problem: Problem, expression: Expression) -> float:
+    return relative_loss(problem, evaluate(expression, problem.inputs))
+
+
+def _readable(expression: Expression, problem: Problem) -> Expression:
+    plain = readable(expression)
+    return plain if problem.allows(plain) else expression
+
+
+def _refitted(expression: Expression, problem: Problem) -> Expression:
+    if not fitted_constants(expression):
+        return expression
+    refitted = refit(
+        expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss
+    ).expression
+    return refitted if _loss(problem, refitted) <= _loss(problem, expression) else expression
+
+
+def _with_exact_constants(
+    fitted: Expression,
+    fitted_loss: float,
+    problem: Problem,
+    description_length: DescriptionLength,
+    stop: Callable[[], bool],
+) -> tuple[Expression, tuple[str, ...]]:
+    """The formula with exact constants, and what was changed."""
+    positive = problem.positive
+    # The arranged form has fewer constants (2*(a + 3*x) has one too many), so more can be exact.
+    arranged = arrange(fitted, positive=positive) if worth_arranging(fitted, at_the_end=True) else fitted
+    # log(c*x/y) must not be taken apart into logarithms with a constant each.
+    tied = fitted_constants(arranged) <= fitted_constants(fitted)
+    usable = tied and problem.allows(arranged) and tame(arranged, fitted)
+    as_good = usable and _as_good(_loss(problem, arranged), fitted_loss, description_length.floor)
+    start = arranged if as_good else fitted
+    final: Expression = fitted
+    changes: tuple[str, ...] = ()
+    for _ in range(MOST_SNAPS):
+        snapped = with_exact_constants(start, problem, stop)
+        # Noise that grows with the target may pull a formula that explains nothing below the mean.
+        useful = snapped.loss <= max(fitted_loss, 1.0 + 4.0 / problem.rows)
+        if not useful or not problem.allows(snapped.expression):
+            break
+        final, changes = snapped.expression, (*changes, *snapped.changes)
+        # Without the terms that were dropped the fit leaves more over, and more can be exact.
+        if not fitted_constants(final) or complexity(final) > complexity(start) - FEWEST_DROPPED:
+            break
+        start = final
+    limit = limiting_form(final, problem.inputs)
+    if limit is not None and worth_arranging(limit, at_the_end=True):
+        # Snapping may free a constant that then runs away: what is meant is the limit.
+        limit = refit(
+            limit, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss
+        ).expression
+        snapped = with_exact_constants(arrange(limit, positive=positive), problem, stop)
+        short = description_length.length(snapped.expression, snapped.loss)
+        if problem.allows(snapped.expression) and short < description_length.length(
+            final, _loss(problem, final)
+        ):
             final, changes = snapped.expression, (*changes, *snapped.changes)
-            # Without the terms that were dropped the fit leaves more over, and more can be exact.
-            if not fitted_constants(final) or complexity(final) > complexity(start) - FEWEST_DROPPED:
-                break
-            start = final
-        limit = limiting_form(final, inputs)
-        if limit is not None and worth_arranging(limit, at_the_end=True):
-            # Snapping may free a constant that then runs away: what is meant is the limit.
-            limit = refit(limit, inputs, target, weights=weights, loss=problem.loss).expression
-            snapped = with_exact_constants(arrange(limit, positive=positive), problem, stop)
-            short = description_length.length(snapped.expression, snapped.loss)
-            if problem.allows(snapped.expression) and short < description_length.length(
-                final, loss_of(final)
-            ):
-                final, changes = snapped.expression, (*changes, *snapped.changes)
-    if worth_arranging(final, at_the_end=True):
-        for form in (final, one_fraction(final)):
-            simplified = arrange(form, positive=positive)
-            allowed = problem.allows(simplified) and tame(simplified, final)
-            shorter = allowed and complexity(simplified) <= complexity(final)
-            # Multiplying out may split one constant in two, which are then no longer tied.
-            tied = fitted_constants(simplified) <= fitted_constants(final)
-            if shorter and tied and _as_good(loss_of(simplified), loss_of(final), floor):
-                final = simplified
-                break
-    plain = readable(final)
-    shown = plain if problem.allows(plain) else final
-    return Law(entry, fitted, shown, loss_of(final), fitted_loss, changes)
+    return final, changes
+
+
+def _simplified(final: Expression, problem: Problem, floor: float) -> Expression:
+    """The formula in its simplest form with the same loss."""
+    if not worth_arranging(final, at_the_end=True):
+        return final
+    for form in (final, one_fraction(final)):
+        simplified = arrange(form, positive=problem.positive)
+        allowed = problem.allows(simplified) and tame(simplified, final)
+        shorter = allowed and complexity(simplified) <= complexity(final)
+        # Multiplying out may split one constant in two, which are then no longer tied.
+        tied = fitted_constants(simplified) <= fitted_constants(final)
+        if shorter and tied and _as_good(_loss(problem, simplified), _loss(problem, final), floor):
+            return simplified
+    return final
 
 
 def _as_good(new: float, old: float, floor: float) -> bool:
@@ -337,12 +361,3 @@ def rivals(laws: list[Law], chosen: int, floor: float) -> list[int]:
         and law.length < laws[chosen].length + NEARLY_AS_GOOD
         and max(law.loss, floor) < COMPARABLE * max(laws[chosen].loss, floor)
     ]
-
-
-def on_rows(problem: Problem, dataset: Dataset, rows: npt.NDArray[np.intp]) -> Problem:
-    """The same rules on other rows of the table."""
-    weights = None
-    if dataset.weights is not None:
-        weights = dataset.weights[rows]
-        weights = weights / weights.mean()
-    return replace(problem, inputs=dataset.inputs[rows], target=dataset.target[rows], weights=weights)

@@ -1,0 +1,253 @@
+"""From the formulas of a search to the solution: final constants, one law chosen and verified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.solution import Equation, FloatArray, Solution, sample_fit_points
+from physdiffuser.data.dataset import Dataset
+from physdiffuser.expressions import PI, Number, Symbol, complexity, evaluate, to_text
+from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.expressions.tree import walk
+from physdiffuser.finalize.diagnostics import ENOUGH_ROWS, diagnostics, shows_pattern
+from physdiffuser.finalize.exactness import Exactness, exactness
+from physdiffuser.finalize.finalists import conditional_form_prior
+from physdiffuser.finalize.finalize import Law, finalize, rivals
+from physdiffuser.finalize.scoring import equation
+from physdiffuser.finalize.shown_rows import left_out, rows_to_show
+from physdiffuser.noise.reweighting import Reweighted
+from physdiffuser.report.summary import summaries
+from physdiffuser.search.loop import SearchResult
+from physdiffuser.search.table_search import Found, PosedTable, RunControl, on_rows
+
+# Share of the time for the conclusion in which the formulas get their final constants; the rest is for
+# verifying the chosen one.
+WORKING_OUT_SHARE = 0.7
+VERIFYING_SECONDS = 3.0
+LEAST_VERIFYING = 0.2
+
+
+@dataclass(frozen=True)
+class Front:
+    """The laws that are shown, and the chosen one.
+
+    Attributes
+    ----------
+    laws, equations, predictions
+        In the order shown.
+    hidden
+        Equations that are not shown because another one is as good.
+    position
+        Of the chosen one.
+    warnings
+        For the user.
+    """
+
+    laws: list[Law]
+    equations: list[Equation]
+    predictions: list[FloatArray]
+    hidden: list[Equation]
+    position: int
+    warnings: tuple[str, ...]
+
+
+def build_solution(found: Found, control: RunControl) -> Solution:
+    """Finalize the formulas of a search: the solution."""
+    searched = control.clock()
+    front = _final_front(found, control, searched)
+    solution = _without_equations(found.dataset, found.seed, front.warnings)
+    if not front.laws:
+        return replace(solution, timing=_timing(control, searched, found.result))
+    dataset, position = found.dataset, front.position
+    best, prediction = front.equations[position], front.predictions[position]
+    judged = exactness(best.expression, dataset, prediction)
+    above_floor = front.laws[position].loss > found.loop.floor
+    pattern = above_floor and not judged.exact and shows_pattern(dataset, prediction)
+    verified = _verified(front, found, control, pattern, judged)
+    equations = [*front.equations[:position], verified, *front.equations[position + 1 :]]
+    held_out = np.zeros(dataset.rows, bool)
+    held_out[found.split.held_out] = True
+    return replace(
+        solution,
+        status="exact" if judged.exact else "approximate",
+        best=verified,
+        pareto=tuple(equations),
+        derivation=verified.derivation,
+        warnings=_warnings(front, found, verified, judged, pattern),
+        notes={**solution.notes, **_weighting(found.reweighted, judged.exact)},
+        held_out_rows=int(found.split.held_out.size),
+        known_constants=_named_constants(found.problem, equations),
+        timing=_timing(control, searched, found.result),
+        fit_points=sample_fit_points(dataset.target, prediction, held_out, inputs=dataset.inputs),
+        summaries=summaries(dataset),
+    )
+
+
+def _final_front(found: Found, control: RunControl, searched: float) -> Front:
+    """The formulas of the search with final constants, scored; those worth showing."""
+    dataset, split, limit = found.dataset, found.split, control.limit
+    loop, archive, warnings = found.loop, found.result.archive, found.warnings
+    form_prior = conditional_form_prior(loop.generators, found.result.steps, loop.failed, loop.problem)
+    fit_problem = on_rows(found.problem, dataset, split.fit)
+    laws: list[Law] = []
+    position = 0
+    if archive.front():
+        laws, position = finalize(
+            archive,
+            fit_problem,
+            loop.floor,
+            # Formulas of many constants take long to verify as well.
+            searched + WORKING_OUT_SHARE * (limit.conclude_by - searched),
+            clock=control.clock,
+            form_prior=form_prior,
+            slowdown=limit.slowdown,
+        )
+    if form_prior is not None and form_prior.fault is not None:
+        warnings = (*warnings, form_prior.fault)
+    made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
+    if not made:
+        return Front([], [], [], [], 0, warnings)
+    scale = float(np.abs(dataset.target).max())
+    rounding = float(np.sqrt(loop.floor) * (dataset.target / scale).std()) * scale
+    scored = [one for one, _ in made]
+    shown = rows_to_show(scored, position, rounding)
+    return Front(
+        laws=[laws[row] for row in shown],
+        equations=[scored[row] for row in shown],
+        predictions=[made[row][1] for row in shown],
+        hidden=[scored[row] for row in left_out(scored, position, rounding)],
+        position=shown.index(position),
+        warnings=warnings,
+    )
+
+
+def _verified(front: Front, found: Found, control: RunControl, pattern: bool, judged: Exactness) -> Equation:
+    """The chosen equation with its verdict."""
+    from physdiffuser.verification import verify
+    from physdiffuser.verification.worker import shared_worker
+
+    dataset, split, slowdown = found.dataset, found.split, control.limit.slowdown
+    best = front.equations[front.position]
+    left = max(slowdown * LEAST_VERIFYING, control.limit.conclude_by - control.clock())
+    # Whether a law is verified must not depend on how fast the machine is: a start is not counted.
+    limit = slowdown * VERIFYING_SECONDS + shared_worker().starting()
+    checked = verify(
+        front.laws[front.position].fitted,
+        best.expression,
+        dataset.inputs,
+        dataset.target,
+        split.fit,
+        split.held_out,
+        names=dataset.names,
+        weights=dataset.weights,
+        pattern=pattern if dataset.rows >= ENOUGH_ROWS and not judged.exact else None,
+        interpolation=judged.interpolation,
+        seconds=min(limit, left),
+    )
+    return replace(best, verdict=checked.verdict, verification=checked.sentences)
+
+
+def _warnings(
+    front: Front, found: Found, verified: Equation, judged: Exactness, pattern: bool
+) -> tuple[str, ...]:
+    reweighted, exact = found.reweighted, judged.exact
+    close = [row + 1 for row in rivals(front.laws, front.position, found.loop.floor)]
+    doubtful = diagnostics(
+        verified, found.dataset, exact=exact, pattern=pattern, rivals=close, left_out=front.hidden
+    )
+    return (
+        *front.warnings,
+        *((reweighted.note,) if reweighted.note else ()),
+        # How noise was weighted matters only where there is some.
+        *(() if exact else reweighted.said),
+        *doubtful,
+        *((judged.interpolation,) if judged.interpolation else ()),
+    )
+
+
+def _named_constants(problem: Problem, equations: Sequence[Equation]) -> dict[str, float]:
+    """The constants the user gave, and those of nature that occur in a formula."""
+    named = {symbol.name: symbol.value for symbol in problem.constants}
+    for one in equations:
+        for node in walk(one.expression):
+            if isinstance(node, Symbol) and node != PI:
+                named[node.name] = node.value
+    return named
+
+
+def _weighting(reweighted: Reweighted, exact: bool) -> dict[str, str]:
+    """What the errors of an exact law's table are weighted by; else a warning says so."""
+    if not exact or not reweighted.said or reweighted.dataset.weights is None:
+        return {}
+    target = reweighted.dataset.target_column.name
+    return {"errors": f"those of approximate formulas are weighted by 1/{target}**2"}
+
+
+def _timing(control: RunControl, searched: float, result: SearchResult | None) -> dict[str, float]:
+    now = control.clock()
+    timing = {
+        "elapsed_seconds": now - control.started,
+        "search_seconds": searched - control.started,
+        "conclusion_seconds": now - searched,
+    }
+    if result is not None:
+        timing |= {f"steps_{name}": float(steps) for name, steps in result.steps.items()}
+    return timing
+
+
+def _without_equations(dataset: Dataset, seed: int, warnings: tuple[str, ...]) -> Solution:
+    """A solution without an equation."""
+    from physdiffuser.version import version
+
+    return Solution(
+        target=dataset.target_column.name,
+        status="none",
+        best=None,
+        pareto=(),
+        names=dataset.names,
+        columns=tuple(column.name for column in dataset.columns),
+        aliases=dataset.aliases,
+        warnings=warnings,
+        notes=dataset.notes,
+        rows=dataset.rows,
+        seed=seed,
+        version=version(),
+    )
+
+
+def constant_solution(posed: PosedTable, seed: int, control: RunControl) -> Solution:
+    """The solution of a table whose target never changes, which needs no search."""
+    dataset = posed.dataset
+    value = float(dataset.target[0])
+    number = Number(int(value)) if value == int(value) and abs(value) < 1e15 else Number(value)
+    names = dataset.names
+    law = Equation(
+        expression=number,
+        text=to_text(number, names),
+        latex=to_latex(number, names),
+        complexity=complexity(number),
+        rmse=0.0,
+        r2=float("nan"),
+        max_relative_error=float(np.abs(evaluate(number, dataset.inputs[:1])[0] - value)),
+        verdict="verified",
+        verification=("every row has this value",),
+        derivation=("the target is the same in every row",),
+        generator="constant",
+    )
+    prediction = np.full(dataset.rows, value)
+    return replace(
+        _without_equations(dataset, seed, posed.warnings),
+        status="exact",
+        best=law,
+        pareto=(law,),
+        derivation=law.derivation,
+        timing=_timing(control, control.clock(), None),
+        fit_points=sample_fit_points(
+            dataset.target, prediction, np.zeros(dataset.rows, bool), inputs=dataset.inputs
+        ),
+        summaries=summaries(dataset),
+    )

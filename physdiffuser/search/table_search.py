@@ -1,0 +1,267 @@
+"""From a table to what the search has found in it: pose the problem, prepare the rows, run the generators."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.archive import Entry
+from physdiffuser.core.generator import Generator, GeneratorSpec
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.progress import Progress
+from physdiffuser.data.dataset import Dataset
+from physdiffuser.errors import PluginError
+from physdiffuser.expressions import to_text
+from physdiffuser.noise.precision import decimal_precision
+from physdiffuser.noise.reweighting import Reweighted, put_back, reweight, without_outliers
+from physdiffuser.options import SolveOptions
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.loop import SearchLoop, SearchResult, SearchSettings
+from physdiffuser.search.outliers import search_with_outliers
+from physdiffuser.search.posing import build_generators, initial_candidates, pose
+from physdiffuser.search.sampling import Split, split_rows
+from physdiffuser.search.timing import TimeLimit
+
+if TYPE_CHECKING:
+    from physdiffuser.plugin_system.manager import Plugins
+
+PROGRESS_INTERVAL = 0.1
+# Rows from which reading is what takes time.
+LARGE_TABLE = 100_000
+# Seconds for the solution after the user has stopped the search.
+AFTER_STOP = 0.3
+
+
+@dataclass(frozen=True)
+class RunControl:
+    """The clock of one run, and what its caller wants to know and decide meanwhile.
+
+    Attributes
+    ----------
+    limit
+        When the stages of the run have to end.
+    started
+        Clock reading from which the time counts.
+    cancelled
+        Asked often whether to stop.
+    on_progress
+        Called with each better formula.
+    """
+
+    limit: TimeLimit
+    started: float
+    cancelled: Callable[[], bool] = lambda: False
+    on_progress: Callable[[Progress], None] | None = None
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True)
+class PosedTable:
+    """A table, the problem that it and the options pose on all rows, and formulas to start from."""
+
+    dataset: Dataset
+    problem: Problem
+    initial: Sequence[str]
+    loaded: Plugins
+    warnings: tuple[str, ...]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the target has the same value in every row."""
+        return bool(np.ptp(self.dataset.target) == 0)
+
+
+@dataclass(frozen=True)
+class PreparedSearch:
+    """A posed table with weighted rows, divided into those for search, fit and test, and its generators."""
+
+    dataset: Dataset
+    problem: Problem
+    reweighted: Reweighted
+    split: Split
+    initial: Sequence[str]
+    generators: dict[str, Generator]
+    specs: tuple[GeneratorSpec, ...]
+    loaded: Plugins
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the search leaves to be finalized.
+
+    Attributes
+    ----------
+    dataset, problem, reweighted, split
+        As prepared, with the outliers that the search has identified taken out or put back.
+    loop, result
+        The search that was run last, and its result.
+    warnings
+        For the user.
+    seed
+        Random seed.
+    """
+
+    dataset: Dataset
+    problem: Problem
+    reweighted: Reweighted
+    split: Split
+    loop: SearchLoop
+    result: SearchResult
+    warnings: tuple[str, ...]
+    seed: int
+
+
+def pose_table(dataset: Dataset, options: SolveOptions, control: RunControl) -> PosedTable:
+    """Load the plugins, and pose the problem."""
+    from physdiffuser.plugin_system.manager import load_plugins
+
+    initial = options.formulas(dataset)
+    # Before the problem is posed: operators of plugins join the table of operators.
+    loaded = load_plugins(options.plugins, time=options.time_limit or float("inf"))
+    with control.limit.pace.measured():
+        dataset, problem, warnings = pose(dataset, options, loaded)
+    return PosedTable(dataset, problem, initial, loaded, warnings)
+
+
+def prepare(posed: PosedTable, options: SolveOptions, control: RunControl) -> PreparedSearch:
+    """Weight the rows by the noise model, divide them, and build the generators."""
+    limit, warnings = control.limit, posed.warnings
+    with limit.pace.measured():
+        reweighted = reweight(posed.dataset, options.loss, options.scatter)
+        dataset = reweighted.dataset
+        # Rows and weights are taken from the dataset, by `on_rows`.
+        problem = replace(posed.problem, loss=reweighted.loss)
+        split = split_rows(dataset, options.seed)
+        generators, refused = _generators(posed.loaded, options)
+    specs = [record.spec for name, record in posed.loaded.generators.items() if name in generators]
+    used = limit.begin_search()
+    if used is not None and options.time_limit is not None:
+        warnings = (*warnings, _used_up(used, options.time_limit, dataset.rows))
+    return PreparedSearch(
+        dataset,
+        problem,
+        reweighted,
+        split,
+        posed.initial,
+        generators,
+        tuple(specs),
+        posed.loaded,
+        (*warnings, *refused),
+    )
+
+
+def search_table(prepared: PreparedSearch, options: SolveOptions, control: RunControl) -> Found:
+    """Run the generators until the law is settled or the budget is spent.
+
+    Raises
+    ------
+    PluginError
+        If every generator that was asked for by name has failed.
+    """
+    dataset, split, reweighted = prepared.dataset, prepared.split, prepared.reweighted
+    problem, loop = prepared.problem, _loop(prepared, options, control)
+    first = initial_candidates(prepared.initial, dataset, problem)
+    if options.loss == "auto" and reweighted.full_dataset is None:
+        loop, result, rows = search_with_outliers(
+            loop, lambda: _generators(prepared.loaded, options)[0], options.steps, first
+        )
+        reweighted = without_outliers(reweighted, rows)
+        problem = replace(problem, loss=reweighted.loss)
+    else:
+        result = loop.run(options.steps, float("inf"), first)
+    if options.generators is not None and set(prepared.generators) <= loop.failed:
+        raise PluginError("; ".join(result.warnings))
+    if reweighted.full_dataset is not None and loop.best is not None:
+        reweighted = put_back(reweighted, loop.best.candidate.expression)
+        dataset = reweighted.dataset
+        split = split_rows(dataset, options.seed)
+    if loop.cancelled():
+        control.limit.end_within(AFTER_STOP)
+    warnings = (
+        *prepared.warnings,
+        *result.warnings,
+        *result.archive.faults,
+        *prepared.loaded.operator_faults,
+    )
+    return Found(dataset, problem, reweighted, split, loop, result, warnings, options.seed)
+
+
+def on_rows(problem: Problem, dataset: Dataset, rows: npt.NDArray[np.intp]) -> Problem:
+    """The same rules on other rows of the table."""
+    weights = None
+    if dataset.weights is not None:
+        weights = dataset.weights[rows]
+        weights = weights / weights.mean()
+    return replace(problem, inputs=dataset.inputs[rows], target=dataset.target[rows], weights=weights)
+
+
+def _generators(loaded: Plugins, options: SolveOptions) -> tuple[dict[str, Generator], tuple[str, ...]]:
+    return build_generators(options.generators, loaded, attention=options.attention, device=options.device)
+
+
+def _loop(prepared: PreparedSearch, options: SolveOptions, control: RunControl) -> SearchLoop:
+    dataset, problem, split = prepared.dataset, prepared.problem, prepared.split
+    search_problem = on_rows(problem, dataset, split.search)
+    if split.fit.size > split.search.size:
+        search_problem = replace(search_problem, full_problem=on_rows(problem, dataset, split.fit))
+
+    def named(role: str) -> Collection[str]:
+        return [spec.name for spec in prepared.specs if spec.role == role]
+
+    settings = SearchSettings(
+        # Generators that the user has named do not wait.
+        deferred=named("deferred") if options.generators is None else (),
+        refiners=named("refiner"),
+        specs=prepared.specs,
+        tolerance=decimal_precision(search_problem.target),
+        limit=control.limit,
+        cancelled=control.cancelled,
+        on_better=_Reporter(dataset, options.time_limit, control),
+        clock=control.clock,
+    )
+    return SearchLoop(search_problem, prepared.generators, settings)
+
+
+def _used_up(seconds: float, time_limit: float, rows: int) -> str:
+    # On a few rows it is the start of the program that took long, on a machine with much else to do.
+    what, faster = (
+        ("reading the table", ", or a Parquet file, which is read faster")
+        if rows >= LARGE_TABLE
+        else ("the start of the program", "")
+    )
+    return (
+        f"{what} took {seconds:.1f} s of the {time_limit:g} s given, so there was hardly any search: "
+        f"give more time (--time){faster}"
+    )
+
+
+class _Reporter:
+    """Reports better formulas to the caller, at most every `PROGRESS_INTERVAL` seconds."""
+
+    def __init__(self, dataset: Dataset, budget: float | None, control: RunControl) -> None:
+        self._dataset, self._budget, self._control = dataset, budget, control
+        self._last = float("-inf")
+
+    def __call__(self, archive: ParetoArchive, best: Entry) -> None:
+        control, names = self._control, self._dataset.names
+        now = control.clock()
+        if control.on_progress is None or now < self._last + PROGRESS_INTERVAL:
+            return
+        self._last = now
+        control.on_progress(
+            Progress(
+                elapsed=now - control.started,
+                budget=self._budget,
+                best=to_text(best.candidate.expression, names, digits=6),
+                loss=best.loss,
+                complexity=best.complexity,
+                generator=best.candidate.generator,
+                front=tuple(to_text(entry.candidate.expression, names) for entry in archive.front()),
+            )
+        )
