@@ -145,6 +145,18 @@ class TruncatedBlock:
         ]
 
 
+def row_blocks(costs: IntArray, width: int) -> list[tuple[int, slice]]:
+    """Slices of entries of one cost each, at most `width` long; `costs` is sorted."""
+    found: list[tuple[int, slice]] = []
+    levels, starts = np.unique(costs, return_index=True)
+    stops = [*starts[1:], len(costs)] if len(costs) else []
+    for level, start, stop in zip(levels, starts, stops, strict=True):
+        found.extend(
+            (int(level), slice(at, min(at + width, int(stop)))) for at in range(int(start), int(stop), width)
+        )
+    return found
+
+
 def ranked(
     residuals: Iterable[FloatArray32], device: Device, few: int = FEW, variance: FloatArray32 | None = None
 ) -> Iterator[ResidualBlock]:

@@ -1,329 +1,127 @@
-"""Pair lookup on data without noise: exact matches, found by hashing."""
+"""Exact matches, found by hashing: the part that the exact stages share."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.core.reduction import Reduction, monomial
-from physdiffuser.expressions import ONE, Expression
-from physdiffuser.expressions.tree import add, div, sub
+from physdiffuser.core.reduction import Reduction
+from physdiffuser.core.work import Work
+from physdiffuser.generation.enumeration.context import Context
+from physdiffuser.generation.enumeration.registry import Size, Stage
 from physdiffuser.library.expression_library import Library
 from physdiffuser.library.hashing import AffineIndex
-from physdiffuser.library.matches import Kind, Match
-from physdiffuser.library.terms import power_products
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.library.matches import Match
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-_Wrap = Callable[[Expression], Expression]
 
 # Queries answered in one go.
 QUERIES = 60_000
-# Matches of one go that are kept, cheapest first: as many as a whole stage offers. Numbers of three
+# Matches that are fitted and offered, cheapest first: of a whole stage, and of one go. Numbers of three
 # digits match hundreds of thousands of pairs by chance, and a `Match` for each costs seconds and gigabytes.
 MOST_MATCHES = 40
 # Matches on the rows of the index that are checked on all probe rows, the cheapest first.
 MOST_VERIFIED = 6_000
 VERIFIED_AT_ONCE = 1_000
 
-
-def lookups(
-    library: Library,
-    reduction: Reduction,
-    target: FloatArray,
-    output_transforms: tuple[OutputTransform, ...],
-    divisors: int,
-    tolerance: float,
-) -> Iterator[tuple[list[Match], float]]:
-    """Exact matches `T⁻¹(y) = a + b*B`, `A*(a + b*B)`, `(a + b*B)/(1 ± A)` and `A + a + b*B`.
-
-    Parameters
-    ----------
-    target
-        Shape (probes,): the target on the library's probe rows, factors divided out.
-    divisors
-        How many of the cheapest entries are tried as A; 0 for singles only.
-    tolerance
-        Relative accuracy of the numbers.
-
-    Yields
-    ------
-    The matches of each piece of work, possibly none.
-    """
-    values = library.values
-    if not len(values):
-        return
-    index = AffineIndex(values, tolerance)
-    transformed = [
-        (transform, result[0])
-        for transform in output_transforms
-        if (result := transform.undo(target)) is not None
-    ]
-    if not transformed:
-        return
-    queries = np.stack([value for _, value in transformed])
-    rows, entries = index.match(queries)
-    costs = library.costs
-    steps = np.array([transform.cost for transform, _ in transformed])
-    yield (
-        [
-            Match(
-                reduction,
-                transformed[row][0],
-                "single",
-                None,
-                library.expression(entry),
-                transformed[row][0].cost + int(costs[entry]),
-            )
-            for row, entry in _verified(
-                queries, values, rows, entries, tolerance, steps[rows] + costs[entries], _itself(queries)
-            )
-        ],
-        _seconds(len(queries), library) + 2e-7 * library.size,
-    )
-    cheapest = np.argsort(costs, kind="stable")[:divisors]
-    for transform, value in transformed:
-        for start in range(0, cheapest.size, QUERIES):
-            block = cheapest[start : start + QUERIES]
-            left = values[block]
-            with np.errstate(all="ignore"):
-                above, below = 1.0 / (1.0 + left), 1.0 / (1.0 - left)
-                combined: list[tuple[Kind, FloatArray, FloatArray | None, _Wrap | None]] = [
-                    ("product", value / left, left, None),
-                    ("difference", value - left, None, None),
-                    ("negative difference", value + left, None, None),
-                    # A denominator 1 ± A, where the library holds A but not yet what it takes to invert it.
-                    ("product", value / above, above, _over_one_plus),
-                    ("product", value / below, below, _over_one_minus),
-                ]
-            found: list[Match] = []
-            for kind, queries, factor, wrap in combined:
-                rows, entries = index.match(queries)
-                prices = costs[block[rows]] + costs[entries]
-                found.extend(
-                    Match(
-                        reduction,
-                        transform,
-                        kind,
-                        library.expression(int(block[row]))
-                        if wrap is None
-                        else wrap(library.expression(int(block[row]))),
-                        library.expression(entry),
-                        transform.cost
-                        + int(costs[block[row]])
-                        + int(costs[entry])
-                        + (1 if wrap is None else 3),
-                    )
-                    for row, entry in _verified(
-                        queries, values, rows, entries, tolerance, prices, _part(value, factor)
-                    )
-                )
-            yield found, _seconds(len(combined) * block.size, library)
-
-
-def _over_one_plus(tree: Expression) -> Expression:
-    return div(ONE, add(ONE, tree))
-
-
-def _over_one_minus(tree: Expression) -> Expression:
-    return div(ONE, sub(ONE, tree))
-
-
-def prefactors(
-    library: Library,
-    reduction: Reduction,
-    target: FloatArray,
-    output_transforms: tuple[OutputTransform, ...],
-    factors: int,
-    divisors: int,
-    tolerance: float,
-) -> Iterator[tuple[list[Match], float]]:
-    """Exact matches `T⁻¹(y/P) = a + b*B` and `A*(a + b*B)` with a power product P outside T.
-
-    Parameters
-    ----------
-    factors
-        How many of the cheapest power products are tried as P.
-    divisors
-        How many of the cheapest entries are tried as A.
-    """
-    values, costs = library.values, library.costs
-    if not len(values):
-        return
-    index = AffineIndex(values, tolerance)
-    cheapest = np.argsort(costs, kind="stable")[:divisors]
-    left = np.concatenate([np.ones((1, values.shape[1])), values[cheapest]])
-    extra = np.concatenate([[0], costs[cheapest] + 1])
-    products, prices = power_products(len(reduction.features), factors)
-    # Without an outer function the prefactor is just another divisor.
-    outer = [transform for transform in output_transforms if transform.steps]
-    for product, price in zip(products, prices, strict=True):
-        tree = monomial(product, reduction.features)
-        with np.errstate(all="ignore"):
-            value = np.prod([library.inputs[:, i] ** float(e) for i, e in product], axis=0)
-            divided = target / value
-        if not np.isfinite(divided).all():
-            continue
-        transformed = [
-            (transform, result[0]) for transform in outer if (result := transform.undo(divided)) is not None
-        ]
-        if not transformed:
-            continue
-        with np.errstate(all="ignore"):
-            queries = (np.stack([u for _, u in transformed])[:, None, :] / left).reshape(-1, left.shape[1])
-        rows, entries = index.match(queries)
-        steps = np.array([transform.cost for transform, _ in transformed])
-        prices = steps[rows // len(left)] + extra[rows % len(left)] + costs[entries]
-        found: list[Match] = []
-        stack = np.stack([u for _, u in transformed])
-
-        def restored(some: IntArray, stack: FloatArray = stack) -> tuple[FloatArray, FloatArray]:
-            return left[some % len(left)], stack[some // len(left)]
-
-        for row, entry in _verified(queries, values, rows, entries, tolerance, prices, restored):
-            transform = transformed[row // len(left)][0]
-            second = row % len(left) - 1
-            cost = transform.cost + price + int(costs[entry])
-            found.append(
-                Match(
-                    reduction,
-                    transform,
-                    "single" if second < 0 else "product",
-                    None if second < 0 else library.expression(int(cheapest[second])),
-                    library.expression(entry),
-                    cost if second < 0 else cost + int(costs[cheapest[second]]) + 1,
-                    prefactor=tree,
-                )
-            )
-        yield found, _seconds(len(queries), library)
-
-
-def triples(
-    library: Library,
-    outer: Library,
-    inner: Library,
-    reduction: Reduction,
-    target: FloatArray,
-    output_transforms: tuple[OutputTransform, ...],
-    tolerance: float,
-) -> Iterator[tuple[list[Match], float]]:
-    """Exact matches `T⁻¹(y) = ±D + A*(a + b*B)` and `D*(±A + a + b*B)`.
-
-    Parameters
-    ----------
-    library
-        Where B is looked up.
-    outer, inner
-        Small libraries on the same probe rows: what is tried as D and as A.
-    """
-    values, costs = library.values, library.costs
-    if not len(values) or not inner.size:
-        return
-    index = AffineIndex(values, tolerance)
-    left = inner.values
-    rows_at_once = max(1, QUERIES // (4 * inner.size))
-    for transform in output_transforms:
-        transformed = transform.undo(target)
-        if transformed is None:
-            continue
-        for start in range(0, outer.size, rows_at_once):
-            block = np.arange(start, min(start + rows_at_once, outer.size))
-            third = outer.values[block][:, None, :]
-            with np.errstate(all="ignore"):
-                combined: list[tuple[Kind, FloatArray, bool]] = [
-                    ("shifted product", (transformed[0] - third) / left, True),
-                    ("negatively shifted product", (transformed[0] + third) / left, True),
-                    ("scaled difference", transformed[0] / third - left, False),
-                    ("negative scaled difference", transformed[0] / third + left, False),
-                ]
-            found: list[Match] = []
-            for kind, queries, by_left in combined:
-                flat = queries.reshape(-1, queries.shape[-1])
-
-                def restored(
-                    some: IntArray,
-                    by_left: bool = by_left,
-                    value: FloatArray = transformed[0],
-                    third: FloatArray = third[:, 0, :],
-                ) -> tuple[FloatArray, FloatArray]:
-                    return left[some % inner.size] if by_left else third[some // inner.size], value
-
-                rows, entries = index.match(flat)
-                prices = (
-                    outer.costs[block[rows // inner.size]] + inner.costs[rows % inner.size] + costs[entries]
-                )
-                for row, entry in _verified(flat, values, rows, entries, tolerance, prices, restored):
-                    other, second = int(block[row // inner.size]), row % inner.size
-                    found.append(
-                        Match(
-                            reduction,
-                            transform,
-                            kind,
-                            inner.expression(second),
-                            library.expression(entry),
-                            transform.cost + int(outer.costs[other] + inner.costs[second] + costs[entry]) + 2,
-                            outer.expression(other),
-                        )
-                    )
-            yield found, _seconds(4 * block.size * inner.size, library)
-
-
-def _seconds(queries: int, library: Library) -> float:
-    """Nominal seconds of so many lookups: ratios, sorting, and a binary search each."""
-    return 1e-4 + 5e-7 * float(queries) * max(1.0, math.log10(max(library.size, 1)) - 3)
-
-
+# The matches of a piece of work, possibly none, and its nominal seconds.
+Piece = tuple[list[Match], float]
 # What a query was made of: for some of its rows, the factor that gives back what is to be explained, and
 # that.
-_Restore = Callable[[IntArray], tuple[FloatArray, FloatArray]]
+Restore = Callable[[IntArray], tuple[FloatArray, FloatArray]]
 
 
-def _itself(queries: FloatArray) -> _Restore:
-    def restored(rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        return np.ones((1, queries.shape[1])), queries[rows]
+class ExactStage(Stage):
+    """A stage that looks up exact matches in a library and offers the cheapest."""
 
-    return restored
+    exact = True
+
+    @abstractmethod
+    def pieces(self, context: Context, size: Size, table: ExactTable) -> Iterator[Piece]:
+        """The matches, piece by piece."""
+
+    def run(self, context: Context, size: Size, reduction: Reduction) -> Work:
+        """Collect the matches, then fit and offer them; see `Stage`."""
+        inputs = context.problem.inputs[context.exact_rows]
+        library = yield from context.library("exact", reduction, reduction.values(inputs), size.entries)
+        target = context.problem.target[context.exact_rows] / reduction.product(inputs)
+        if not np.isfinite(target).all() or not library.size:
+            return
+        found: list[Match] = []
+        for matches, seconds in self.pieces(
+            context, size, ExactTable(library, reduction, target, context.tolerance)
+        ):
+            found.extend(matches)
+            yield seconds
+        found.sort(key=lambda match: match.cost)
+        yield from context.offer(found[:MOST_MATCHES], 1e3 * context.tolerance)
 
 
-def _part(value: FloatArray, factor: FloatArray | None) -> _Restore:
-    def restored(rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        return np.ones((1, value.size)) if factor is None else factor[rows], value
+@dataclass(frozen=True)
+class ExactTable:
+    """A library, and the target that combinations of its entries may be equal to.
 
-    return restored
-
-
-def _verified(
-    queries: FloatArray,
-    values: FloatArray,
-    rows: IntArray,
-    entries: IntArray,
-    tolerance: float,
-    prices: IntArray,
-    restored: _Restore,
-) -> list[tuple[int, int]]:
-    """The cheapest matches that hold on all probe rows, not just on those of the index.
-
-    A match must explain what the query was made of. `y - exp(x)` is an affine image of `exp(x)` to all
-    digits where `exp(x)` reaches 1e17, and says nothing about y.
-
-    Parameters
+    Attributes
     ----------
-    prices
-        Shape (matches,): by which they are ordered; of equals those found first come first.
+    target
+        Shape (probes,): on the library's probe rows, the factors of the reduction divided out.
+    tolerance
+        Relative accuracy of the numbers.
     """
-    order = np.argsort(prices, kind="stable")[:MOST_VERIFIED]
-    found: list[tuple[int, int]] = []
-    for start in range(0, order.size, VERIFIED_AT_ONCE):
-        some = order[start : start + VERIFIED_AT_ONCE]
-        held = some[_hold(queries[rows[some]], values[entries[some]], tolerance, *restored(rows[some]))]
-        found.extend((int(rows[place]), int(entries[place])) for place in held)
-        if len(found) >= MOST_MATCHES:
-            break
-    return found[:MOST_MATCHES]
+
+    library: Library
+    reduction: Reduction
+    target: FloatArray
+    tolerance: float
+
+    @cached_property
+    def index(self) -> AffineIndex:
+        """The entries by an affine invariant."""
+        return AffineIndex(self.library.values, self.tolerance)
+
+    def seconds(self, queries: int) -> float:
+        """Nominal seconds of so many lookups: ratios, sorting, and a binary search each."""
+        return 1e-4 + 5e-7 * float(queries) * max(1.0, math.log10(max(self.library.size, 1)) - 3)
+
+    def lookup(
+        self,
+        queries: FloatArray,
+        price: Callable[[IntArray], IntArray],
+        restored: Restore,
+    ) -> list[tuple[int, int]]:
+        """The cheapest matches (query, entry) that hold on all probe rows, not just on those of the index.
+
+        A match must explain what the query was made of. `y - exp(x)` is an affine image of `exp(x)` to all
+        digits where `exp(x)` reaches 1e17, and says nothing about y.
+
+        Parameters
+        ----------
+        queries
+            Shape (queries, probes).
+        price
+            The cost of some queries, by which, with that of the entry, matches are ordered; of equals those
+            found first come first.
+        """
+        rows, entries = self.index.match(queries)
+        values = self.library.values
+        order = np.argsort(price(rows) + self.library.costs[entries], kind="stable")[:MOST_VERIFIED]
+        found: list[tuple[int, int]] = []
+        for start in range(0, order.size, VERIFIED_AT_ONCE):
+            some = order[start : start + VERIFIED_AT_ONCE]
+            held = some[
+                _hold(queries[rows[some]], values[entries[some]], self.tolerance, *restored(rows[some]))
+            ]
+            found.extend((int(rows[place]), int(entries[place])) for place in held)
+            if len(found) >= MOST_MATCHES:
+                break
+        return found[:MOST_MATCHES]
 
 
 def _hold(
