@@ -20,7 +20,7 @@ from physdiffuser.fitting import fit_batched
 from physdiffuser.generation.enumeration.context import Context, TransformedTarget
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
 from physdiffuser.generation.enumeration.parametric import fitted
-from physdiffuser.generation.enumeration.registry import Size, registered
+from physdiffuser.generation.enumeration.registry import STAGES, Size
 from physdiffuser.generation.enumeration.screening import ScreeningTable, TopK, distinct
 from physdiffuser.generation.enumeration.stages.products import (
     screen_products,
@@ -68,7 +68,7 @@ def search(problem: Problem, steps: int) -> ParetoArchive:
 
 def proposed(stage: str, size: Size, problem: Problem, reduction: Reduction) -> list[Candidate]:
     """What one stage proposes for a reduction."""
-    work = registered(stage).run(Context(problem), size, reduction)
+    work = STAGES[stage].run(Context(problem), size, reduction)
     return [item for item in work if isinstance(item, Candidate)]
 
 
@@ -354,7 +354,7 @@ class TestNoisyScreening:
 
     def top_k(self) -> TopK:
         features = self.reduction.values(self.problem.inputs)
-        library = Library(features, self.reduction.features, OPERATORS.keys() & self.problem.operators)
+        library = Library(features, self.reduction.features, ALL & self.problem.operators)
         fill(library, 300)
         for _ in library.grow(600):
             continue

@@ -21,7 +21,7 @@ from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.generation.enumeration.context import Context
-from physdiffuser.generation.enumeration.registry import Size, registered
+from physdiffuser.generation.enumeration.registry import STAGES, Size
 from physdiffuser.generation.enumeration.screening import (
     TopK,
     by_cost,
@@ -234,8 +234,8 @@ def proposals(work: Work) -> tuple[Counter[str], float]:
 def test_functions_with_constants_inside(device: Device, name: str, size: Size) -> None:
     problem = table("exp(-0.7*p) + 0.2*p", 0.05, 60)
     reduction = Reduction.of_columns((), (1,))
-    expected, seconds = proposals(registered(name).run(Context(problem), size, reduction))
-    found, as_seconds = proposals(registered(name).run(Context(problem, device), size, reduction))
+    expected, seconds = proposals(STAGES[name].run(Context(problem), size, reduction))
+    found, as_seconds = proposals(STAGES[name].run(Context(problem, device), size, reduction))
     # `p**0.65` fits as `(1/p)**-0.65` does, and constants that the rows do not determine may end anywhere.
     assert (found & expected).total() > 0.95 * max(found.total(), expected.total())
     assert as_seconds == pytest.approx(seconds, rel=0.05)

@@ -78,12 +78,16 @@ def screened(kind: str, target: FloatArray, weights: FloatArray) -> Recorder:
     transformed = transformed_targets(target, weights, (OutputTransform(()),))
     table = ScreeningTable(library, FRAME, transformed, order)
     top_k = Recorder()
-    work = {
-        "products": lambda: chain(screen_singles(table, top_k), screen_products(table, order[:20], top_k)),
-        "sums": lambda: screen_sums(table, top_k),
-        "scaled sums": lambda: screen_scaled_sums(table, order[:10], top_k),
-        "without constants": lambda: screen_without_constants(table, top_k),
-    }[kind]()
+    if kind == "products":
+        work = chain(screen_singles(table, top_k), screen_products(table, order[:20], top_k))
+    else:
+        work = chain(
+            {
+                "sums": screen_sums(table, top_k),
+                "scaled sums": screen_scaled_sums(table, order[:10], top_k),
+                "without constants": screen_without_constants(table, top_k),
+            }[kind]
+        )
     with np.errstate(all="ignore"):
         for _ in work:
             continue

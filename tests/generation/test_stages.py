@@ -15,11 +15,11 @@ from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import Variable, evaluate, parse
-from physdiffuser.generation.enumeration import generator, registry
+from physdiffuser.generation.enumeration import generator
 from physdiffuser.generation.enumeration.context import Context
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
 from physdiffuser.generation.enumeration.ladders import CLEAN, LADDERS, NOISY, Ladder, Ladders, Row
-from physdiffuser.generation.enumeration.registry import Size, Stage, register, registered
+from physdiffuser.generation.enumeration.registry import STAGES, Size, Stage, register
 from physdiffuser.reduction.analysis import SharedAnalysis
 from physdiffuser.reduction.proposed_reductions import ProposedReductions
 from physdiffuser.search.archive import ParetoArchive
@@ -56,7 +56,7 @@ class Powers(Stage):
 @pytest.fixture(autouse=True)
 def only_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages that a test registers are gone after it."""
-    monkeypatch.setattr(registry, "_STAGES", dict(registry._STAGES))
+    monkeypatch.setattr(STAGES, "_parts", STAGES.parts())
 
 
 def problem(noise: float = 0.0, formula: str = "sin(3*a)*b + exp(cos(2*a*b))") -> Problem:
@@ -121,13 +121,13 @@ def test_a_stage_in_one_new_file_runs(tmp_path: Path) -> None:
 
 def test_every_row_names_a_stage_and_every_stage_has_a_row() -> None:
     rows = [*CLEAN.first, *CLEAN.later, *NOISY.first, *NOISY.later, *LADDERS.proposed]
-    assert {registered(row.stage).name for row in rows} == set(registry._STAGES)
-    assert not any(registered(row.stage).exact for row in (*NOISY.first, *NOISY.later, *LADDERS.proposed))
+    assert {STAGES[row.stage].name for row in rows} == set(STAGES.parts())
+    assert not any(STAGES[row.stage].exact for row in (*NOISY.first, *NOISY.later, *LADDERS.proposed))
 
 
 def test_an_unknown_or_doubled_name_is_an_error() -> None:
     with pytest.raises(ValueError, match="no enumeration stage is named 'sum'; there are curves, exact"):
-        registered("sum")
+        STAGES["sum"]
     with pytest.raises(ValueError, match="already an enumeration stage named 'sums'"):
         register(type("Again", (Recorder,), {"name": "sums"}))
 

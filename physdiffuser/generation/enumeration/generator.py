@@ -21,7 +21,7 @@ from physdiffuser.functions.standard_fits import standard_candidates
 from physdiffuser.generation.enumeration.context import Context
 from physdiffuser.generation.enumeration.first_candidates import power_laws, sums_of_columns
 from physdiffuser.generation.enumeration.ladders import LADDERS, Ladder, Ladders, Row
-from physdiffuser.generation.enumeration.registry import registered
+from physdiffuser.generation.enumeration.registry import STAGES
 from physdiffuser.noise.noise_floor import as_telling, levels, telling, telling_first
 from physdiffuser.reduction.proposed_reductions import ProposedReductions
 from physdiffuser.reduction.trend import plausible
@@ -110,7 +110,7 @@ class _Climb:
     ) -> Generator[Candidate | float, None, bool]:
         """Work off rows on the reductions that each is for; returns whether the law was found."""
         for row in rows:
-            stage = registered(row.stage)
+            stage = STAGES[row.stage]
             for reduction in row.suited(reductions):
                 yield from self._on_proposed_reductions()
                 if stage.exact and self._leaves_noise():
@@ -148,7 +148,7 @@ class _Climb:
         if self._leaves_noise() or (self._fitted_constants and self._shows_noise):
             for reduction in self._proposals.take(self._archive, self.reductions):
                 for row in self._proposed:
-                    yield from registered(row.stage).run(self._context, row.size, reduction)
+                    yield from STAGES[row.stage].run(self._context, row.size, reduction)
 
     def _leaves_noise(self) -> bool:
         """Whether the best formula so far leaves noise over: nothing exact is to be found then."""

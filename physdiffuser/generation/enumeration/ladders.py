@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from physdiffuser.core.reduction import Reduction
-from physdiffuser.generation.enumeration.registry import Size, registered
+from physdiffuser.generation.enumeration.registry import STAGES, Size
 
 # Reductions with one feature that a row for these alone takes, first ones first.
 MOST_OF_ONE_FEATURE = 2
@@ -32,7 +32,7 @@ class Row(NamedTuple):
     @property
     def exact(self) -> bool:
         """Whether its stage looks for exact matches."""
-        return registered(self.stage).exact
+        return STAGES[self.stage].exact
 
     def suited(self, reductions: Iterable[Reduction]) -> list[Reduction]:
         """The reductions that it is for."""

@@ -10,6 +10,7 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.generation.enumeration.context import Context
+from physdiffuser.generation.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -63,32 +64,11 @@ class Stage(ABC):
         """Yield candidates, and after each piece of work its nominal seconds."""
 
 
-_STAGES: dict[str, Stage] = {}
+STAGES: Registry[Stage] = Registry("enumeration stage")
 _Kind = TypeVar("_Kind", bound=type[Stage])
 
 
 def register(kind: _Kind) -> _Kind:
-    """Make a stage available to ladders: a decorator of its class.
-
-    Raises
-    ------
-    ValueError
-        If another stage has the name.
-    """
-    if kind.name in _STAGES:
-        raise ValueError(f"there is already an enumeration stage named '{kind.name}'")
-    _STAGES[kind.name] = kind()
+    """Make a stage available to ladders: a decorator of its class; see `Registry.add`."""
+    STAGES.add(kind.name, kind())
     return kind
-
-
-def registered(name: str) -> Stage:
-    """The stage of a name.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
-    if name not in _STAGES:
-        raise ValueError(f"no enumeration stage is named '{name}'; there are {', '.join(sorted(_STAGES))}")
-    return _STAGES[name]
