@@ -20,7 +20,10 @@ are then those of the wall, from before the first array is sent until the last f
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 from device_peaks import best_of, peaks
@@ -31,12 +34,18 @@ from physdiffuser.device import HOST, open_device
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.expressions.places import positions
-from physdiffuser.generation.enumeration import clean, noisy
-from physdiffuser.generation.enumeration.run import Run
+from physdiffuser.generation.enumeration.context import PROBES, Context, TransformedTarget
+from physdiffuser.generation.enumeration.exact import ExactTable
+from physdiffuser.generation.enumeration.registry import Size
+from physdiffuser.generation.enumeration.screening import TopK, by_cost, screening_table
+from physdiffuser.generation.enumeration.stages.exact_pairs import pairs as exact_pairs
+from physdiffuser.generation.enumeration.stages.products import screen_products, screen_singles
+from physdiffuser.generation.enumeration.stages.scaled_sums import SCALED_PAIRS, screen_scaled_sums
+from physdiffuser.generation.enumeration.stages.sums import screen_sums
 from physdiffuser.generation.neighbours.replacements import ROWS, Replacements
-from physdiffuser.library.expression_library import Library
 from physdiffuser.transforms.output_transforms import OutputTransform
 
+Result = TypeVar("Result")
 LAW, NAMES = "v*log(p/q) - g*t/(1 + p)", ("v", "p", "q", "g", "t")
 NEARLY = "v*log(p/q) - g*t/(3/2 + p*sqrt(p)/2)"
 
@@ -45,6 +54,16 @@ def spend(pieces: Iterable[object]) -> None:
     """Do all the work of an iterator."""
     for _ in pieces:
         continue
+
+
+def returned(work: Generator[float, None, Result]) -> Result:
+    """Do all the work of a generator; what it returns."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
 
 def table(noise: float) -> Problem:
@@ -72,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"{where}matrix product in single precision: {peak / 1e9:.0f} GFLOP/s; "
         f"copy: {bandwidth / 1e9:.0f} GB/s"
     )
-    frame = Reduction.of_columns((), range(len(NAMES)))
+    reduction = Reduction.of_columns((), range(len(NAMES)))
     whole = OutputTransform(())
     print("| search | pairs | seconds | pairs a second | share of the matrix product |")
     print("|---|---|---|---|---|")
@@ -82,56 +101,56 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"| {name} | {pairs:.2g} | {seconds:.2f} | {pairs / seconds:.2g} | {share} |")
 
     if device is HOST:
-        run = Run(table(0.0))
-        features = frame.values(run.problem.inputs[run.clean_rows])
-        *_, library = run.library("exact", frame, features, 12 * chosen.entries)
-        assert isinstance(library, Library)
-        target = run.problem.target[run.clean_rows]
+        context = Context(table(0.0))
+        inputs = context.problem.inputs[context.exact_rows]
+        features = reduction.values(inputs)
+        exact_library = returned(context.library("exact", reduction, features, 12 * chosen.entries))
+        target = context.problem.target[context.exact_rows]
         tried = chosen.entries
 
         def lookups() -> None:
-            spend(clean.lookups(library, frame, target, (whole,), tried, run.tolerance))
+            exact = ExactTable(exact_library, reduction, target, context.tolerance)
+            spend(exact_pairs(exact, (whole,), tried))
 
-        line(f"hash, {tried:,} A, {library.size:,} B", float(tried) * library.size, best_of(2, lookups), 0)
-    run = Run(table(0.05))
-    features = frame.values(run.problem.inputs[run.noisy_rows])
-    *_, library = run.library("rows", frame, features, chosen.entries)
-    assert isinstance(library, Library)
-    ranked = np.argsort(library.costs, kind="stable")
-    order = noisy.distinct(library, ranked, affine=True)[: chosen.entries]
-    factors = noisy.distinct(library, ranked, affine=False)[: chosen.entries // 10]
-    transformed = [(whole, *run.transformed(frame)[0][1:])]
-    count, rows = len(order), noisy.PROBES
+        size = exact_library.size
+        line(f"hash, {tried:,} A, {size:,} B", float(tried) * size, best_of(2, lookups), 0)
+    problem = table(0.05)
+    screening = returned(screening_table(Context(problem, device), Size(chosen.entries), reduction))
+    only = TransformedTarget(whole, *screening.transformed[0][1:])
+    screening = replace(screening, transformed=[only])
+    factors = by_cost(screening.library, affine=False)[: chosen.entries // 10]
+    count, rows = len(screening.order), PROBES
 
     def sums() -> None:
-        spend(noisy.screen_sums(library, order, frame, transformed, noisy.TopK(), device))
+        spend(screen_sums(screening, TopK()))
 
     pairs = count * (count - 1) / 2
     line(f"sums, {count:,} entries", pairs, best_of(chosen.repeats, sums, device), 2 * rows * pairs)
 
     def products() -> None:
-        spend(noisy.screen_products(library, order, frame, transformed, factors, noisy.TopK(), device))
+        top_k = TopK()
+        spend(chain(screen_singles(screening, top_k), screen_products(screening, factors, top_k)))
 
     pairs = float(count) * len(factors)
     line(f"products, {len(factors):,} A", pairs, best_of(chosen.repeats, products, device), 6 * rows * pairs)
-    some = factors[~library.functions[factors]][:40]
+    some = factors[~screening.library.functions[factors]][:40]
+    fewer = replace(screening, order=screening.order[:2_000])
 
     def scaled() -> None:
-        top_k = noisy.TopK()
-        spend(noisy.screen_scaled_sums(library, order[:2_000], frame, transformed, some, top_k, device))
+        spend(screen_scaled_sums(fewer, some, TopK()))
 
-    pairs = float(len(some)) * min(noisy.SCALED_PAIRS, min(count, 2_000) ** 2)
+    pairs = float(len(some)) * min(SCALED_PAIRS, min(count, 2_000) ** 2)
     line(f"scaled sums, {len(some)} D", pairs, best_of(chosen.repeats, scaled, device), 2 * rows * pairs)
     nearly = parse(NEARLY, NAMES)
-    residual = run.problem.target - evaluate(nearly, run.problem.inputs)
-    replacements = Replacements(run.problem, device)
+    residual = problem.target - evaluate(nearly, problem.inputs)
+    replacements = Replacements(problem, device)
 
     def places() -> None:
         replacements.of(nearly, residual, most=24)
 
-    stock, asked = replacements.stock, len(positions(nearly)) - 1
-    pairs = float(asked) * (len(stock.factors) + 1) * len(stock.nats)
-    name = f"places, {asked} with {len(stock.factors) + 1} A and {len(stock.nats):,} B each"
+    blocks, asked = replacements.building_blocks, len(positions(nearly)) - 1
+    pairs = float(asked) * (len(blocks.factors) + 1) * len(blocks.nats)
+    name = f"places, {asked} with {len(blocks.factors) + 1} A and {len(blocks.nats):,} B each"
     line(name, pairs, best_of(chosen.repeats, places, device), 6 * ROWS * pairs)
 
 

@@ -10,15 +10,14 @@ an earlier, cheaper one is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.reduction import Exponents, monomial
-from physdiffuser.expressions import ONE, OPERATORS, Expression, Number
-from physdiffuser.expressions.tree import add, call, div, mul, power, sub
+from physdiffuser.expressions import Expression
+from physdiffuser.library.forms import CODE, FORMS, LESS_ONE, ONE_MINUS, POWER, Form
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -29,142 +28,12 @@ LEAF, MONOMIAL = -1, -2
 PIECE = 20_000
 
 
-@dataclass(frozen=True)
-class Form:
-    """One way of making an entry out of one or two others.
-
-    `cost` steers the order of enumeration; it is the search's own measure (squares and reciprocals
-    are as cheap as they are common) and not the complexity that is reported.
-    """
-
-    name: str
-    arity: int
-    cost: int
-    evaluate: Callable[..., FloatArray]
-    build: Callable[..., Expression]
-    needs: frozenset[str]
-    symmetric: bool = False
-    transcendental: bool = False
-
-
-def _sq(x: FloatArray) -> FloatArray:
-    return x * x
-
-
-def _inv(x: FloatArray) -> FloatArray:
-    return 1.0 / x
-
-
-def _exp_neg(x: FloatArray) -> FloatArray:
-    return np.exp(-x)
-
-
-def _exp_less_one(x: FloatArray) -> FloatArray:
-    return np.expm1(x)
-
-
-def _one_plus(x: FloatArray) -> FloatArray:
-    return 1.0 + x
-
-
-def _one_minus(x: FloatArray) -> FloatArray:
-    return 1.0 - x
-
-
-def _less_one(x: FloatArray) -> FloatArray:
-    return x - 1.0
-
-
-def _half_sin(x: FloatArray) -> FloatArray:
-    return np.sin(0.5 * x)
-
-
-def _build_sq(x: Expression) -> Expression:
-    return power(x, Number(2))
-
-
-def _build_inv(x: Expression) -> Expression:
-    return div(ONE, x)
-
-
-def _build_exp_neg(x: Expression) -> Expression:
-    return call("exp", call("neg", x))
-
-
-def _build_exp_less_one(x: Expression) -> Expression:
-    return sub(call("exp", x), ONE)
-
-
-def _build_one_plus(x: Expression) -> Expression:
-    return add(ONE, x)
-
-
-def _build_one_minus(x: Expression) -> Expression:
-    return sub(ONE, x)
-
-
-def _build_less_one(x: Expression) -> Expression:
-    return sub(x, ONE)
-
-
-def _build_half_sin(x: Expression) -> Expression:
-    return call("sin", div(x, Number(2)))
-
-
-_ALGEBRAIC = frozenset({"sq", "inv", "sqrt", "one_plus", "one_minus", "less_one"})
 # What a transcendental function of another one costs more: `exp(sin(x))` is rare beside `x*sin(y)`.
 NESTED = 2
 # Sizes that are not looked at: their squares, or what divides by them, may be no numbers.
 LARGEST = 1e140
 # The column of costs in a recipe, and the cost of what is not to be used.
 COST, NEVER = 3, 1_000
-
-
-def _unary(
-    name: str, cost: int, evaluate: Callable[..., FloatArray], build: Callable[..., Expression], *needs: str
-) -> Form:
-    return Form(name, 1, cost, evaluate, build, frozenset(needs), transcendental=name not in _ALGEBRAIC)
-
-
-def _operator(name: str, cost: int) -> Form:
-    def build(argument: Expression) -> Expression:
-        return call(name, argument)
-
-    return _unary(name, cost, OPERATORS[name].evaluate, build, name)
-
-
-UNARY = (
-    _unary("sq", 1, _sq, _build_sq, "pow"),
-    _unary("inv", 1, _inv, _build_inv, "div"),
-    _operator("sqrt", 1),
-    _operator("sin", 1),
-    _operator("cos", 1),
-    _operator("exp", 1),
-    _unary("exp_neg", 1, _exp_neg, _build_exp_neg, "exp", "neg"),
-    _operator("log", 1),
-    _unary("half_sin", 2, _half_sin, _build_half_sin, "sin", "div"),
-    _unary("exp_less_one", 2, _exp_less_one, _build_exp_less_one, "exp", "sub"),
-    _operator("tanh", 2),
-    _operator("tan", 2),
-    _operator("asin", 2),
-    _operator("acos", 2),
-    _operator("atan", 2),
-)
-ONE_PLUS = _unary("one_plus", 1, _one_plus, _build_one_plus, "add")
-ONE_MINUS = _unary("one_minus", 1, _one_minus, _build_one_minus, "sub")
-# What 1 - x is written as where it is negative: it can then go under a root or a logarithm.
-LESS_ONE = _unary("less_one", 1, _less_one, _build_less_one, "sub")
-BINARY = (
-    Form("mul", 2, 1, np.multiply, mul, frozenset({"mul"}), symmetric=True),
-    Form("div", 2, 1, np.divide, div, frozenset({"div"})),
-    Form("add", 2, 1, np.add, add, frozenset({"add"}), symmetric=True),
-    # a - b and b - a are one entry: values are distinct up to sign.
-    Form("sub", 2, 1, np.subtract, sub, frozenset({"sub"}), symmetric=True),
-)
-# One thing to the power of another: put in by itself, for most such things mean nothing.
-POWER = Form("pow", 2, 2, np.power, power, frozenset({"pow"}), transcendental=True)
-_FORMS = (*UNARY, ONE_PLUS, ONE_MINUS, *BINARY, LESS_ONE, POWER)
-_CODE = {form.name: code for code, form in enumerate(_FORMS)}
 
 
 class Library:
@@ -185,7 +54,7 @@ class Library:
     ) -> None:
         self.inputs = inputs
         self.features = features
-        self.forms = {form.name: form for form in _FORMS[:-2] if form.needs <= operators}
+        self.forms = {form.name: form for form in FORMS[:-2] if form.needs <= operators}
         self.has_powers = POWER.needs <= operators
         # Code, arguments, cost, and whether a transcendental function is in it.
         # Buffers that double when full; the first `size` rows are in use.
@@ -236,7 +105,7 @@ class Library:
         elif code == MONOMIAL:
             tree = monomial(self.exponents[left], self.features)
         else:
-            form = _FORMS[code]
+            form = FORMS[code]
             arguments = [self.expression(left)] + ([self.expression(right)] if form.arity == 2 else [])
             tree = form.build(*arguments)
         self._trees[entry] = tree
@@ -296,11 +165,11 @@ class Library:
             return 0
         with np.errstate(all="ignore"):
             made = chosen.evaluate(self._values[entries])
-        codes = np.full(entries.size, _CODE[form])
+        codes = np.full(entries.size, CODE[form])
         if chosen is ONE_MINUS:
             negative = (made < 0).all(axis=1)
             made[negative] = -made[negative]
-            codes[negative] = _CODE[LESS_ONE.name]
+            codes[negative] = CODE[LESS_ONE.name]
         nested = self._recipes[entries, 4] & chosen.transcendental
         recipe = np.stack(
             [
@@ -409,7 +278,7 @@ class Library:
                 swap = (made < 0).all(axis=1)
                 made[swap] = -made[swap]
                 first[swap], second[swap] = second[swap], first[swap]
-            code, cost = np.full(first.size, _CODE[form.name]), np.full(first.size, level)
+            code, cost = np.full(first.size, CODE[form.name]), np.full(first.size, level)
             functions = self._recipes[first, 4] | self._recipes[second, 4]
             self._append(made, np.stack([code, first, second, cost, functions], axis=1))
             yield self.size

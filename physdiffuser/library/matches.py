@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.derivation import divided, found_as, target_symbol
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
-from physdiffuser.expressions import Expression, Number, Variable, evaluate, to_text
+from physdiffuser.expressions import ONE, Expression, Number, Variable, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.transforms.output_transforms import OutputTransform
 
@@ -21,41 +22,129 @@ FloatArray = npt.NDArray[np.float64]
 # A factor so many of its standard errors from 1 is tried as 1.
 STANDARD_ERRORS = 3.0
 
-# How the parts are joined: t = a + b*B, t = A*(a + b*B), t = ±A + a + b*B, t = a + b*A + c*B,
-# t = ±D + A*(a + b*B), t = D*(±A + a + b*B).
-Kind = Literal[
-    "single",
-    "product",
-    "difference",
-    "negative difference",
-    "sum",
-    "shifted product",
-    "negatively shifted product",
-    "scaled difference",
-    "negative scaled difference",
-]
+
+class Term(NamedTuple):
+    """A summand without its coefficient: its tree, and its values on all rows."""
+
+    tree: Expression
+    values: FloatArray
 
 
 @dataclass(frozen=True)
-class Match:
-    """Library entries that together explain the transformed target.
+class Match(ABC):
+    """Library entries that together explain the transformed target t; each kind of match is a subclass.
 
     Attributes
     ----------
-    left, right, third
-        A, B and D.
+    reduction
+        Its factors are divided out of the target; the entries are functions of its features.
+    transform
+        The output transform that is undone on the target.
+    cost
+        Search cost of the entries and of the transform.
     prefactor
-        A further factor of the target, divided out before the transform was undone.
+        A further factor of the target, divided out before the transform is undone.
     """
 
     reduction: Reduction
     transform: OutputTransform
-    kind: Kind
-    left: Expression | None
-    right: Expression
     cost: int
-    third: Expression | None = None
-    prefactor: Expression | None = None
+    prefactor: Expression | None = field(default=None, kw_only=True)
+
+    sentence: ClassVar[str] = "found a sum of formulas of the library"
+
+    @abstractmethod
+    def terms(self, inputs: FloatArray) -> list[Term]:
+        """The terms whose linear combination is t.
+
+        The law may be without the first of them: the constant, or A in `A*(a + b*B)`.
+        """
+
+    def build(self, inner: Expression) -> Expression:
+        """The formula of the target, given that of t."""
+        expression = self.transform.redo(inner)
+        for factor in (self.prefactor, self.reduction.factor()):
+            if factor is not None:
+                expression = mul(factor, expression)
+        return expression
+
+
+@dataclass(frozen=True)
+class Single(Match):
+    """`t = a + b*B`."""
+
+    right: Expression
+
+    sentence = "found in the library of small formulas"
+
+    def terms(self, inputs: FloatArray) -> list[Term]:
+        """1 and B."""
+        right = _term(self.right, inputs)
+        return [Term(ONE, np.ones_like(right.values)), right]
+
+
+@dataclass(frozen=True)
+class Product(Match):
+    """`t = A*(a + b*B)`."""
+
+    left: Expression
+    right: Expression
+
+    sentence = "found a product of two formulas of the library"
+
+    def terms(self, inputs: FloatArray) -> list[Term]:
+        """A and A*B."""
+        left = _term(self.left, inputs)
+        return [left, _times(left, _term(self.right, inputs))]
+
+
+@dataclass(frozen=True)
+class Sum(Match):
+    """`t = a + b*A + c*B`."""
+
+    left: Expression
+    right: Expression
+
+    def terms(self, inputs: FloatArray) -> list[Term]:
+        """1, A and B."""
+        left = _term(self.left, inputs)
+        return [Term(ONE, np.ones_like(left.values)), left, _term(self.right, inputs)]
+
+
+@dataclass(frozen=True)
+class ShiftedProduct(Match):
+    """`t = A*(a + b*B) + d*D`."""
+
+    left: Expression
+    right: Expression
+    third: Expression
+
+    def terms(self, inputs: FloatArray) -> list[Term]:
+        """A, A*B and D."""
+        left = _term(self.left, inputs)
+        return [left, _times(left, _term(self.right, inputs)), _term(self.third, inputs)]
+
+
+@dataclass(frozen=True)
+class ScaledSum(Match):
+    """`t = D*(a + b*A + c*B)`."""
+
+    left: Expression
+    right: Expression
+    third: Expression
+
+    def terms(self, inputs: FloatArray) -> list[Term]:
+        """D, D*B and D*A."""
+        third = _term(self.third, inputs)
+        return [third, _times(third, _term(self.right, inputs)), _times(third, _term(self.left, inputs))]
+
+
+def _term(tree: Expression, inputs: FloatArray) -> Term:
+    return Term(tree, evaluate(tree, inputs))
+
+
+def _times(one: Term, other: Term) -> Term:
+    return Term(mul(one.tree, other.tree), one.values * other.values)
 
 
 def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candidate]:
@@ -67,66 +156,43 @@ def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candida
         A term whose share of the transformed target is below this is dropped. Both the full formula and,
         where it makes sense, the one without the constant term are returned.
     """
+    transformed = _transformed_target(match, problem)
+    if transformed is None:
+        return []
+    terms = match.terms(problem.inputs)
+    found: list[Candidate] = []
+    # Without the constant (or, for a product, without the bare A): often the law, and simpler.
+    for some in (terms, terms[1:]):
+        for coefficients in _coefficients([term.values for term in some], *transformed):
+            inner = _combination(coefficients, some, tolerance)
+            if inner is not None:
+                found.append(Candidate(match.build(inner), "enumeration", _derivation(match, inner, problem)))
+    return found
+
+
+def _transformed_target(match: Match, problem: Problem) -> tuple[FloatArray, FloatArray] | None:
+    """What the terms of a match add up to, with row weights; None where the transform cannot be undone."""
     factor = match.reduction.product(problem.inputs)
     if match.prefactor is not None:
         factor = factor * evaluate(match.prefactor, problem.inputs)
     transformed = match.transform.undo(problem.target / factor)
     if transformed is None:
-        return []
+        return None
     target, weights = transformed
     weights = weights * np.square(factor / np.abs(factor).max())
     if problem.weights is not None:
         weights = weights * problem.weights
-    right = evaluate(match.right, problem.inputs)
-    ones = np.ones_like(target)
-    match match.kind:
-        case "single":
-            terms, trees = [ones, right], [Number(1), match.right]
-        case "product" if match.left is not None:
-            left = evaluate(match.left, problem.inputs)
-            terms, trees = [left, left * right], [match.left, mul(match.left, match.right)]
-        case "difference" | "negative difference" if match.left is not None:
-            # The coefficient of A was 1 or -1 in the lookup; here it is fitted like the others.
-            left = evaluate(match.left, problem.inputs)
-            terms, trees = [ones, right, left], [Number(1), match.right, match.left]
-        case "sum" if match.left is not None:
-            left = evaluate(match.left, problem.inputs)
-            terms, trees = [ones, left, right], [Number(1), match.left, match.right]
-        case "shifted product" | "negatively shifted product" if (
-            match.left is not None and match.third is not None
-        ):
-            left, third = evaluate(match.left, problem.inputs), evaluate(match.third, problem.inputs)
-            terms = [left, left * right, third]
-            trees = [match.left, mul(match.left, match.right), match.third]
-        case "scaled difference" | "negative scaled difference" if (
-            match.left is not None and match.third is not None
-        ):
-            left, third = evaluate(match.left, problem.inputs), evaluate(match.third, problem.inputs)
-            terms = [third, third * right, third * left]
-            trees = [match.third, mul(match.third, match.right), mul(match.third, match.left)]
-        case _:
-            return []
-    found: list[Candidate] = []
-    for chosen in _subsets(len(terms), match.kind):
-        some, names = [terms[i] for i in chosen], [trees[i] for i in chosen]
-        coefficients = _least_squares(some, target, weights)
-        if coefficients is None:
-            continue
-        tried = [coefficients]
-        if len(some) == 1 and _may_be_one(float(coefficients[0]), some[0], target, weights):
-            tried.append(np.sign(coefficients))
-        for numbers in tried:
-            inner = _combination(numbers, names, some, tolerance)
-            if inner is None:
-                continue
-            expression = match.transform.redo(inner)
-            if match.prefactor is not None:
-                expression = mul(match.prefactor, expression)
-            outside = match.reduction.factor()
-            if outside is not None:
-                expression = mul(outside, expression)
-            found.append(Candidate(expression, "enumeration", _derivation(match, inner, problem)))
-    return found
+    return target, weights
+
+
+def _coefficients(terms: list[FloatArray], target: FloatArray, weights: FloatArray) -> list[FloatArray]:
+    """Coefficients by least squares, and 1 or -1 for a single one that may be that; none where they fail."""
+    coefficients = _least_squares(terms, target, weights)
+    if coefficients is None:
+        return []
+    if len(terms) == 1 and _may_be_one(float(coefficients[0]), terms[0], target, weights):
+        return [coefficients, np.sign(coefficients)]
+    return [coefficients]
 
 
 def _may_be_one(factor: float, term: FloatArray, target: FloatArray, weights: FloatArray) -> bool:
@@ -141,12 +207,6 @@ def _may_be_one(factor: float, term: FloatArray, target: FloatArray, weights: Fl
         residual = root * target / size - factor * unit
         error = np.sqrt(float(residual @ residual) / (max(len(target) - 1, 1) * float(unit @ unit)))
     return bool(abs(abs(factor) - 1) <= STANDARD_ERRORS * error)
-
-
-def _subsets(count: int, kind: Kind) -> list[tuple[int, ...]]:
-    every = tuple(range(count))
-    # Without the constant (or, for a product, without the bare A): often the law, and simpler.
-    return [every, every[1:]]
 
 
 def _least_squares(terms: list[FloatArray], target: FloatArray, weights: FloatArray) -> FloatArray | None:
@@ -175,20 +235,22 @@ def near_simple(value: float, tolerance: float) -> Number:
     return Number(float(value))
 
 
-def _combination(
-    coefficients: FloatArray, trees: list[Expression], terms: list[FloatArray], tolerance: float
-) -> Expression | None:
-    shares = [abs(c) * float(np.abs(term).max()) for c, term in zip(coefficients, terms, strict=True)]
+def _combination(coefficients: FloatArray, terms: list[Term], tolerance: float) -> Expression | None:
+    """The sum of the terms with their coefficients, without those of negligible size."""
+    shares = [
+        abs(coefficient) * float(np.abs(term.values).max())
+        for coefficient, term in zip(coefficients, terms, strict=True)
+    ]
     largest = max(shares)
     result: Expression | None = None
-    for coefficient, tree, share in zip(coefficients, trees, shares, strict=True):
+    for coefficient, (tree, _), share in zip(coefficients, terms, shares, strict=True):
         if share <= tolerance * largest:
             continue
         number = near_simple(float(coefficient), tolerance)
-        if tree == Number(1):
+        if tree == ONE:
             term: Expression = number
         else:
-            term = tree if number == Number(1) else mul(number, tree)
+            term = tree if number == ONE else mul(number, tree)
         result = term if result is None else add(result, term)
     return result
 
@@ -207,7 +269,5 @@ def _derivation(match: Match, inner: Expression, problem: Problem) -> tuple[str,
     steps.extend(match.transform.sentences())
     left = divided(target_symbol(problem), factor, match.prefactor)
     found = found_as(match.transform.shown(left), inner, problem)
-    what = {"single": "found", "product": "found a product of two"}.get(match.kind, "found a sum of")
-    where = "in the library of small formulas" if match.kind == "single" else "formulas of the library"
-    steps.append(f"{what} {where}: {found}")
+    steps.append(f"{match.sentence}: {found}")
     return tuple(steps)

@@ -61,27 +61,27 @@ class FullBlock:
         self.residual = residual
 
     def least(self) -> FloatArray32:
-        """See `Tile`."""
+        """See `ResidualBlock`."""
         least: FloatArray32 = self.residual.min(axis=1)
         return least
 
     def lowest(self) -> float:
-        """See `Tile`."""
+        """See `ResidualBlock`."""
         return float(self.residual.min())
 
     def columns(self, row: int) -> list[int]:
-        """See `Tile`; one, whose residual no other is below."""
+        """See `ResidualBlock`; one, whose residual no other is below."""
         return [int(self.residual[row].argmin())]
 
     def best(self, count: int) -> list[tuple[float, int, int]]:
-        """See `Tile`."""
+        """See `ResidualBlock`."""
         flat = self.residual.ravel()
         places = np.argpartition(flat, min(count, flat.size - 1))[:count]
         width = self.residual.shape[1]
         return [(float(flat[place]), *divmod(int(place), width)) for place in places]
 
     def best_of_rows(self, count: int) -> list[tuple[float, int, int]]:
-        """See `Tile`."""
+        """See `ResidualBlock`."""
         columns = np.argpartition(self.residual, min(count, self.residual.shape[1] - 1), axis=1)[:, :count]
         return [
             (float(self.residual[row, column]), row, int(column))
@@ -90,7 +90,7 @@ class FullBlock:
         ]
 
     def best_rows(self, count: int) -> list[tuple[float, int, int]]:
-        """See `Tile`."""
+        """See `ResidualBlock`."""
         least = self.residual.min(axis=1)
         rows = np.argpartition(least, min(count, least.size - 1))[:count]
         return [(float(least[row]), int(row), int(self.residual[row].argmin())) for row in rows]
@@ -111,30 +111,30 @@ class TruncatedBlock:
         self.values, self.places, self.tied = values, places, tied
 
     def least(self) -> FloatArray32:
-        """See `Tile`."""
+        """See `ResidualBlock`."""
         least: FloatArray32 = self.values[:, 0]
         return least
 
     def lowest(self) -> float:
-        """See `Tile`."""
+        """See `ResidualBlock`."""
         return float(self.values[:, 0].min())
 
     def columns(self, row: int) -> list[int]:
-        """See `Tile`; in their order."""
+        """See `ResidualBlock`; in their order."""
         near = self.values[row] - self.values[row, 0] <= self.tied[row]
         return sorted(self.places[row, near].tolist())
 
     def best(self, count: int) -> list[tuple[float, int, int]]:
-        """See `Tile`."""
+        """See `ResidualBlock`."""
         return self._found(np.argsort(self.values, axis=None, kind="stable")[:count])
 
     def best_of_rows(self, count: int) -> list[tuple[float, int, int]]:
-        """See `Tile`."""
+        """See `ResidualBlock`."""
         every = np.arange(self.values.size).reshape(self.values.shape)
         return self._found(every[:, :count].ravel())
 
     def best_rows(self, count: int) -> list[tuple[float, int, int]]:
-        """See `Tile`."""
+        """See `ResidualBlock`."""
         return self._found(np.argsort(self.values[:, 0], kind="stable")[:count] * self.values.shape[1])
 
     def _found(self, flat: npt.NDArray[np.intp]) -> list[tuple[float, int, int]]:
@@ -145,10 +145,22 @@ class TruncatedBlock:
         ]
 
 
+def row_blocks(costs: IntArray, width: int) -> list[tuple[int, slice]]:
+    """Slices of entries of one cost each, at most `width` long; `costs` is sorted."""
+    found: list[tuple[int, slice]] = []
+    levels, starts = np.unique(costs, return_index=True)
+    stops = [*starts[1:], len(costs)] if len(costs) else []
+    for level, start, stop in zip(levels, starts, stops, strict=True):
+        found.extend(
+            (int(level), slice(at, min(at + width, int(stop)))) for at in range(int(start), int(stop), width)
+        )
+    return found
+
+
 def ranked(
     residuals: Iterable[FloatArray32], device: Device, few: int = FEW, variance: FloatArray32 | None = None
 ) -> Iterator[ResidualBlock]:
-    """Tiles of matrices of residuals that share their rows.
+    """Blocks of residuals that share their rows.
 
     Parameters
     ----------

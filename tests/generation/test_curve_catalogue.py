@@ -12,8 +12,9 @@ from physdiffuser.expressions import Variable, evaluate, parse
 from physdiffuser.expressions.tree import bind
 from physdiffuser.functions.curve_catalogue import CURVES
 from physdiffuser.functions.curves import Curve, best_points
-from physdiffuser.generation.enumeration.curve_stage import ROWS_OF_CONSTANT, curve_stage
-from physdiffuser.generation.enumeration.run import Run
+from physdiffuser.generation.enumeration.context import Context
+from physdiffuser.generation.enumeration.registry import STAGES, Size
+from physdiffuser.generation.enumeration.stages.curves import ROWS_OF_CONSTANT
 from physdiffuser.search.archive import ParetoArchive
 
 
@@ -21,7 +22,7 @@ def offered(problem: Problem, reduction: Reduction) -> ParetoArchive:
     """What the stage proposes for a frame."""
     archive = ParetoArchive(problem)
     with np.errstate(all="ignore"):
-        for item in curve_stage(Run(problem), reduction):
+        for item in STAGES["curves"].run(Context(problem), Size(), reduction):
             if isinstance(item, Candidate):
                 archive.offer(item)
     return archive

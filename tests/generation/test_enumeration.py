@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,14 +17,19 @@ from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import OPERATORS, Parameter, Variable, evaluate, parse, to_text
 from physdiffuser.expressions.tree import add, call, div, fitted_constants, mul
 from physdiffuser.fitting import fit_batched
-from physdiffuser.generation.enumeration import noisy
+from physdiffuser.generation.enumeration.context import Context, TransformedTarget
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
 from physdiffuser.generation.enumeration.parametric import fitted
-from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
-from physdiffuser.generation.enumeration.run import Run, Stage
+from physdiffuser.generation.enumeration.registry import STAGES, Size
+from physdiffuser.generation.enumeration.screening import ScreeningTable, TopK, distinct
+from physdiffuser.generation.enumeration.stages.products import (
+    screen_products,
+    screen_singles,
+    screen_without_constants,
+)
 from physdiffuser.library.expression_library import Library
 from physdiffuser.library.hashing import AffineIndex
-from physdiffuser.library.matches import Match, candidates
+from physdiffuser.library.matches import Product, Single, candidates
 from physdiffuser.library.screening import (
     Affine,
     LeadingPairs,
@@ -34,6 +41,7 @@ from physdiffuser.reduction.factors import reductions, relevant_columns
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.transforms.output_transforms import INVERSE, OutputTransform, output_transforms
 
+IntArray = npt.NDArray[np.int64]
 ALL = frozenset(OPERATORS)
 
 
@@ -56,6 +64,12 @@ def search(problem: Problem, steps: int) -> ParetoArchive:
         for candidate in generator.propose(problem, archive, Budget(steps)):
             archive.offer(candidate)
     return archive
+
+
+def proposed(stage: str, size: Size, problem: Problem, reduction: Reduction) -> list[Candidate]:
+    """What one stage proposes for a reduction."""
+    work = STAGES[stage].run(Context(problem), size, reduction)
+    return [item for item in work if isinstance(item, Candidate)]
 
 
 @pytest.mark.parametrize(
@@ -282,13 +296,11 @@ def test_a_sum_under_a_factor_is_found_in_noise() -> None:
     # Neither a product of two library entries nor a sum of two.
     formula = "k/(k - m)*(exp(-m*t) - exp(-k*t))"
     problem = table(formula, {"k": (1, 3), "m": (0.1, 0.8), "t": (0.5, 8)}, 300, 0.02)
-    run = Run(problem)
     reduction = Reduction.of_columns((), range(3))
     truth = evaluate(parse(formula, problem.names), problem.inputs)
     floor = np.mean((problem.target - truth) ** 2)
-    stage = Stage("scaled sums", 1_500, divisors=600)
     with np.errstate(all="ignore"):
-        found = [item for item in run.screened(stage, reduction) if isinstance(item, Candidate)]
+        found = proposed("scaled sums", Size(1_500, divisors=600), problem, reduction)
         losses = [np.mean((problem.target - evaluate(one.expression, problem.inputs)) ** 2) for one in found]
     assert min(losses) < 1.02 * floor
 
@@ -298,12 +310,8 @@ def test_the_parts_of_a_difference_may_each_explain_little() -> None:
     problem = table(formula, {"u": (1.2, 15), "v": (0.01, 3)}, 300)
     reduction = Reduction((), (Variable(0), Variable(1)))
     with np.errstate(all="ignore"):
-        found = Run(problem).screened(Stage("scaled sums", 400, divisors=100), reduction)
-        left = [
-            evaluate(item.expression, problem.inputs) - problem.target
-            for item in found
-            if isinstance(item, Candidate)
-        ]
+        found = proposed("scaled sums", Size(400, divisors=100), problem, reduction)
+        left = [evaluate(one.expression, problem.inputs) - problem.target for one in found]
     assert min(np.abs(error).max() for error in left) < 1e-12
 
 
@@ -317,24 +325,20 @@ def test_the_parts_of_a_difference_may_each_explain_little() -> None:
 )
 def test_sums_of_two_functions_with_constants_are_found(formula: str, limits: tuple[float, float]) -> None:
     problem = table(formula, {"t": limits}, 60)
-    assert _left_by_sums(problem, Stage("parametric sums", 6, divisors=4, shifts=20)) < 1e-12
+    assert _left_by_sums(problem, Size(6, divisors=4, shifts=20)) < 1e-12
 
 
 def test_a_function_under_a_factor_beside_a_constant_is_found_under_a_reciprocal() -> None:
     problem = table("1/(0.4 + 0.3*p*exp(-0.8*t))", {"p": (1, 5), "t": (0.1, 4)}, 100)
-    assert _left_by_sums(problem, Stage("parametric sums", 4, divisors=4, shifts=4)) < 1e-12
+    assert _left_by_sums(problem, Size(4, divisors=4, shifts=4)) < 1e-12
 
 
-def _left_by_sums(problem: Problem, stage: Stage) -> float:
+def _left_by_sums(problem: Problem, size: Size) -> float:
     """The least that sums of two parts leave of the target's variance."""
     reduction = Reduction.of_columns((), range(problem.columns))
     with np.errstate(all="ignore"):
-        found = parametric_sums(Run(problem), stage, reduction)
-        left = [
-            np.mean((evaluate(item.expression, problem.inputs) - problem.target) ** 2)
-            for item in found
-            if isinstance(item, Candidate)
-        ]
+        found = proposed("parametric sums", size, problem, reduction)
+        left = [np.mean((evaluate(one.expression, problem.inputs) - problem.target) ** 2) for one in found]
     return float(min(left) / problem.target.var())
 
 
@@ -344,16 +348,19 @@ class TestNoisyScreening:
     problem = table("1/sqrt(1 + (w*R*C)**2)", {"w": (0.3, 4), "R": (0.3, 3), "C": (0.2, 2)}, 300, 0.1)
     reduction = Reduction((), (parse("w*R*C", ("w", "R", "C")),))
 
-    def top_k(self) -> noisy.TopK:
+    def table(self, library: Library, order: IntArray) -> ScreeningTable:
+        target = TransformedTarget(OutputTransform(()), self.problem.target, np.ones(self.problem.rows))
+        return ScreeningTable(library, self.reduction, [target], order)
+
+    def top_k(self) -> TopK:
         features = self.reduction.values(self.problem.inputs)
-        library = Library(features, self.reduction.features, OPERATORS.keys() & self.problem.operators)
+        library = Library(features, self.reduction.features, ALL & self.problem.operators)
         fill(library, 300)
         for _ in library.grow(600):
             continue
         order = np.argsort(library.costs, kind="stable")[:600]
-        top_k = noisy.TopK()
-        transformed = [(OutputTransform(()), self.problem.target, np.ones(self.problem.rows))]
-        for _ in noisy.screen_products(library, order, self.reduction, transformed, order[:100], top_k):
+        top_k, table = TopK(), self.table(library, order)
+        for _ in chain(screen_singles(table, top_k), screen_products(table, order[:100], top_k)):
             continue
         return top_k
 
@@ -365,10 +372,11 @@ class TestNoisyScreening:
         for finds in self.top_k()._best.values():
             for negative, _, make in finds:
                 match = make()
+                assert isinstance(match, Single | Product)
                 right = evaluate(match.right, self.problem.inputs)
-                left = (
-                    np.ones_like(right) if match.left is None else evaluate(match.left, self.problem.inputs)
-                )
+                left = np.ones_like(right)
+                if isinstance(match, Product):
+                    left = evaluate(match.left, self.problem.inputs)
                 design = np.stack([left, left * right], axis=1)
                 design = design / np.abs(design).max(axis=0)
                 residual = target - design @ np.linalg.lstsq(design, target, rcond=1e-14)[0]
@@ -381,9 +389,9 @@ class TestNoisyScreening:
         library = Library(features, self.reduction.features, ALL)
         for _ in library.grow(1_500):
             continue
-        target, weights = self.problem.target, np.ones(self.problem.rows)
-        top_k = noisy.TopK()
-        for _ in noisy.screen_bare(library, self.reduction, [(OutputTransform(()), target, weights)], top_k):
+        target = self.problem.target
+        top_k = TopK()
+        for _ in screen_without_constants(self.table(library, np.arange(library.size)), top_k):
             continue
         total = np.square(target - target.mean()).sum()
         names = self.problem.names
@@ -391,7 +399,9 @@ class TestNoisyScreening:
         residuals = []
         for finds in top_k._best.values():
             for negative, _, make in finds:
-                values = evaluate(make().right, self.problem.inputs)
+                match = make()
+                assert isinstance(match, Single)
+                values = evaluate(match.right, self.problem.inputs)
                 bare = min(np.square(target - values).sum(), np.square(target + values).sum())
                 factor = target @ values / (values @ values)
                 scaled = np.square(target - factor * values).sum()
@@ -406,7 +416,7 @@ class TestNoisyScreening:
         inputs = random.uniform(1, 3, (400, 1))
         target = factor * np.sqrt(inputs[:, 0]) + 0.05 * random.normal(size=400)
         reduction = Reduction((), (Variable(0),))
-        match = Match(reduction, OutputTransform(()), "single", None, parse("sqrt(a)", ("a",)), 3)
+        match = Single(reduction, OutputTransform(()), 3, parse("sqrt(a)", ("a",)))
         found = [one.expression for one in candidates(match, Problem(inputs, target, ("a",)), 1e-6)]
         bare = [one for one in found if not fitted_constants(one)]
         assert bool(bare) == (abs(abs(factor) - 1) < 0.01)
@@ -416,7 +426,7 @@ class TestNoisyScreening:
         library = Library(features, self.reduction.features, ALL)
         fill(library, 60)
         order = np.argsort(library.costs, kind="stable")
-        kept = noisy.distinct(library, order, affine=True)
+        kept = distinct(library, order, affine=True)
         assert 10 < len(kept) < len(order)
         unit = library.values[kept] - library.values[kept].mean(axis=1, keepdims=True)
         unit /= np.linalg.norm(unit, axis=1, keepdims=True)
@@ -429,15 +439,17 @@ class TestNoisyScreening:
             assert library.costs[kept[match]] <= library.costs[entry]
 
     def test_the_law_is_among_the_finds_worth_a_fit(self) -> None:
-        rights = [to_text(match.right, self.problem.names) for match in self.top_k().take()]
+        found = self.top_k().take()
+        rights = [
+            to_text(match.right, self.problem.names) for match in found if isinstance(match, Single | Product)
+        ]
         assert "1/sqrt(1 + (w*R*C)**2)" in rights
 
     def test_exact_lookups_find_nothing_in_noise(self) -> None:
-        run = Run(self.problem)
-        stage = Stage("clean", 1_500, divisors=1_500, depth=2)
-        assert not [item for item in run.exact(stage, self.reduction) if isinstance(item, Candidate)]
-        stage = Stage("prefactors", 6_000, divisors=40, depth=2, shifts=120)
-        assert not [item for item in run.exact(stage, self.reduction) if isinstance(item, Candidate)]
+        size = Size(1_500, divisors=1_500, depth=2)
+        assert not proposed("exact pairs", size, self.problem, self.reduction)
+        size = Size(6_000, divisors=40, depth=2, shifts=120)
+        assert not proposed("exact prefactors", size, self.problem, self.reduction)
 
 
 class TestFrames:

@@ -10,10 +10,21 @@ import pytest
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import Generator
 from physdiffuser.core.problem import Budget, Problem
-from physdiffuser.expressions import Apply, Expression, Symbol, Variable, complexity, evaluate, parse, to_text
+from physdiffuser.expressions import (
+    Apply,
+    Expression,
+    Number,
+    Symbol,
+    Variable,
+    complexity,
+    evaluate,
+    parse,
+    to_text,
+)
 from physdiffuser.expressions.tree import walk
 from physdiffuser.generation.evolution import EvolutionGenerator, Mutation, build
-from physdiffuser.generation.evolution.mutation import BlindMutation, Surroundings
+from physdiffuser.generation.evolution.blind import VARIATIONS, BlindMutation, Place, variation
+from physdiffuser.generation.evolution.mutation import Surroundings
 from physdiffuser.generation.evolution.population import Individual
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.units.unit import parse_unit
@@ -157,6 +168,22 @@ def test_named_constants_are_among_the_leaves() -> None:
     list(generator.propose(problem, ParetoArchive(problem), Budget(2)))
     varied = BlindMutation().propose(parents, seen[0], np.random.default_rng(0))
     assert any(gravity in walk(expression) for expression in varied)
+
+
+def test_a_blind_variation_is_registered_where_it_is_defined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VARIATIONS, "_parts", VARIATIONS.parts())
+    seen: list[Place] = []
+
+    @variation("double", 1.0)
+    def double(place: Place, around: Surroundings, rng: np.random.Generator) -> Expression:
+        seen.append(place)
+        return place.put(Apply("mul", (Number(2), place.node)))
+
+    problem = _problem("x*sin(1.7*y) + y**2", {"x": (1, 3), "y": (0, 4)}, seed=5)
+    list(EvolutionGenerator().propose(problem, ParetoArchive(problem), Budget(2)))
+    assert len(seen) > 20
+    place = Place(Apply("sin", (Variable(0),)), (0,), Variable(0), Variable(1))
+    assert to_text(double(place, *[None] * 2)) == "sin(2*x1)"  # type: ignore[arg-type]
 
 
 def test_same_seed_same_candidates() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from itertools import groupby, islice
+from collections.abc import Generator
+from dataclasses import replace
+from itertools import chain, groupby, islice
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -18,18 +20,24 @@ from physdiffuser.device import Device, open_device
 from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import free_constants
-from physdiffuser.generation.enumeration import noisy
-from physdiffuser.generation.enumeration.parametric_stage import parametric_stage
-from physdiffuser.generation.enumeration.parametric_sums import parametric_sums
-from physdiffuser.generation.enumeration.run import Run, Stage
+from physdiffuser.generation.enumeration.context import Context
+from physdiffuser.generation.enumeration.registry import STAGES, Size
+from physdiffuser.generation.enumeration.screening import (
+    TopK,
+    by_cost,
+    screening_table,
+)
+from physdiffuser.generation.enumeration.stages.products import screen_products, screen_singles
+from physdiffuser.generation.enumeration.stages.scaled_sums import screen_scaled_sums
+from physdiffuser.generation.enumeration.stages.sums import screen_sums
 from physdiffuser.generation.neighbours.replacements import Replacements
-from physdiffuser.library.expression_library import Library
 from physdiffuser.library.ranking import FullBlock, ResidualBlock, TruncatedBlock, part, ranked
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 NAMES = ("v", "p", "q", "g", "t")
 LAWS = ["v*log(p/q) - g*t/(1 + p)", "(v + p*sqrt(q))/(g*t)", "v/p + 3*exp(-0.4*t)*g"]
 Find = tuple[int, float, str, str]
+Result = TypeVar("Result")
 
 
 @pytest.fixture(params=["cpu-torch", pytest.param("cuda", marks=GPU)])
@@ -54,46 +62,39 @@ class Screening:
     """A library of some rows of a table, and the target under each outer function."""
 
     def __init__(self, problem: Problem, entries: int = 400) -> None:
-        run = Run(problem)
-        self.reduction = Reduction.of_columns((), range(len(NAMES)))
-        *_, library = run.library("rows", self.reduction, problem.inputs[run.noisy_rows], entries)
-        assert isinstance(library, Library)
-        self.library = library
-        self.transformed = run.transformed(self.reduction)[:2]
-        ranked = np.argsort(library.costs, kind="stable")
-        self.order = noisy.distinct(library, ranked, affine=True)[:entries]
-        self.factors = noisy.distinct(library, ranked, affine=False)[:300]
+        reduction = Reduction.of_columns((), range(len(NAMES)))
+        self.table = returned(screening_table(Context(problem), Size(entries), reduction))
+        self.table = replace(self.table, transformed=self.table.transformed[:2])
+        self.factors = by_cost(self.table.library, affine=False)[:300]
 
     def finds(self, screen: str, device: Device) -> tuple[list[Find], list[float]]:
-        """What is on the leaderboard in the end, and the work that was counted."""
-        top_k = noisy.TopK()
+        """The best finds in the end, and the work that was counted."""
+        top_k = TopK()
+        table = replace(self.table, device=device)
         with np.errstate(all="ignore"):
             if screen == "sums":
-                work = noisy.screen_sums(
-                    self.library, self.order, self.reduction, self.transformed, top_k, device
-                )
+                work = screen_sums(table, top_k)
             elif screen == "products":
-                work = noisy.screen_products(
-                    self.library, self.order, self.reduction, self.transformed, self.factors, top_k, device
-                )
+                work = chain(screen_singles(table, top_k), screen_products(table, self.factors, top_k))
             else:
-                work = noisy.screen_scaled_sums(
-                    self.library,
-                    self.order,
-                    self.reduction,
-                    self.transformed,
-                    self.factors[:12],
-                    top_k,
-                    device,
-                )
+                work = screen_scaled_sums(table, self.factors[:12], top_k)
             counted = list(work)
         found = []
         for cost, kept in top_k._best.items():
             for negative, _, make in kept:
                 match = make()
-                parts = match.left, match.right, match.third
-                found.append((cost, -negative, repr(match.transform), repr(parts)))
+                found.append((cost, -negative, repr(match.transform), repr(match)))
         return sorted(found), counted
+
+
+def returned(work: Generator[float, None, Result]) -> Result:
+    """Do all the work of a generator; what it returns."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
 
 # Residuals so near each other, in relative terms, are not told apart in single precision.
@@ -156,7 +157,7 @@ def test_with_weights_and_few_rows(device: Device, screen: str) -> None:
 @pytest.mark.parametrize("screen", SCREENS)
 def test_of_equal_entries_the_first_is_found(device: Device, screen: str) -> None:
     one = Screening(table(LAWS[0]), 300)
-    one.order = np.repeat(one.order, 2)
+    one.table = replace(one.table, order=np.repeat(one.table.order, 2))
     expected, _ = one.finds(screen, HOST)
     found, _ = one.finds(screen, device)
     # How often the best is kept is a matter of the order, which it is is not.
@@ -167,8 +168,8 @@ def test_of_equal_entries_the_first_is_found(device: Device, screen: str) -> Non
 @pytest.mark.parametrize("screen", ["products", "scaled sums"])
 def test_where_an_entry_is_no_number_nothing_is_found_in_its_tile(device: Device, screen: str) -> None:
     one = Screening(table(LAWS[0]))
-    one.library._values[one.order[len(one.order) // 2], 3] = np.nan
-    one.transformed = one.transformed[:1]
+    one.table = replace(one.table, transformed=one.table.transformed[:1])
+    one.table.library._values[one.table.order[len(one.table.order) // 2], 3] = np.nan
     expected, _ = one.finds(screen, HOST)
     found, _ = one.finds(screen, device)
     found, expected = best(found, 1), best(expected, 1)
@@ -177,8 +178,8 @@ def test_where_an_entry_is_no_number_nothing_is_found_in_its_tile(device: Device
 
 def test_factors_that_lead_to_no_numbers_are_left_out(device: Device) -> None:
     one = Screening(table(LAWS[0]))
-    one.library._values[one.factors[7], 0] = 0.0
-    one.library._values[one.factors[150:290], 1] = np.inf
+    one.table.library._values[one.factors[7], 0] = 0.0
+    one.table.library._values[one.factors[150:290], 1] = np.inf
     assert_alike(one, "products", device)
 
 
@@ -224,19 +225,17 @@ def proposals(work: Work) -> tuple[Counter[str], float]:
 
 
 @pytest.mark.parametrize(
-    ("stage", "make"),
+    ("name", "size"),
     [
-        (Stage("parametric", 10, divisors=6), parametric_stage),
-        (Stage("parametric sums", 1, divisors=1, shifts=2), parametric_sums),
+        ("parametric products", Size(10, divisors=6)),
+        ("parametric sums", Size(1, divisors=1, shifts=2)),
     ],
 )
-def test_functions_with_constants_inside(
-    device: Device, stage: Stage, make: Callable[[Run, Stage, Reduction], Work]
-) -> None:
+def test_functions_with_constants_inside(device: Device, name: str, size: Size) -> None:
     problem = table("exp(-0.7*p) + 0.2*p", 0.05, 60)
     reduction = Reduction.of_columns((), (1,))
-    expected, seconds = proposals(make(Run(problem), stage, reduction))
-    found, as_seconds = proposals(make(Run(problem, device), stage, reduction))
+    expected, seconds = proposals(STAGES[name].run(Context(problem), size, reduction))
+    found, as_seconds = proposals(STAGES[name].run(Context(problem, device), size, reduction))
     # `p**0.65` fits as `(1/p)**-0.65` does, and constants that the rows do not determine may end anywhere.
     assert (found & expected).total() > 0.95 * max(found.total(), expected.total())
     assert as_seconds == pytest.approx(seconds, rel=0.05)

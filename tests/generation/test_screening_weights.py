@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,17 @@ import pytest
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import OPERATORS, Variable, evaluate, parse
-from physdiffuser.generation.enumeration import noisy
-from physdiffuser.generation.enumeration.run import Run
+from physdiffuser.generation.enumeration.context import Context, transformed_targets
+from physdiffuser.generation.enumeration.screening import ScreeningTable, TopK
+from physdiffuser.generation.enumeration.stages.products import (
+    screen_products,
+    screen_singles,
+    screen_without_constants,
+)
+from physdiffuser.generation.enumeration.stages.scaled_sums import screen_scaled_sums
+from physdiffuser.generation.enumeration.stages.sums import screen_sums
 from physdiffuser.library.expression_library import Library
-from physdiffuser.library.matches import Match
+from physdiffuser.library.matches import Match, Product, Single
 from physdiffuser.transforms.output_transforms import EXP, INVERSE, OutputTransform, output_transforms
 
 FloatArray = npt.NDArray[np.float64]
@@ -23,7 +31,7 @@ LAW = "a*exp(-b) + 0.3*b"
 FRAME = Reduction((), (Variable(0), Variable(1)))
 
 
-class Recorder(noisy.TopK):
+class Recorder(TopK):
     """Keeps every find with its residual."""
 
     def __init__(self) -> None:
@@ -67,16 +75,19 @@ def screened(kind: str, target: FloatArray, weights: FloatArray) -> Recorder:
     inputs = weighted_table()[0]
     library = library_of(inputs)
     order = np.argsort(library.costs, kind="stable")[:120]
-    transformed = noisy.transformed_targets(target, weights, (OutputTransform(()),))
+    transformed = transformed_targets(target, weights, (OutputTransform(()),))
+    table = ScreeningTable(library, FRAME, transformed, order)
     top_k = Recorder()
     if kind == "products":
-        work = noisy.screen_products(library, order, FRAME, transformed, order[:20], top_k)
-    elif kind == "sums":
-        work = noisy.screen_sums(library, order, FRAME, transformed, top_k)
-    elif kind == "scaled sums":
-        work = noisy.screen_scaled_sums(library, order, FRAME, transformed, order[:10], top_k)
+        work = chain(screen_singles(table, top_k), screen_products(table, order[:20], top_k))
     else:
-        work = noisy.screen_bare(library, FRAME, transformed, top_k)
+        work = chain(
+            {
+                "sums": screen_sums(table, top_k),
+                "scaled sums": screen_scaled_sums(table, order[:10], top_k),
+                "without constants": screen_without_constants(table, top_k),
+            }[kind]
+        )
     with np.errstate(all="ignore"):
         for _ in work:
             continue
@@ -92,16 +103,8 @@ def test_finds_are_ranked_by_weighted_residuals_of_the_target(kind: str, weighte
     top_k = screened(kind, target, weights)
     factors = 0
     for residual, match in top_k.finds:
-        one = np.ones(120)
-        parts = [None if tree is None else evaluate(tree, inputs) for tree in (match.left, match.right)]
-        left, right = parts
-        assert right is not None
-        if kind == "products":
-            factor = one if left is None else left
-            terms = [factor, factor * right]
-        else:
-            factor = one if match.third is None else evaluate(match.third, inputs)
-            terms = [factor, factor * right] + ([] if left is None else [factor * left])
+        terms = [term.values for term in match.terms(inputs)]
+        factor = terms[0]
         factors += bool(np.ptp(factor) > 0)
         assert residual == pytest.approx(best_share(terms, target, weights), rel=2e-3, abs=1e-6)
     assert len(top_k.finds) > 20
@@ -118,7 +121,7 @@ def test_each_factor_is_paired_with_its_best_partner_of_each_cost(weighted: bool
     costs = {library.expression(entry): library.costs[entry] for entry in order}
     looked_at = 0
     for residual, match in screened("products", target, weights).finds:
-        if match.left is None:
+        if not isinstance(match, Product):
             continue
         factor = evaluate(match.left, inputs)
         partners = [tree for tree, cost in costs.items() if cost == costs[match.right]]
@@ -135,9 +138,10 @@ def test_finds_without_constants_are_ranked_by_weighted_residuals(weighted: bool
     inputs, target, weights = weighted_table()
     weights = weights if weighted else np.ones(120)
     total = float((weights * np.square(target - np.average(target, weights=weights))).sum())
-    top_k = screened("bare", target, weights)
+    top_k = screened("without constants", target, weights)
     assert len(top_k.finds) > 10
     for residual, match in top_k.finds:
+        assert isinstance(match, Single)
         values = evaluate(match.right, inputs)
         as_is = min(float(weights @ np.square(target - sign * values)) for sign in (1, -1)) / total
         factor = (weights * values) @ target / (weights @ np.square(values))
@@ -149,7 +153,7 @@ def test_a_transformed_target_has_the_weights_of_the_target_times_those_of_the_t
     """An error d of y is an error d/y**2 of 1/y."""
     _, target, weights = weighted_table()
     target = np.abs(target) + 0.1
-    ((_, transformed, scaled),) = noisy.transformed_targets(target, weights, (OutputTransform((INVERSE,)),))
+    ((_, transformed, scaled),) = transformed_targets(target, weights, (OutputTransform((INVERSE,)),))
     np.testing.assert_allclose(transformed, 1 / target)
     ratio = scaled / (weights * target**4)
     np.testing.assert_allclose(ratio, ratio[0])
@@ -178,10 +182,10 @@ def two_laws() -> Problem:
 
 def test_weights_of_the_user_take_part_in_noisy_screening() -> None:
     problem = two_laws()
-    run = Run(problem)
+    context = Context(problem)
     assert problem.weights is not None
-    ((_, target, weights),) = [item for item in run.transformed(FRAME) if not item[0].steps]
-    rows = run.noisy_rows
+    ((_, target, weights),) = [item for item in context.transformed(FRAME) if not item[0].steps]
+    rows = context.screening_rows
     np.testing.assert_allclose(target, problem.target[rows])
     np.testing.assert_allclose(weights / weights.mean(), problem.weights[rows] / problem.weights[rows].mean())
 

@@ -13,9 +13,10 @@ from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import OPERATORS, Expression, Number, Variable, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import free_constants, mul, substitute
 from physdiffuser.fitting import fit_constants, refit
+from physdiffuser.generation.evolution.blind import BlindMutation
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.enrich import enriched
-from physdiffuser.generation.evolution.mutation import BlindMutation, Mutation, SemanticMutation, Surroundings
+from physdiffuser.generation.evolution.mutation import Mutation, SemanticMutation, Surroundings
 from physdiffuser.generation.evolution.population import Elites, Individual
 from physdiffuser.generation.evolution.powerlaw import power_laws
 from physdiffuser.generation.evolution.profile import profile

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from physdiffuser.expressions import ONE, OPERATORS, Apply, Expression, Number, Symbol, Variable
+from physdiffuser.expressions import ONE, Apply, Expression, Symbol
 from physdiffuser.expressions.places import Path, positions, replace_at
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.population import Individual
@@ -62,133 +62,6 @@ class Mutation(Protocol):
     ) -> list[Expression]:
         """New formulas, in scaled columns, any number of them; random only through `rng`."""
         ...
-
-
-# Odds of the blind variations.
-_ODDS = {
-    "subtree": 0.22,
-    "insert": 0.20,
-    "remove": 0.10,
-    "operator": 0.10,
-    "constant": 0.08,
-    "parameter": 0.10,
-    "crossover": 0.20,
-}
-_EXPONENTS = (Number(2), Number(3), Number(-1), Number(-2), Number(4), Number(0.5))
-
-
-class BlindMutation:
-    """Subtrees exchanged, inserted, removed and crossed over at random; constants perturbed and added."""
-
-    name = "variation"
-
-    def propose(
-        self, parents: Sequence[Individual], around: Surroundings, rng: np.random.Generator
-    ) -> list[Expression]:
-        """One formula for each parent; the parents are each other's mates."""
-        kinds = rng.choice(list(_ODDS), len(parents), p=list(_ODDS.values())).tolist()
-        mates = rng.permutation(len(parents)).tolist()
-        return [
-            self._vary(kind, parent.expression, parents[mate].expression, around, rng)
-            for kind, parent, mate in zip(kinds, parents, mates, strict=True)
-        ]
-
-    def _vary(
-        self,
-        kind: str,
-        parent: Expression,
-        mate: Expression,
-        around: Surroundings,
-        rng: np.random.Generator,
-    ) -> Expression:
-        places = positions(parent)
-        path, node = places[int(rng.integers(len(places)))]
-        match kind:
-            case "subtree":
-                new = self._leaf(around, rng) if rng.random() < 0.3 else around.blocks.draw(rng)
-            case "insert":
-                new = self._insert(node, around, rng)
-            case "remove":
-                new = self._remove(node, rng)
-            case "operator":
-                new = self._other_operator(node, around, rng)
-            case "constant":
-                return self._perturb(parent, rng)
-            case "parameter":
-                new = self._parameter(node, rng)
-            case _:
-                others = positions(mate)
-                new = others[int(rng.integers(len(others)))][1]
-        return replace_at(parent, path, new)
-
-    def _leaf(self, around: Surroundings, rng: np.random.Generator) -> Expression:
-        draw = rng.random()
-        if draw < 0.15:
-            return Number(_log_uniform(rng))
-        if draw < 0.25 and around.constants:
-            return around.constants[int(rng.integers(len(around.constants)))]
-        return Variable(around.columns[int(rng.integers(len(around.columns)))])
-
-    def _insert(self, node: Expression, around: Surroundings, rng: np.random.Generator) -> Expression:
-        if around.unary and rng.random() < 0.35:
-            return Apply(around.unary[int(rng.integers(len(around.unary)))], (node,))
-        if not around.binary:
-            return node
-        operator = around.binary[int(rng.integers(len(around.binary)))]
-        if operator == "pow":
-            exponent: Expression = _EXPONENTS[int(rng.integers(len(_EXPONENTS)))]
-            if rng.random() < 0.2:
-                exponent = self._leaf(around, rng)
-            return Apply("pow", (node, exponent))
-        other = self._leaf(around, rng) if rng.random() < 0.6 else around.blocks.draw(rng)
-        pair = (node, other) if rng.random() < 0.6 else (other, node)
-        return Apply(operator, pair)
-
-    def _remove(self, node: Expression, rng: np.random.Generator) -> Expression:
-        if not isinstance(node, Apply):
-            return node
-        return node.arguments[int(rng.integers(len(node.arguments)))]
-
-    def _other_operator(self, node: Expression, around: Surroundings, rng: np.random.Generator) -> Expression:
-        if not isinstance(node, Apply):
-            return self._leaf(around, rng)
-        choice = around.unary if OPERATORS[node.operator].arity == 1 else around.binary
-        operator = choice[int(rng.integers(len(choice)))] if choice else node.operator
-        if operator == "pow" and node.operator != "pow":
-            return Apply("pow", (node.arguments[0], Number(2)))
-        arguments = node.arguments
-        if len(arguments) == 2 and rng.random() < 0.3 and operator != "pow":
-            arguments = (arguments[1], arguments[0])
-        return Apply(operator, arguments)
-
-    def _perturb(self, parent: Expression, rng: np.random.Generator) -> Expression:
-        places = [
-            (path, node)
-            for path, node in positions(parent)
-            if isinstance(node, Number) and (isinstance(node.value, float) or path[-1:] == (1,))
-        ]
-        if not places:
-            return parent
-        path, node = places[int(rng.integers(len(places)))]
-        assert isinstance(node, Number)
-        if node.exact and rng.random() < 0.5:
-            new: Expression = _EXPONENTS[int(rng.integers(len(_EXPONENTS)))]
-        else:
-            value = float(node.value) * float(np.exp(rng.normal(0.0, 0.5)))
-            new = Number(-value if rng.random() < 0.1 else value)
-        return replace_at(parent, path, new)
-
-    def _parameter(self, node: Expression, rng: np.random.Generator) -> Expression:
-        """A constant to fit: `c*f`, `f + c`, `f**c`."""
-        constant = Number(_log_uniform(rng))
-        draw = rng.random()
-        if isinstance(node, Number):
-            return constant
-        if draw < 0.4:
-            return Apply("mul", (constant, node))
-        if draw < 0.85:
-            return Apply("add" if rng.random() < 0.5 else "sub", (node, constant))
-        return Apply("pow", (node, constant))
 
 
 # Without its offset a formula may need none once the right part is in.
@@ -279,7 +152,3 @@ class _Place:
         if self.operator is not None and self.kept is not None:
             term = Apply(self.operator, (self.kept, term))
         return replace_at(self.whole, self.path, term)
-
-
-def _log_uniform(rng: np.random.Generator) -> float:
-    return float(np.exp(rng.uniform(np.log(0.05), np.log(20.0))))

@@ -11,9 +11,9 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Variable
 from physdiffuser.expressions.evaluation.batch import Evaluator
 from physdiffuser.expressions.tree import fitted_constants
-from physdiffuser.generation.enumeration.noisy import row_blocks
 from physdiffuser.generation.evolution.blocks import with_constant
 from physdiffuser.library.expression_library import LARGEST, NEVER, Library
+from physdiffuser.library.ranking import row_blocks
 from physdiffuser.library.terms import fill
 from physdiffuser.reduction.factors import relevant_columns
 from physdiffuser.selection.description_length import NATS_PER_UNIT

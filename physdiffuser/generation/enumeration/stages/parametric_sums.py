@@ -8,7 +8,7 @@ in `screening`, and the constants of the best are finished by Levenberg-Marquard
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,20 +16,23 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import Expression, Parameter, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.functions.inner_functions import FAMILIES
 from physdiffuser.generation.enumeration import parametric
-from physdiffuser.generation.enumeration.noisy import ENTRIES, PROBES, TARGETS
-from physdiffuser.generation.enumeration.run import Run, Stage
+from physdiffuser.generation.enumeration.context import PROBES, Context, TransformedTarget
+from physdiffuser.generation.enumeration.registry import Size, Stage, register
+from physdiffuser.generation.enumeration.screening import ENTRIES, TARGETS
 from physdiffuser.library.ranking import PairBlocks
 from physdiffuser.library.screening import unexplained
 from physdiffuser.library.terms import power_products
 from physdiffuser.transforms.output_transforms import INVERSE, OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
+FloatArray32 = npt.NDArray[np.float32]
 
 # Finds of one block, and finds fitted for each target, and of each pair of families.
 BEST_OF_BLOCK = 4
@@ -76,26 +79,77 @@ class _Part:
         return (inner if self.factor is None else mul(self.factor, inner)), starts
 
 
-def parametric_sums(run: Run, stage: Stage, reduction: Reduction) -> Work:
-    """Rank and fit the sums; `stage.entries` power products inside functions, `stage.divisors` outside."""
-    problem, rows = run.problem, run.noisy_rows
-    if problem.rows < parametric.ROWS_OF_CONSTANT * LEAST_CONSTANTS:
-        return
-    inputs = problem.inputs[rows]
+@register
+class ParametricSums(Stage):
+    """`T⁻¹(y) = a + b*D + c*A*phi(k; u)` with power products A and u; see the module.
+
+    The cheapest `Size.entries` power products are taken as u, `Size.divisors` as A, `Size.shifts` as D.
+    """
+
+    name = "parametric sums"
+    fits_constants = True
+
+    def accepts(self, problem: Problem, reduction: Reduction) -> bool:
+        """Whether there are rows for the constants."""
+        return problem.rows >= parametric.ROWS_OF_CONSTANT * LEAST_CONSTANTS
+
+    def run(self, context: Context, size: Size, reduction: Reduction) -> Work:
+        """Rank pairs of parts, and fit the best; see `Stage`."""
+        parts = _parts(context, size, reduction)
+        if parts is None:
+            return
+        yield 1e-8 * len(parts.values) * PROBES
+        for target in context.transformed(reduction):
+            if OUTER.issuperset(target.transform.ids):
+                yield from _sums(context, reduction, parts, target)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What sums are made of.
+
+    Attributes
+    ----------
+    values
+        Shape (parts, probes).
+    first
+        So many parts, the first ones, have no factor before a function.
+    made
+        The functions.
+    inside
+        The power products that functions are applied to.
+    """
+
+    parts: list[_Part]
+    values: FloatArray
+    first: int
+    made: parametric.ParametricEntries
+    inside: list[Expression]
+
+    @property
+    def products(self) -> int:
+        """How many parts, the first ones, are power products."""
+        return sum(part.entry is None for part in self.parts)
+
+
+def _parts(context: Context, size: Size, reduction: Reduction) -> _Parts | None:
+    """The parts that are numbers and vary; None where no function is of use."""
+    problem, many = context.problem, len(reduction.features)
+    inputs = problem.inputs[context.screening_rows]
 
     def products(limit: int) -> tuple[list[Expression], FloatArray]:
-        found, _ = power_products(len(reduction.features), limit)
+        found, _ = power_products(many, limit)
         trees = [monomial(product, reduction.features) for product in found]
         values = np.stack([evaluate(tree, inputs) for tree in trees])
         good = np.asarray((np.isfinite(values) & (np.abs(values) < 1e140)).all(axis=1))
         return [tree for tree, kept in zip(trees, good, strict=True) if kept], values[good]
 
-    inside, inside_values = products(stage.entries)
-    outside, outside_values = products(stage.divisors)
-    summands, summand_values = products(stage.shifts)
-    made = parametric.entries(inside_values, min(len(reduction.features), len(inside)), problem.operators)
+    inside, inside_values = products(size.entries)
+    outside, outside_values = products(size.divisors)
+    summands, summand_values = products(size.shifts)
+    made = parametric.entries(inside_values, min(many, len(inside)), problem.operators)
     if not len(made.values):
-        return
+        return None
     parts = [_Part(tree, None) for tree in summands]
     blocks = [summand_values, made.values]
     parts += [_Part(None, entry) for entry in range(len(made.values))]
@@ -107,55 +161,68 @@ def parametric_sums(run: Run, stage: Stage, reduction: Reduction) -> Work:
             parts += [_Part(tree, entry) for entry in range(len(made.values))]
     values = np.concatenate(blocks)
     good = np.isfinite(values).all(axis=1) & (np.ptp(values, axis=1) > 1e-9 * np.abs(values).max(axis=1))
-    first_count = int(good[:first_parts].sum())
-    values, parts = values[good], [part for part, kept in zip(parts, good, strict=True) if kept]
-    yield 1e-8 * len(values) * PROBES
-    for transform, target, weights in run.transformed(reduction):
-        if not OUTER.issuperset(transform.ids):
-            continue
+    kept = [part for part, use in zip(parts, good, strict=True) if use]
+    return _Parts(kept, values[good], int(good[:first_parts].sum()), made, inside)
 
-        def follow(sums: Iterator[tuple[int, ...]], transform: OutputTransform = transform) -> Work:
-            some = ([parts[place] for place in places] for places in sums)
-            yield from _follow(run, reduction, transform, some, made, inside)
 
-        root = np.sqrt(weights)
-        unit = root * (values - (values @ weights)[:, None] / weights.sum())
-        unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-300)
-        unit32 = unit.astype(np.float32)
-        wanted = root * (target - np.average(target, weights=weights))
-        wanted /= np.linalg.norm(wanted)
-        correlation = unit32 @ wanted.astype(np.float32)
-        yield 1e-8 * len(values) * PROBES
-        single = _alone(1 - np.square(unit @ wanted), parts, made)
-        yield from follow(single)
-        simple = [place for place, part in enumerate(parts[:first_count]) if _is_plain(part, made, reduction)]
-        pairs = _best_of_forms(unit[simple], wanted, [parts[place].form(made) for place in simple])
-        yield 3e-9 * len(simple) ** 2
-        found = [(residual, simple[left], simple[right]) for residual, left, right in pairs]
-        yield from follow(_simplest(found, parts, made))
-        found = []
-        # Power products apart: among finds with more constants inside, theirs would rank low.
-        plain = sum(part.entry is None for part in parts)
-        columns = [slice(at, min(at + ENTRIES, len(values))) for at in range(plain, len(values), ENTRIES)]
-        residual_blocks = PairBlocks(
-            run.device.put(unit32),
-            run.device.put(correlation),
-            columns,
-            BEST_OF_BLOCK,
-            run.device,
-            once=False,
-        )
-        for start in (0, *range(plain, first_count, TARGETS)):
-            block = slice(start, min(start + TARGETS, first_count) if start else plain)
-            for number, some in enumerate(columns):
-                residual_block = residual_blocks.residual_block(block, number, first_count)
-                most = min(BEST_OF_BLOCK, some.stop - some.start - 1) or 1
-                best = residual_block.best_rows(BEST_OF_BLOCK) if start else residual_block.best_of_rows(most)
-                found += [
-                    (residual, block.start + row, some.start + column) for residual, row, column in best
-                ]
-            yield 1.2e-11 * (block.stop - block.start) * len(values) * PROBES
-        yield from follow(_promising(found, parts, made))
+def _sums(context: Context, reduction: Reduction, parts: _Parts, target: TransformedTarget) -> Work:
+    """Rank and fit the sums that a transformed target may be."""
+    transform, values, weights = target
+
+    def follow(sums: Iterator[tuple[int, ...]]) -> Work:
+        some = ([parts.parts[place] for place in places] for places in sums)
+        yield from _follow(context, reduction, transform, some, parts)
+
+    root = np.sqrt(weights)
+    unit = root * (parts.values - (parts.values @ weights)[:, None] / weights.sum())
+    unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-300)
+    unit32 = unit.astype(np.float32)
+    wanted = root * (values - np.average(values, weights=weights))
+    wanted /= np.linalg.norm(wanted)
+    correlation = unit32 @ wanted.astype(np.float32)
+    yield 1e-8 * len(parts.values) * PROBES
+    single = _alone(1 - np.square(unit @ wanted), parts)
+    yield from follow(single)
+    simple = [
+        place
+        for place, part in enumerate(parts.parts[: parts.first])
+        if _is_plain(part, parts.made, reduction)
+    ]
+    pairs = _best_of_forms(unit[simple], wanted, [parts.parts[place].form(parts.made) for place in simple])
+    yield 3e-9 * len(simple) ** 2
+    yield from follow(
+        _simplest([(residual, simple[left], simple[right]) for residual, left, right in pairs], parts)
+    )
+    found = yield from _ranked_pairs(context, parts, unit32, correlation)
+    yield from follow(_promising(found, parts))
+
+
+def _ranked_pairs(
+    context: Context, parts: _Parts, unit: FloatArray32, correlation: FloatArray32
+) -> Generator[float, None, list[_Pair]]:
+    """The best pairs with a function among them, by blocks.
+
+    Parameters
+    ----------
+    unit
+        Shape (parts, probes): weighted, centred, of unit norm.
+    correlation
+        Shape (parts,): with the target.
+    """
+    device, plain, last = context.device, parts.products, len(parts.values)
+    found: list[_Pair] = []
+    # Power products apart: among finds with more constants inside, theirs would rank low.
+    columns = [slice(at, min(at + ENTRIES, last)) for at in range(plain, last, ENTRIES)]
+    blocks = PairBlocks(device.put(unit), device.put(correlation), columns, BEST_OF_BLOCK, device, once=False)
+    for start in (0, *range(plain, parts.first, TARGETS)):
+        block = slice(start, min(start + TARGETS, parts.first) if start else plain)
+        for number, some in enumerate(columns):
+            residual_block = blocks.residual_block(block, number, parts.first)
+            most = min(BEST_OF_BLOCK, some.stop - some.start - 1) or 1
+            best = residual_block.best_rows(BEST_OF_BLOCK) if start else residual_block.best_of_rows(most)
+            found += [(residual, block.start + row, some.start + column) for residual, row, column in best]
+        yield 1.2e-11 * (block.stop - block.start) * last * PROBES
+    return found
 
 
 def _is_plain(part: _Part, made: parametric.ParametricEntries, reduction: Reduction) -> bool:
@@ -189,15 +256,13 @@ def _best_of_forms(unit: FloatArray, wanted: FloatArray, forms: list[_Form]) -> 
     return found
 
 
-def _simplest(
-    found: list[_Pair], parts: list[_Part], made: parametric.ParametricEntries
-) -> Iterator[tuple[int, ...]]:
+def _simplest(found: list[_Pair], parts: _Parts) -> Iterator[tuple[int, ...]]:
     """The best pairs of each number of constants."""
     counts: Counter[int] = Counter()
     for _, left, right in sorted(found):
         constants = sum(
-            FAMILIES[int(made.family[part.entry])].constants
-            for part in (parts[left], parts[right])
+            FAMILIES[int(parts.made.family[part.entry])].constants
+            for part in (parts.parts[left], parts.parts[right])
             if part.entry is not None
         )
         counts[constants] += 1
@@ -205,15 +270,13 @@ def _simplest(
             yield left, right
 
 
-def _alone(
-    residual: FloatArray, parts: list[_Part], made: parametric.ParametricEntries
-) -> Iterator[tuple[int, ...]]:
+def _alone(residual: FloatArray, parts: _Parts) -> Iterator[tuple[int, ...]]:
     """The best functions under a factor, which stand beside a constant: `a + c*A*phi(k; u)`."""
     seen: set[_Form] = set()
     counts: Counter[int] = Counter()
     for place in np.argsort(residual, kind="stable"):
-        part = parts[int(place)]
-        form = part.form(made)
+        part = parts.parts[int(place)]
+        form = part.form(parts.made)
         # Without a factor they are looked for among the functions themselves.
         if part.entry is None or part.factor is None or form in seen:
             continue
@@ -226,16 +289,14 @@ def _alone(
         yield (int(place),)
 
 
-def _promising(
-    found: list[_Pair], parts: list[_Part], made: parametric.ParametricEntries
-) -> Iterator[tuple[int, ...]]:
+def _promising(found: list[_Pair], parts: _Parts) -> Iterator[tuple[int, ...]]:
     """The best pairs, one start for each pair of forms: neighbours on the grid end in the same place."""
     counts: Counter[tuple[int, int]] = Counter()
     seen: set[tuple[_Form, _Form]] = set()
     followed = 0
     for _, left, right in sorted(found):
-        one, other = parts[left], parts[right]
-        form = (one.form(made), other.form(made))
+        one, other = parts.parts[left], parts.parts[right]
+        form = (one.form(parts.made), other.form(parts.made))
         if form in seen or (one.entry is None and other.entry is None):
             continue
         seen.add(form)
@@ -250,15 +311,14 @@ def _promising(
 
 
 def _follow(
-    run: Run,
+    context: Context,
     reduction: Reduction,
     transform: OutputTransform,
     sums: Iterable[list[_Part]],
-    made: parametric.ParametricEntries,
-    inside: list[Expression],
+    of: _Parts,
 ) -> Work:
     """Fit the constants of sums."""
-    problem = run.problem
+    problem = context.problem
     laws: list[Expression] = []
     initial: list[list[float]] = []
     for parts in sums:
@@ -267,7 +327,7 @@ def _follow(
             starts: list[float] = []
             linear = len(parts) + constant
             for place, part in enumerate(parts):
-                inner, more = part.skeleton(made, inside, linear + len(starts))
+                inner, more = part.skeleton(of.made, of.inside, linear + len(starts))
                 term = mul(Parameter(place + constant), inner)
                 law = term if law is None else add(law, term)
                 starts += more
@@ -276,7 +336,7 @@ def _follow(
             laws.append(law)
             initial.append([*([1.0] * linear), *starts])
     for fits in parametric.fitted(
-        problem, reduction, [transform] * len(laws), laws, initial, device=run.device
+        problem, reduction, [transform] * len(laws), laws, initial, device=context.device
     ):
         for fit in fits:
             if np.isfinite(fit.loss) and complexity(fit.expression) <= problem.max_complexity:

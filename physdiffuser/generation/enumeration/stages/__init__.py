@@ -1,0 +1,9 @@
+"""The stages: one module each. Importing this package imports and so registers all of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
