@@ -25,6 +25,7 @@ from physdiffuser.finalize.finalists import (
     is_standard,
     with_standard,
 )
+from physdiffuser.finalize.freed_constants import with_freed_constants
 from physdiffuser.finalize.poles import regular_form
 from physdiffuser.finalize.standard_rows import standard_entries
 from physdiffuser.fitting import refit
@@ -258,7 +259,11 @@ def _finalize_one(
 ) -> Law:
     """Constants refitted and made exact where the rows allow it, and the formula simplified."""
     loss_of = partial(_loss, problem)
-    fitted = entry.candidate.expression if quick else _refitted(entry.candidate.expression, problem)
+    fitted = entry.candidate.expression
+    if not quick:
+        # Of a law that fits to the last digit the numbers are proved; there is nothing to be fitted.
+        free = fitted if entry.loss <= description_length.floor else with_freed_constants(fitted)
+        fitted = _refitted(free, problem)
     fitted_loss = loss_of(fitted)
     if quick:
         return Law(entry, fitted, _readable(fitted, problem), fitted_loss, fitted_loss, ())

@@ -232,10 +232,14 @@ class Evidence:
 
     @property
     def window(self) -> float:
-        """How many standard errors a form may lie from the fit: 4 for many rows, more for few."""
+        """How many standard errors a term may lie from 0 to be dropped: 4 for many rows, more for few."""
+        return self.with_few_rows(_WINDOW)
+
+    def with_few_rows(self, deviations: float) -> float:
+        """Standard errors that are as unlikely as so many of a known noise level: more for few rows."""
         if self._known:
-            return _WINDOW
-        return math.sqrt(self._freedom * math.expm1(min(_WINDOW**2 / self._freedom, 5.0)))
+            return deviations
+        return math.sqrt(self._freedom * math.expm1(min(deviations**2 / self._freedom, 5.0)))
 
     def penalty(self, deviations: float) -> float:
         """What moving a constant by so many standard errors costs, in nats: Student's t."""

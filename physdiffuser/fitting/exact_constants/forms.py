@@ -37,6 +37,7 @@ _RARE: tuple[tuple[float, float, Expression], ...] = (
     (1.0 / math.log(10.0), 6.0, div(ONE, call("log", Number(10)))),
 )
 _LARGEST_TABLE_COST = 13.0
+_HALF_DECADE = 0.5 * math.log(10.0)
 _ODD_DENOMINATOR = 1.5
 """Price of sevenths, elevenths and the like, which laws hardly have."""
 
@@ -98,6 +99,11 @@ def _smooth(number: int) -> bool:
 def decimal_cost(digits: int, exponent: int) -> float:
     """Price of a decimal number of so many digits, times a power of ten."""
     return 2.0 + 2.4 * digits + math.log1p(abs(exponent))
+
+
+def decimal_nats(digits: int) -> float:
+    """Logarithm of the number of decimal numbers of so many digits in a decade, above the price of 1."""
+    return _BASE_COST + math.log(0.9) + digits * math.log(10.0)
 
 
 def number_expression(value: Fraction) -> Number:
@@ -162,6 +168,22 @@ class FormTable:
         best = best[np.argsort(costs[best], kind="stable")]
         sign = -1 if value < 0 else 1
         return [self._form(low + int(position), sign) for position in best]
+
+    def density(self, value: float, cost: float, exponent: bool = False) -> float:
+        """How many forms of at most a cost there are around a value, per unit of its logarithm.
+
+        Decimal numbers count as well: there are `9*10**(d - 1)` of `d` digits in each decade, and each costs
+        the logarithm of their number. Exponents are fractions.
+        """
+        size = math.log(abs(value))
+        low, high = np.searchsorted(self._logs, (size - _HALF_DECADE, size + _HALF_DECADE))
+        simple = self._costs[low:high] <= cost + 1e-9
+        if exponent:
+            simple &= (self._keys[low:high, 2:] == (1, 0, 0, 0)).all(axis=1)
+        forms = int(simple.sum())
+        digits = int((cost - decimal_nats(0)) / math.log(10.0) + 1e-9)
+        # Many of the shortest decimals are among the forms.
+        return max(forms, 9 * 10 ** (digits - 1) if digits > 0 else 0) / (2.0 * _HALF_DECADE)
 
     def _form(self, position: int, sign: int) -> Form:
         numerator, denominator, radicand, half_pi, rare, named = (int(k) for k in self._keys[position])

@@ -15,6 +15,7 @@ from physdiffuser.fitting.exact_constants.forms import (
     Form,
     FormTable,
     decimal_cost,
+    decimal_nats,
     fraction_cost,
     number_expression,
 )
@@ -27,6 +28,13 @@ _EXPONENT_DISCOUNT = 0.8
 _RELATION_COST = 2.0
 """Price of tying two constants, beside that of the choice among all of them."""
 _LARGEST_DENOMINATOR = 2000
+MOST_CHANCE = 0.005
+"""A constant is set to a form only if fewer equally simple forms are expected to lie as near as this one.
+
+Forms of every cost are tried, so that an arbitrary constant is set about twice as often.
+"""
+FARTHEST = 2.5
+"""Standard errors by which setting a constant may move it, where the noise level is known."""
 
 
 def proposals(evidence: Evidence, state: State, table: FormTable) -> list[Proposal]:
@@ -37,9 +45,11 @@ def proposals(evidence: Evidence, state: State, table: FormTable) -> list[Propos
         value, error = float(state.values[index]), float(state.errors[index])
         found += _drop(evidence, state, index)
         if value != 0.0:
-            for form in _forms(value, error * evidence.window, table, index in in_exponent):
-                found.append(_fix(evidence, state, index, form))
-            found += _round(evidence, state, index)
+            reach = error * evidence.with_few_rows(FARTHEST)
+            for form in _forms(value, reach, table, index in in_exponent):
+                if chance(table, value, error, form, index in in_exponent) <= MOST_CHANCE:
+                    found.append(_fix(evidence, state, index, form))
+            found += _round(evidence, state, index, table)
     found += _ties(evidence, state, table, in_exponent)
     found = [proposal for proposal in found if math.isfinite(proposal.gain)]
     found.sort(key=lambda proposal: -proposal.gain)
@@ -157,6 +167,15 @@ def _cheaper(form: Form) -> Form:
     return replace(form, cost=form.cost - _EXPONENT_DISCOUNT) if usual else form
 
 
+def chance(table: FormTable, value: float, error: float, form: Form, exponent: bool = False) -> float:
+    """Expected number of forms, no dearer than one, that lie as near to an arbitrary constant as that one.
+
+    Forms nearer than a standard error count as one standard error away: the data cannot tell them apart.
+    """
+    away = max(abs(form.value - value), error) / abs(value)
+    return 2.0 * away * table.density(value, form.cost, exponent)
+
+
 def _fix(evidence: Evidence, state: State, index: int, form: Form) -> Proposal:
     value, error = float(state.values[index]), float(state.errors[index])
     skeleton, values = _replace(state, index, form.expression)
@@ -165,19 +184,23 @@ def _fix(evidence: Evidence, state: State, index: int, form: Form) -> Proposal:
     return Proposal(skeleton, values, form.cost, gain, change)
 
 
-def _round(evidence: Evidence, state: State, index: int) -> list[Proposal]:
+def _round(evidence: Evidence, state: State, index: int, table: FormTable) -> list[Proposal]:
     """The decimal number of fewest digits that the data cannot tell from the fitted one."""
     value, error = float(state.values[index]), float(state.errors[index])
     for digits in range(1, 9):
         text = f"{value:.{digits - 1}e}"
         rounded = float(text)
-        if math.isfinite(rounded) and abs(rounded - value) <= 2.5 * error + 4e-16 * abs(value):
-            cost = decimal_cost(
-                len(text.split("e")[0].strip("-0.").replace(".", "")) or 1, int(text.split("e")[1])
-            )
+        if math.isfinite(rounded) and abs(rounded - value) <= evidence.with_few_rows(
+            FARTHEST
+        ) * error + 4e-16 * abs(value):
+            mantissa, _, exponent = text.partition("e")
+            places = len(mantissa.strip("-0.").replace(".", "")) or 1
             fraction = Fraction(repr(rounded))
             exact = fraction.denominator in (1, 2, 4, 5, 8, 10) and abs(fraction) < 10**6
             expression = number_expression(fraction) if exact else Number(rounded)
+            if chance(table, value, error, Form(rounded, decimal_nats(places), expression)) > MOST_CHANCE:
+                return []
+            cost = decimal_cost(places, int(exponent))
             skeleton, values = _replace(state, index, expression)
             gain = _gain(evidence, state, index, abs(rounded - value), cost)
             change = f"{_known(value, error)} agrees with {to_text(expression)}"
@@ -220,8 +243,12 @@ def _ties(evidence: Evidence, state: State, table: FormTable, exponents: frozens
                 error = math.sqrt(max(spread, 0.0)) + 4e-16
                 if error > 0.3 or not 0.0 < abs(ratio) < math.inf:
                     continue
-                for form in table.near(ratio, min(evidence.window * error, 1.0), 1):
+                reach = min(evidence.with_few_rows(FARTHEST) * error, 1.0)
+                for form in table.near(ratio, reach, 1):
                     cost = form.cost + _RELATION_COST + math.log(count) + _POWER_COST[abs(k), k > 0]
+                    # All relations that are as simple count, with this and with other constants.
+                    if chance(table, ratio, error * abs(ratio), replace(form, cost=cost)) > MOST_CHANCE:
+                        continue
                     by = _multiple(form.expression, Parameter(other), exponent)
                     moved = abs(form.value / ratio - 1.0) / error
                     freedom = 0.5 * math.log(2 * math.pi) + math.log(max(error, 1e-17)) - FREE_PRICE
