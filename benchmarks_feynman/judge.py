@@ -106,6 +106,16 @@ def judge(law: Law, answer: Expression | None, *, seed: int, dummy: int, test_ro
     return record
 
 
+def has_form(law: Law, answer: Expression | None, *, seed: int, dummy: int) -> bool:
+    """Whether an answer has the form of the law; as in `judge`, without the symbolic verdicts."""
+    if answer is None:
+        return False
+    inputs, clean = draw_valid(law, columns(law, dummy), bits(law, seed, "judge"), _FRESH_ROWS)
+    values = evaluate(answer, inputs)
+    exact = agrees(answer, inputs, clean, values, EXACT, law=law.expression).all()
+    return bool(exact) or _has_form(law, answer, inputs, clean)
+
+
 def _unexplained(values: FloatArray, truth: FloatArray) -> float:
     """Share of the truth's variance that no offset and factor of the values explains."""
     if not np.isfinite(values).all():

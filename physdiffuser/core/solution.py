@@ -71,6 +71,8 @@ class Equation:
         gets the intervals of predictions; None when it cannot be given.
     degrees_of_freedom
         Rows less fitted constants, for the quantile of Student's t; None when not known.
+    probability
+        That the chosen formula is the law, calibrated on development tables; None for other rows.
     table_digits, more_digits
         Significant digits of fitted constants in the Pareto table, and digits added to those that the
         uncertainty of a constant asks for: with them the printed text has the printed `rmse`.
@@ -91,6 +93,7 @@ class Equation:
     generator: str = ""
     covariance: tuple[tuple[float, ...], ...] | None = None
     degrees_of_freedom: int | None = None
+    probability: float | None = None
     table_digits: int = 4
     more_digits: int = 0
 
@@ -208,6 +211,9 @@ class Solution:
         Seconds, by part of the run; `elapsed_seconds` is the whole.
     fit_points
         What the plots show; None when there is nothing to plot.
+    evidence
+        Figures that the probability of the chosen law is computed from; see
+        `physdiffuser.finalize.evidence`.
     summaries
         The input columns and, last, the target; empty when read back from a file.
     """
@@ -230,3 +236,4 @@ class Solution:
     version: str = ""
     fit_points: FitPoints | None = field(default=None, compare=False, repr=False)
     summaries: tuple[ColumnSummary, ...] = field(default=(), compare=False, repr=False)
+    evidence: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from physdiffuser.expressions import PI, Number, Symbol, complexity, evaluate, t
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import walk
 from physdiffuser.finalize.diagnostics import ENOUGH_ROWS, diagnostics, shows_pattern
+from physdiffuser.finalize.evidence import law_evidence
 from physdiffuser.finalize.exactness import Exactness, exactness
 from physdiffuser.finalize.finalists import conditional_form_prior
 from physdiffuser.finalize.finalize import Law, finalize, rivals
+from physdiffuser.finalize.probability import MODEL
 from physdiffuser.finalize.scoring import equation
 from physdiffuser.finalize.shown_rows import left_out, rows_to_show
 from physdiffuser.noise.reweighting import Reweighted
@@ -29,6 +31,8 @@ from physdiffuser.search.table_search import Found, PosedTable, RunControl, on_r
 WORKING_OUT_SHARE = 0.7
 VERIFYING_SECONDS = 3.0
 LEAST_VERIFYING = 0.2
+# Of a law that is exact to the last digit, on development tables (docs/benchmarks.md).
+EXACT_PROBABILITY = 0.995
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,9 @@ def build_solution(found: Found, control: RunControl) -> Solution:
     judged = exactness(best.expression, dataset, prediction)
     above_floor = front.laws[position].loss > found.loop.floor
     pattern = above_floor and not judged.exact and shows_pattern(dataset, prediction)
-    verified = _verified(front, found, control, pattern, judged)
+    evidence = law_evidence(front.laws[position], best, found.result.archive)
+    probability = EXACT_PROBABILITY if judged.exact else MODEL.of(evidence)
+    verified = _verified(front, found, control, pattern, judged, probability)
     equations = [*front.equations[:position], verified, *front.equations[position + 1 :]]
     held_out = np.zeros(dataset.rows, bool)
     held_out[found.split.held_out] = True
@@ -84,6 +90,7 @@ def build_solution(found: Found, control: RunControl) -> Solution:
         timing=_timing(control, searched, found.result),
         fit_points=sample_fit_points(dataset.target, prediction, held_out, inputs=dataset.inputs),
         summaries=summaries(dataset),
+        evidence=asdict(evidence),
     )
 
 
@@ -125,7 +132,14 @@ def _final_front(found: Found, control: RunControl, searched: float) -> Front:
     )
 
 
-def _verified(front: Front, found: Found, control: RunControl, pattern: bool, judged: Exactness) -> Equation:
+def _verified(
+    front: Front,
+    found: Found,
+    control: RunControl,
+    pattern: bool,
+    judged: Exactness,
+    probability: float,
+) -> Equation:
     """The chosen equation with its verdict."""
     from physdiffuser.verification import verify
     from physdiffuser.verification.worker import shared_worker
@@ -146,9 +160,10 @@ def _verified(front: Front, found: Found, control: RunControl, pattern: bool, ju
         weights=dataset.weights,
         pattern=pattern if dataset.rows >= ENOUGH_ROWS and not judged.exact else None,
         interpolation=judged.interpolation,
+        probability=None if judged.exact else probability,
         seconds=min(limit, left),
     )
-    return replace(best, verdict=checked.verdict, verification=checked.sentences)
+    return replace(best, verdict=checked.verdict, verification=checked.sentences, probability=probability)
 
 
 def _warnings(

@@ -203,6 +203,7 @@ def _equation(equation: Equation) -> Json:
         "constants": [_constant(constant) for constant in equation.constants],
         "covariance": _finite_matrix(equation.covariance),
         "degrees_of_freedom": equation.degrees_of_freedom,
+        "probability": _finite(equation.probability),
         "table_digits": equation.table_digits,
         "more_digits": equation.more_digits,
         "derivation": list(equation.derivation),
@@ -241,6 +242,7 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         generator=reader.text("generator"),
         covariance=reader.optional_matrix("covariance"),
         degrees_of_freedom=reader.optional_integer("degrees_of_freedom"),
+        probability=reader.optional_number("probability"),
         table_digits=reader.optional_integer("table_digits") or TABLE_DIGITS,
         more_digits=reader.optional_integer("more_digits") or 0,
     )

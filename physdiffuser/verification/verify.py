@@ -29,6 +29,8 @@ RowArray = npt.NDArray[np.intp]
 
 # A change of the constants below this says that the fit was already there.
 _LITTLE = 0.05
+# A law with noise is verified from this probability on (docs/calibration.md).
+LEAST_PROBABILITY = 0.9
 _PATTERN = "they still show a pattern in the columns, so the law is not complete"
 _NO_PATTERN = "no pattern is left in them"
 
@@ -63,6 +65,7 @@ def verify(
     weights: FloatArray | None = None,
     pattern: bool | None = None,
     interpolation: str = "",
+    probability: float | None = None,
     seconds: float = 10.0,
     worker: SymbolicWorker | None = None,
 ) -> Verification:
@@ -89,6 +92,8 @@ def verify(
         Whether the columns still predict what the formula leaves over; None when not looked at.
     interpolation
         Why the formula only interpolates, as a sentence; empty if nothing says so.
+    probability
+        That the formula is the law; below `LEAST_PROBABILITY` it is not verified. None when not known.
     seconds
         Limit of the symbolic check.
     """
@@ -108,10 +113,20 @@ def verify(
         sentences.append(f"residuals: {_PATTERN if pattern else _NO_PATTERN}")
     if interpolation:
         sentences.append(interpolation)
+    if probability is not None:
+        sentences.append(_how_probable(probability))
     verdict: Verdict = symbolic
-    if symbolic == "verified" and not (holds and edges and not pattern and not interpolation):
+    likely = probability is None or probability >= LEAST_PROBABILITY
+    if symbolic == "verified" and not (holds and edges and likely and not pattern and not interpolation):
         verdict = "unknown"
     return Verification(verdict, tuple(sentences))
+
+
+def _how_probable(probability: float) -> str:
+    percent = min(round(100 * probability), 99)
+    if probability < LEAST_PROBABILITY:
+        return f"probability: {percent} % that this is the law, too little for it to be verified"
+    return f"probability: {percent} % that this is the law"
 
 
 # ---- symbolically ----

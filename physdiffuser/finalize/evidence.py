@@ -1,0 +1,104 @@
+"""What speaks for the chosen law and against others: the figures that its probability is computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from physdiffuser.core.archive import Entry
+from physdiffuser.core.solution import Equation
+from physdiffuser.expressions import Expression, complexity, evaluate
+from physdiffuser.expressions.tree import fitted_constants
+from physdiffuser.finalize.finalize import Law
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.selection.form_prior import usual_forms
+
+# Two formulas are the same law if their predictions differ by less than this share of the residuals.
+SAME = 0.1
+# Gaps larger than this many nats say no more.
+LARGEST_GAP = 30.0
+
+
+@dataclass(frozen=True)
+class LawEvidence:
+    """Figures about the chosen law.
+
+    Attributes
+    ----------
+    gap
+        Nats by which the next formula with other predictions has a longer description; at most `LARGEST_GAP`.
+    rivals
+        Formulas with other predictions that are longer by less than 10 nats.
+    explained
+        Nats of the residuals that the law explains, over the nats of its form and constants.
+    noise
+        Standard deviation of the residuals relative to that of the target.
+    rows, constants, complexity
+        Of the table and the law.
+    form
+        Nats of the form among the laws that the form prior has counted, for each unit of complexity; small
+        for usual laws.
+    test_ratio
+        Error on the test rows over that on all rows; 1 if there are none.
+    """
+
+    gap: float
+    rivals: int
+    explained: float
+    noise: float
+    rows: int
+    constants: int
+    complexity: int
+    form: float
+    test_ratio: float
+
+
+def law_evidence(law: Law, equation: Equation, archive: ParetoArchive) -> LawEvidence:
+    """The figures of a chosen law.
+
+    Parameters
+    ----------
+    law, equation
+        The chosen one.
+    archive
+        Of the search that found it.
+    """
+    problem = archive.problem
+    entries = list(
+        {entry.candidate.expression: entry for entry in (*archive.front(), *archive.near())}.values()
+    )
+    own = archive.length(law.entry)
+    others = [entry for entry in entries if _differs(entry, law.entry.candidate.expression, archive)]
+    lengths = [archive.length(entry) for entry in others]
+    gap = min(lengths, default=np.inf) - own
+    lengths_of = archive.description_length
+    rows = problem.all_rows.rows
+    loss = max(law.loss, lengths_of.floor)
+    constants = fitted_constants(law.final)
+    form = lengths_of.formula_nats(law.final) + constants * lengths_of.constant_nats
+    ratio = 1.0
+    if equation.held_out_rmse is not None and equation.rmse > 0:
+        ratio = equation.held_out_rmse / equation.rmse
+    return LawEvidence(
+        gap=float(np.clip(gap, -LARGEST_GAP, LARGEST_GAP)),
+        rivals=sum(length < own + 10.0 for length in lengths),
+        explained=float(-0.5 * rows * np.log(loss) / max(form, 1.0)),
+        noise=float(np.sqrt(loss)),
+        rows=rows,
+        constants=constants,
+        complexity=complexity(law.final),
+        form=usual_forms().nats(law.final, problem.columns) / complexity(law.final),
+        test_ratio=float(min(ratio, 10.0)),
+    )
+
+
+def _differs(entry: Entry, chosen: Expression, archive: ParetoArchive) -> bool:
+    problem = archive.problem
+    weights = 1.0 if problem.weights is None else np.sqrt(problem.weights)
+    with np.errstate(all="ignore"):
+        mine, other = (evaluate(form, problem.inputs) for form in (chosen, entry.candidate.expression))
+        apart = np.asarray(weights * (mine - other))
+        left = np.asarray(weights * (problem.target - mine))
+        scale = float(np.abs(left).max()) or 1.0
+        return bool(np.square(apart / scale).mean() > SAME**2 * np.square(left / scale).mean())
