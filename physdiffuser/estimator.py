@@ -21,7 +21,7 @@ from physdiffuser.pipeline import solve_dataset
 if TYPE_CHECKING:
     import pandas as pd
 
-    from physdiffuser.core.problem import Loss, Scatter
+    from physdiffuser.core.problem import Loss, NoiseModelName
     from physdiffuser.core.solution import Equation
     from physdiffuser.report.functions import NumpyFunction
     from physdiffuser.report.torch_module import TorchLaw
@@ -58,9 +58,9 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         Relative standard deviation of the target, if known.
     loss
         "squared", or "huber" for tables with outliers; "auto" compares neighbouring rows to choose.
-    scatter
-        "constant", or "relative" where errors of `y` are in proportion to its value; "auto" compares
-        neighbouring rows to choose. Without effect when rows have different weights.
+    noise_model
+        How errors of `y` depend on its value: "constant", "relative", "poisson", "mixed" or "robust"; "auto"
+        chooses it together with the law. Without effect when rows have different weights.
     attention
         For the learned generators: name of the attention variant.
     device
@@ -109,7 +109,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         units: Any = DEFAULTS.units,
         noise: float | None = DEFAULTS.noise,
         loss: Loss | Literal["auto"] = DEFAULTS.loss,
-        scatter: Scatter = DEFAULTS.scatter,
+        noise_model: NoiseModelName = DEFAULTS.noise_model,
         attention: str | None = DEFAULTS.attention,
         device: str = DEFAULTS.device,
     ) -> None:
@@ -123,7 +123,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.units = units
         self.noise = noise
         self.loss = loss
-        self.scatter = scatter
+        self.noise_model = noise_model
         self.attention = attention
         self.device = device
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:
-    from physdiffuser.core.problem import Loss, Scatter
+    from physdiffuser.core.problem import Loss, NoiseModelName
     from physdiffuser.data.dataset import Dataset
     from physdiffuser.data.unit_files import UnitSource
 
@@ -51,10 +52,11 @@ class SolveOptions:
         the physical constants.
     loss
         "squared", or "huber" for tables with outliers; "auto" compares neighbouring rows to choose.
-    scatter
-        Whether errors of the target are "constant" or "relative" (in proportion to its value, so that rows
-        are weighted by 1/value**2); "auto" compares neighbouring rows to choose. Without effect on a table
-        with weights.
+    noise_model
+        How the errors of the target depend on its value: "constant"; "relative", in proportion to it (rows
+        are weighted by 1/value**2); "poisson", to its square root, as those of counts; "mixed", a constant
+        and a relative part; "robust", constant with rows far off (Huber's loss). "auto" chooses it together
+        with the law. Without effect on a table with weights.
     plugins
         Whether to load generators and operators of other packages.
     initial
@@ -74,7 +76,7 @@ class SolveOptions:
     max_complexity: int = 60
     constants: str | Mapping[str, float | str | None] | None = None
     loss: Loss | Literal["auto"] = "auto"
-    scatter: Scatter = "auto"
+    noise_model: NoiseModelName = "auto"
     plugins: bool = True
     initial: Sequence[str] | Callable[[Dataset], Sequence[str]] = ()
 
@@ -95,6 +97,9 @@ class SolveOptions:
         UsageError
             If there is no option of that name.
         """
+        if "scatter" in changes:
+            warnings.warn("scatter is now called noise_model", FutureWarning, stacklevel=2)
+            changes["noise_model"] = changes.pop("scatter")
         known = [field.name for field in fields(self)]
         for name in changes:
             if name not in known:

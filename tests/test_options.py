@@ -127,7 +127,7 @@ def test_the_same_table_has_one_answer(table: pd.DataFrame, tmp_path: Path) -> N
     assert [row["expression"] for row in printed["pareto"]] == [row.text for row in fitted.pareto]
     assert printed["warnings"] == list(fitted.warnings)
     # The noise of both tables was noticed: with other defaults the estimator would have answered otherwise.
-    assert any("lies far from" in text or "in proportion" in text for text in fitted.warnings)
+    assert any("lies far from" in text or "proportional to its value" in text for text in fitted.warnings)
 
 
 def test_warnings_name_the_rows_that_the_user_has() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from physdiffuser import solve
 from physdiffuser.cli.app import cli
+from physdiffuser.report.terminal import render
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -79,6 +80,6 @@ def test_the_picture_shows_what_is_found() -> None:
     shown = next(line for line in lines if re.match(r"\w+ = ", line))
     found = solve(ROOT / table, time=60)
     assert found.best is not None
-    assert shown == f"{found.target} = {found.best.text}"
+    assert shown.startswith(f"{found.target} = ") and shown in render(found)
     assert found.best.verdict == "verified"
     assert "Verdict    verified" in lines

@@ -1,6 +1,8 @@
 """Golden runs: the documents of fixed runs, recorded once and compared byte for byte after a change.
 
     python tools/golden_runs.py record                  # all runs, into tests/golden/documents.json.xz
+    python tools/golden_runs.py record --every 10       # a tenth of them; the others leave the record
+    python tools/golden_runs.py record --missing        # add those that are not in the record
     python tools/golden_runs.py compare                 # all runs against the record
     python tools/golden_runs.py compare --every 10      # a tenth of them
 
@@ -127,7 +129,7 @@ def _hostile() -> Iterator[Case]:
     yield Case("small and large", {"x": 1e-200 * x, "z": 1e180 * z, "y": 1e-20 * x * z})
     yield Case("through zero", {"x": 10 * x, "y": np.sin(10 * x)})
     yield Case("outliers", {"x": x, "y": outliers}, {"loss": "huber"})
-    yield Case("relative errors", {"x": x, "y": 5 * x**3 * (1 + 0.02 * noise)}, {"scatter": "relative"})
+    yield Case("relative errors", {"x": x, "y": 5 * x**3 * (1 + 0.02 * noise)}, {"noise_model": "relative"})
     yield Case("few operators", {"x": x, "z": z, "y": x * z - x}, {"operators": ["add", "sub", "mul"]})
     yield Case("step", {"x": z, "y": np.sign(z)})
     yield Case("whole numbers", {"n": np.arange(1.0, 41), "y": np.arange(1.0, 41) * np.arange(2.0, 42) / 2})
@@ -213,10 +215,17 @@ def form(document: Json) -> str:
     return "".join(letter for letter in text if not (letter.isdigit() or letter in ".e+-"))
 
 
-def record(jobs: int) -> int:
-    """Make the record."""
-    chosen, names = runs(), [case.name for case in cases()]
-    documents = {}
+def record(jobs: int, every: int, first: int, missing: bool) -> int:
+    """Make the record, or add what is missing in it."""
+    names = [case.name for case in cases()]
+    documents: dict[str, Json] = {}
+    if missing:
+        known = json.loads(lzma.decompress(RECORD.read_bytes()))
+        if known["platform"] != platform_name():
+            print(f"recorded on {known['platform']}; this is {platform_name()}", file=sys.stderr)
+            return 2
+        documents = known["documents"]
+    chosen = [run for run in runs()[first % every :: every] if label(run, names) not in documents]
     begun = time.monotonic()
     for run, text in zip(chosen, solved(chosen, jobs), strict=True):
         documents[label(run, names)] = json.loads(text)
@@ -235,14 +244,16 @@ def compare(jobs: int, every: int, first: int) -> int:
         print(f"{RECORD} is missing; make it with `record` before the change", file=sys.stderr)
         return 2
     known = json.loads(lzma.decompress(RECORD.read_bytes()))
-    chosen, names = runs()[first % every :: every], [case.name for case in cases()]
+    names = [case.name for case in cases()]
+    some = runs()[first % every :: every]
+    chosen = [run for run in some if label(run, names) in known["documents"]]
+    if not chosen:
+        print("none of these runs is in the record: run `record --missing`", file=sys.stderr)
+        return 2
     exactly = known["platform"] == platform_name()
     differing, same_forms = 0, 0
     for run, text in zip(chosen, solved(chosen, jobs), strict=True):
-        old, new = known["documents"].get(label(run, names)), json.loads(text)
-        if old is None:
-            print(f"{label(run, names)}: not in the record", file=sys.stderr)
-            return 2
+        old, new = known["documents"][label(run, names)], json.loads(text)
         if exactly and differences(old, new):
             # The symbolic check has a time limit, which a busy machine may reach: once more, alone.
             new = json.loads(document_of(run))
@@ -252,6 +263,8 @@ def compare(jobs: int, every: int, first: int) -> int:
         if found and exactly:
             print(label(run, names), *found[:6], sep="\n    ")
     print(f"{len(chosen)} runs: {differing} documents differ, {same_forms} answers have the same form")
+    if len(chosen) < len(some):
+        print(f"{len(some) - len(chosen)} runs are not in the record")
     if exactly:
         return int(differing > 0)
     print(f"recorded on {known['platform']}; this is {platform_name()}: only forms count")
@@ -265,11 +278,12 @@ def main() -> int:
     )
     parser.add_argument("what", choices=("record", "compare"))
     parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--every", type=int, default=1, help="compare every N-th run only")
+    parser.add_argument("--every", type=int, default=1, help="every N-th run only")
     parser.add_argument("--first", type=int, default=0, help="the first of these")
+    parser.add_argument("--missing", action="store_true", help="record what the record has not")
     arguments = parser.parse_args()
     if arguments.what == "record":
-        return record(arguments.jobs)
+        return record(arguments.jobs, arguments.every, arguments.first, arguments.missing)
     return compare(arguments.jobs, arguments.every, arguments.first)
 
 

@@ -211,7 +211,7 @@ def _options(rng: np.random.Generator, table: pd.DataFrame, rows: int, learned: 
     options: dict[str, Any] = {"steps": STEPS, "time": TIME, "seed": int(rng.integers(100))}
     choices: list[Callable[[], dict[str, Any]]] = [
         dict,
-        lambda: {"scatter": "relative"},
+        lambda: {"noise_model": "relative"},
         lambda: {"loss": "huber"},
         lambda: {"noise": float(rng.choice([1e-12, 0.01, 0.5]))},
         lambda: {"weights": "e", **weighted(float(rng.choice([-300, -200, 0, 200, 300])))},
@@ -283,7 +283,7 @@ def examine(case: Case, report: Report) -> Solution | None:
 def _rightly_refused(case: Case) -> bool:
     """Whether the table has nothing to solve, or relative errors of zero."""
     y, u = case.table["y"], case.table[["u", "w"]]
-    relative = case.options.get("scatter") == "relative" and bool((y == 0).any())
+    relative = case.options.get("noise_model") == "relative" and bool((y == 0).any())
     return relative or bool((u.nunique() <= 1).all())
 
 
@@ -320,7 +320,7 @@ def judge(case: Case, solution: Solution, report: Report) -> None:
         if not np.isfinite(value).all():
             report.add("not finite", case, one.text)
         elif (
-            not {"weights", "errors", "scatter"} & set(case.options)
+            not {"weights", "errors", "noise_model"} & set(case.options)
             and not solution.warnings
             and scale > LEAST_WITH_DIGITS
             and abs(rmse - one.rmse / scale) > 1e-3 * rmse + 1e-14

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+from physdiffuser.cli import messages
 from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
 from physdiffuser.cli.stdout import reserved_stdout
+from physdiffuser.core.problem import NoiseModelName
 from physdiffuser.errors import UsageError
 from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS
 
 _DEVICES = click.Choice(["auto", "cpu", "cuda", "cpu-torch"])
 _DEVICE_HELP = "Compute device: cuda, cpu; auto: only the networks use a GPU."
 _LOSS_HELP = "What is minimised: squared, or huber, which bears outliers; else found out."
-_SCATTER_HELP = "Errors of the target: constant, or relative to its value; else found out."
+_NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mixed, robust."
 
 
 @click.command()
@@ -60,12 +62,13 @@ _SCATTER_HELP = "Errors of the target: constant, or relative to its value; else 
     help=_LOSS_HELP,
 )
 @click.option(
-    "--scatter",
-    type=click.Choice(["auto", "constant", "relative"]),
-    default=DEFAULTS.scatter,
+    "--noise-model",
+    type=click.Choice(get_args(NoiseModelName)),
+    default=DEFAULTS.noise_model,
     metavar="NAME",
-    help=_SCATTER_HELP,
+    help=_NOISE_MODEL_HELP,
 )
+@click.option("--scatter", type=click.Choice(["auto", "constant", "relative"]), hidden=True)
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder; else under runs/.")
 @click.option("--resume", is_flag=True, help="Start from what an earlier run left in --out.")
 @click.option("--no-plugins", is_flag=True, help="Use only what ships with physdiffuser.")
@@ -95,6 +98,10 @@ def solve(
     # A budget of steps alone has no clock: the same answer on a slow machine as on a fast one.
     search["time"] = DEFAULTS.changed(time=seconds, steps=search["steps"]).time_limit
     search["plugins"] = not no_plugins
+    scatter = search.pop("scatter")
+    if scatter is not None:
+        messages.warning("--scatter is now called --noise-model; the old name will be removed")
+        search["noise_model"] = scatter
 
     from physdiffuser.cli.run import Run
     from physdiffuser.cli.stopping import Stopping

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 Loss = Literal["squared", "huber"]
-Scatter = Literal["auto", "constant", "relative"]
+NoiseModelName = Literal["auto", "constant", "relative", "poisson", "mixed", "robust"]
 
 
 @dataclass(frozen=True)

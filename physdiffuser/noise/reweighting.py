@@ -23,9 +23,10 @@ from physdiffuser.data.checks import weights_of
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.fitting.losses import root_mean_square
+from physdiffuser.noise.models import SMALLEST_COUNT, NoiseModel
 
 if TYPE_CHECKING:
-    from physdiffuser.core.problem import Loss, Scatter
+    from physdiffuser.core.problem import Loss, NoiseModelName
     from physdiffuser.data.dataset import Dataset
 
 FloatArray = npt.NDArray[np.float64]
@@ -123,7 +124,7 @@ class Reweighted:
     why: str = BY_NEIGHBOURS
 
 
-def reweight(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -> Reweighted:
+def reweight(dataset: Dataset, loss: Loss | Literal["auto"], noise_model: NoiseModelName) -> Reweighted:
     """Make a table ready for the search.
 
     Raises
@@ -132,23 +133,29 @@ def reweight(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -
         If relative errors are asked for and the target is zero somewhere.
     """
     found = NOTHING
-    if dataset.weights is None and "auto" in (loss, scatter):
+    if dataset.weights is None and "auto" in (loss, noise_model):
         found = look(dataset.inputs, dataset.target)
     name = dataset.target_column.name
     weights, said = dataset.weights, []
-    if weights is None and scatter == "relative":
+    if weights is None and noise_model == "relative":
         if (dataset.target == 0).any():
             raise DataError(
                 f"errors cannot be in proportion to {name}, which is 0 in some rows: give --weights"
             )
         weights = weights_of(np.abs(dataset.target))
-    elif weights is None and scatter == "auto" and found.weights is not None:
+    elif weights is None and noise_model == "poisson":
+        size = np.abs(dataset.target)
+        weights = weights_of(np.sqrt(np.maximum(size, SMALLEST_COUNT * float(np.median(size)) or 1.0)))
+    elif weights is None and noise_model == "auto" and found.weights is not None and found.off:
+        # Without rows that are off the noise model is chosen together with the law.
         weights = found.weights
         said.append(
             f"errors of {name} seem to be in proportion to its value: rows were weighted by 1/{name}**2 "
-            "(--scatter constant to count all rows alike)"
+            "(--noise-model constant to count all rows alike)"
         )
     dataset = replace(dataset, weights=weights)
+    if noise_model == "robust" and loss == "auto":
+        loss = "huber"
     if loss != "auto":
         return Reweighted(dataset, loss, tuple(said))
     if not found.off:
@@ -160,6 +167,25 @@ def reweight(dataset: Dataset, loss: Loss | Literal["auto"], scatter: Scatter) -
         )
         return Reweighted(dataset, "huber", tuple(said))
     return _without(dataset, found.off, tuple(said))
+
+
+def with_noise_model(reweighted: Reweighted, model: NoiseModel, advantage: float) -> Reweighted:
+    """The same with a remark about the noise model that the rows were weighted by."""
+    name = reweighted.dataset.target_column.name
+    what, weight = {
+        "constant": ("are constant", "1"),
+        "relative": ("are proportional to its value", f"1/{name}**2"),
+        "poisson": ("grow with the square root of its value, as those of counts do", f"1/{name}"),
+        "mixed": (
+            f"have a constant and a proportional part, equal at {model.ratio:.2g}",
+            f"1/({model.ratio:.2g}**2 + {name}**2)",
+        ),
+    }[model.kind]
+    said = (
+        f"errors of {name} {what}: rows are weighted by {weight}, which describes the table in "
+        f"{advantage:.0f} nats less than equal weights (--noise-model constant to count all rows alike)"
+    )
+    return replace(reweighted, said=(*reweighted.said, said))
 
 
 def _without(whole: Dataset, numbers: tuple[int, ...], said: tuple[str, ...]) -> Reweighted:

@@ -208,6 +208,7 @@ def search_with_outliers(
     rebuild: Callable[[], dict[str, Generator]],
     steps: int | None,
     initial: Sequence[Candidate],
+    result: SearchResult | None = None,
 ) -> tuple[SearchLoop, SearchResult, tuple[int, ...]]:
     """Search all rows, and where some of them turn out to be outliers, the others anew.
 
@@ -222,18 +223,22 @@ def search_with_outliers(
         Makes new instances of the generators.
     steps, initial
         As for `SearchLoop.run`; both searches share the steps and the time.
+    result
+        Of the loop, if it has been run before.
 
     Returns
     -------
     The loop that was run last, what it left behind, and the rows that were left out.
     """
     problem = loop.problem
+    settled = result is not None and result.settled
     if problem.full_problem is not None or not MIN_ROWS <= problem.rows <= MAX_ROWS:
-        return loop, loop.run(steps, math.inf, initial), ()
+        return loop, result if result and settled else loop.run(steps, math.inf, initial), ()
     now = loop.clock()
     halfway = now + (loop.limit.search_until - now) / 2
     half = math.inf if steps is None else steps / 2
-    result = loop.run(steps, math.inf, initial, lambda: loop.spent >= half or loop.clock() >= halfway)
+    if result is None or not settled:
+        result = loop.run(steps, math.inf, initial, lambda: loop.spent >= half or loop.clock() >= halfway)
     finder = OutlierFinder(problem, loop.archive, loop.description_length)
     found = finder.find()
     if found is None and not result.settled:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import Generator
-from physdiffuser.core.problem import Problem
+from physdiffuser.core.problem import NoiseModelName, Problem
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.device import open_device
 from physdiffuser.errors import PluginError, UsageError
@@ -39,8 +39,9 @@ def check_options(options: SolveOptions) -> None:
     above_zero("max_complexity", options.max_complexity, (int, np.integer), "a whole number")
     if options.loss not in ("auto", "squared", "huber"):
         raise UsageError(f"loss={options.loss!r}: must be 'auto', 'squared' or 'huber'")
-    if options.scatter not in ("auto", "constant", "relative"):
-        raise UsageError(f"scatter={options.scatter!r}: must be 'auto', 'constant' or 'relative'")
+    if options.noise_model not in get_args(NoiseModelName):
+        models = ", ".join(map(repr, get_args(NoiseModelName)))
+        raise UsageError(f"noise_model={options.noise_model!r}: must be one of {models}")
     # Also refuses a GPU where there is none, before any work is done.
     open_device(options.device)
     for name, value in (("generators", options.generators), ("operators", options.operators)):

@@ -11,17 +11,28 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.archive import Entry
+from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import Generator, GeneratorSpec
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.progress import Progress
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.errors import PluginError
-from physdiffuser.expressions import to_text
+from physdiffuser.expressions import evaluate, to_text
+from physdiffuser.noise.models import KINDS
 from physdiffuser.noise.precision import decimal_precision
-from physdiffuser.noise.reweighting import Reweighted, put_back, reweight, without_outliers
+from physdiffuser.noise.reweighting import Reweighted, put_back, reweight, with_noise_model, without_outliers
 from physdiffuser.options import SolveOptions
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop, SearchResult, SearchSettings
+from physdiffuser.search.noise_inference import (
+    DECISIVE,
+    FIRST_SHARE,
+    SECOND_SHARE,
+    best_law,
+    is_wide,
+    needs_other_search,
+    relative_weights,
+)
 from physdiffuser.search.outliers import search_with_outliers
 from physdiffuser.search.posing import build_generators, initial_candidates, pose
 from physdiffuser.search.sampling import Split, split_rows
@@ -133,7 +144,7 @@ def prepare(posed: PosedTable, options: SolveOptions, control: RunControl) -> Pr
     """Weight the rows by the noise model, divide them, and build the generators."""
     limit, warnings = control.limit, posed.warnings
     with limit.pace.measured():
-        reweighted = reweight(posed.dataset, options.loss, options.scatter)
+        reweighted = reweight(posed.dataset, options.loss, options.noise_model)
         dataset = reweighted.dataset
         # Rows and weights are taken from the dataset, by `on_rows`.
         problem = replace(posed.problem, loss=reweighted.loss)
@@ -164,16 +175,20 @@ def search_table(prepared: PreparedSearch, options: SolveOptions, control: RunCo
     PluginError
         If every generator that was asked for by name has failed.
     """
+    first = initial_candidates(prepared.initial, prepared.dataset, prepared.problem)
+    loop, result = _loop(prepared, options, control), None
+    if _noise_is_unknown(prepared, options):
+        prepared, loop, result = _search_with_noise_models(prepared, loop, first, options, control)
+        first = []
     dataset, split, reweighted = prepared.dataset, prepared.split, prepared.reweighted
-    problem, loop = prepared.problem, _loop(prepared, options, control)
-    first = initial_candidates(prepared.initial, dataset, problem)
+    problem = prepared.problem
     if options.loss == "auto" and reweighted.full_dataset is None:
         loop, result, rows = search_with_outliers(
-            loop, lambda: _generators(prepared.loaded, options)[0], options.steps, first
+            loop, lambda: _generators(prepared.loaded, options)[0], options.steps, first, result
         )
         reweighted = without_outliers(reweighted, rows)
         problem = replace(problem, loss=reweighted.loss)
-    else:
+    elif result is None or not result.settled:
         result = loop.run(options.steps, float("inf"), first)
     if options.generators is not None and set(prepared.generators) <= loop.failed:
         raise PluginError("; ".join(result.warnings))
@@ -190,6 +205,71 @@ def search_table(prepared: PreparedSearch, options: SolveOptions, control: RunCo
         *prepared.loaded.operator_faults,
     )
     return Found(dataset, problem, reweighted, split, loop, result, warnings, options.seed)
+
+
+def _noise_is_unknown(prepared: PreparedSearch, options: SolveOptions) -> bool:
+    dataset, model = prepared.dataset, options.noise_model
+    if dataset.weights is not None or prepared.reweighted.full_dataset is not None:
+        return False
+    return model == "mixed" or (model == "auto" and is_wide(dataset.target))
+
+
+def _search_with_noise_models(
+    prepared: PreparedSearch,
+    loop: SearchLoop,
+    first: Sequence[Candidate],
+    options: SolveOptions,
+    control: RunControl,
+) -> tuple[PreparedSearch, SearchLoop, SearchResult]:
+    """Search with equal weights and with those of relative errors, and choose the noise model.
+
+    Returns the search to be continued, with its weights in the prepared table.
+    """
+    steps, begun, end = options.steps, control.clock(), control.limit.search_until
+
+    def pause(share: float, spent: Callable[[], int]) -> Callable[[], bool]:
+        until = begun + share * (end - begun) if end < float("inf") else end
+        most = float("inf") if steps is None else share * steps
+        return lambda: spent() >= most or control.clock() >= until
+
+    result = loop.run(steps, float("inf"), first, pause(FIRST_SHARE, lambda: loop.spent))
+    mixed = options.noise_model == "mixed"
+    if loop.exact or loop.cancelled() or not (mixed or needs_other_search(loop)):
+        return prepared, loop, result
+    known = [entry.candidate for entry in loop.archive.front()]
+    table = _weighted(prepared, relative_weights(prepared.dataset.target), options)
+    other = _loop(table, options, control)
+    other_result = other.run(
+        steps, float("inf"), known, pause(SECOND_SHARE, lambda: loop.spent + other.spent)
+    )
+    law = best_law([loop, other], ("mixed",) if mixed else KINDS)
+    if law is None or (not mixed and (law.model.kind == "constant" or law.advantage < DECISIVE)):
+        return prepared, loop, result
+    known += [entry.candidate for entry in other.archive.front()]
+    with np.errstate(all="ignore"):
+        weights = law.model.weights(evaluate(law.expression, prepared.dataset.inputs))
+    table = _weighted(prepared, weights, options)
+    table = replace(table, reweighted=with_noise_model(table.reweighted, law.model, law.advantage))
+    if law.model.kind == "relative":
+        return table, other, other_result
+    # Formulas of both searches are judged with the weights of the chosen model.
+    chosen = _loop(table, options, control)
+    spent = loop.spent + other.spent
+    left = None if steps is None else max(1, steps - spent)
+    return table, chosen, chosen.run(left, float("inf"), known)
+
+
+def _weighted(
+    prepared: PreparedSearch, weights: npt.NDArray[np.float64], options: SolveOptions
+) -> PreparedSearch:
+    """The same search with other weights, and new instances of the generators."""
+    dataset = replace(prepared.dataset, weights=weights)
+    return replace(
+        prepared,
+        dataset=dataset,
+        reweighted=replace(prepared.reweighted, dataset=dataset),
+        generators=_generators(prepared.loaded, options)[0],
+    )
 
 
 def on_rows(problem: Problem, dataset: Dataset, rows: npt.NDArray[np.intp]) -> Problem:

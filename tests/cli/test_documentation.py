@@ -28,7 +28,9 @@ def parameters() -> list[tuple[str, click.Parameter]]:
     for name in BUILT_IN:
         command = cli.get_command(context, name)
         assert command is not None
-        found += [(name, parameter) for parameter in command.params]
+        found += [
+            (name, parameter) for parameter in command.params if not getattr(parameter, "hidden", False)
+        ]
     return found
 
 

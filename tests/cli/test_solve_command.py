@@ -66,7 +66,7 @@ def test_quiet_leaves_warnings(run: Run, tmp_path: Path) -> None:
 
 COLUMNS = "--target a --inputs b --weights w --operators add,mul --constants G=6.674e-11,c"
 SEARCH = "--time 7.5 --steps 12 --seed 3 --generators enumeration,sparse --noise 0.01 --max-complexity 20"
-READING = "--encoding utf-8 --delimiter semicolon --header --device cpu --loss huber --scatter relative"
+READING = "--encoding utf-8 --delimiter semicolon --header --device cpu --loss huber --noise-model relative"
 
 
 def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
         "max_complexity": 20,
         "constants": "G=6.674e-11,c",
         "loss": "huber",
-        "scatter": "relative",
+        "noise_model": "relative",
         "encoding": "utf-8",
         "delimiter": ";",
         "header": True,
@@ -122,7 +122,7 @@ def test_the_defaults(run: Run, table: Path, tmp_path: Path) -> None:
         "device": "auto",
         "max_complexity": 60,
         "loss": "auto",
-        "scatter": "auto",
+        "noise_model": "auto",
         "units_row": False,
         "plugins": True,
         "initial": [],

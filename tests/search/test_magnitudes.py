@@ -65,7 +65,7 @@ def test_relative_scatter_at_any_magnitude(power: int) -> None:
     unit = _columns()
     target = unit[:, 0] * unit[:, 1] * 10.0 ** (power // 2) * 10.0 ** (power - power // 2)
     dataset = dataset_from_arrays(unit, target)
-    best = _best(solve_dataset(dataset, time=60, steps=6, scatter="relative", plugins=False))
+    best = _best(solve_dataset(dataset, time=60, steps=6, noise_model="relative", plugins=False))
     digits = 1e-3 if power < -308 else 1e-12
     assert evaluate(best.expression, unit) == pytest.approx(target, rel=digits)
 

@@ -1,0 +1,111 @@
+"""Noise models of the target: constant, relative, Poisson and mixed errors, each with its likelihood.
+
+The standard deviation of a row is `s*sqrt(v(f))` with the prediction `f` of a law and the shape `v` of the
+model: 1, `f**2`, `|f|`, or `a**2 + f**2`. The scale `s` is estimated from the residuals for every model. The
+ratio `a` of the mixed model is one parameter more, and is charged as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+NoiseKind = Literal["constant", "relative", "poisson", "mixed"]
+KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
+
+# Values of the mixed model's ratio that are tried, as quantiles of |f| times these factors.
+_QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
+_FACTORS = (0.1, 0.3, 1.0, 3.0)
+# Nats by which a mixed model must be better than a simple one, beside its parameter.
+MIXED_NATS = 2.0
+# Predictions of counts below this share of the median get no larger weights.
+SMALLEST_COUNT = 1e-3
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """A noise model fitted to the residuals of one law.
+
+    Attributes
+    ----------
+    kind
+        Which shape.
+    ratio
+        Of the mixed model, in units of the target: the constant part of the error over the relative error.
+    scale
+        Standard deviation where the shape is 1.
+    nats
+        Negative logarithm of the likelihood, up to a constant of the table, with the ratio charged.
+    """
+
+    kind: NoiseKind
+    ratio: float
+    scale: float
+    nats: float
+
+    def weights(self, prediction: FloatArray) -> FloatArray:
+        """Inverse variances with mean 1, shape (rows,)."""
+        unit = float(np.abs(prediction).max()) or 1.0  # squares of 1e200 are no numbers
+        shape = _shape(self.kind, prediction / unit, self.ratio / unit)
+        if self.kind == "poisson":
+            # The error of a count does not vanish with its expectation.
+            shape = np.maximum(shape, SMALLEST_COUNT * float(np.median(shape)))
+        inverse = shape.min() / shape
+        return np.asarray(inverse / inverse.mean(), float)
+
+
+def fit_noise_model(
+    kind: NoiseKind, target: FloatArray, prediction: FloatArray, constants: int
+) -> NoiseModel:
+    """A noise model with its parameters at the maximum of the likelihood.
+
+    Parameters
+    ----------
+    target, prediction
+        Shape (rows,), finite.
+    constants
+        Number of fitted constants of the law.
+    """
+    rows = len(target)
+    ratios = [0.0]
+    extra = 0.0
+    if kind == "mixed":
+        sizes = np.quantile(np.abs(prediction), _QUANTILES)
+        ratios = [factor * size for size in sizes for factor in _FACTORS if size > 0] or [1.0]
+        extra = 0.5 * float(np.log(max(rows, 2))) + MIXED_NATS
+    fits = [_fitted(kind, ratio, target, prediction, max(rows - constants, 1)) for ratio in ratios]
+    best = min(fits, key=lambda fit: fit.nats)
+    return NoiseModel(best.kind, best.ratio, best.scale, best.nats + extra)
+
+
+def _fitted(
+    kind: NoiseKind, ratio: float, target: FloatArray, prediction: FloatArray, freedom: int
+) -> NoiseModel:
+    # In units of the largest value: the squares of 1e200 are no numbers.
+    unit = float(np.abs(target).max()) or 1.0
+    shape = _shape(kind, prediction / unit, ratio / unit)
+    residual = (target - prediction) / unit
+    variance = float(np.square(residual / np.sqrt(shape)).sum()) / freedom
+    if not np.isfinite(variance) or variance <= 0.0:
+        return NoiseModel(kind, ratio, 0.0, float("inf"))
+    # The determinant counts as often as the scale is estimated from rows: (n - p)/n of each logarithm.
+    share = freedom / len(target)
+    nats = 0.5 * freedom * float(np.log(variance)) + 0.5 * share * float(np.log(shape).sum())
+    exponent = {"constant": 1.0, "relative": 0.0, "poisson": 0.5, "mixed": 0.0}[kind]
+    return NoiseModel(kind, ratio, float(np.sqrt(variance)) * unit**exponent, nats)
+
+
+def _shape(kind: NoiseKind, prediction: FloatArray, ratio: float) -> FloatArray:
+    size = np.abs(prediction)
+    if kind == "constant":
+        return np.ones(len(size))
+    if kind == "mixed":
+        floor = max(ratio, 1e-150)
+        return np.asarray(floor**2 + np.square(size), float)
+    size = np.maximum(size, 1e-150)
+    return np.square(size) if kind == "relative" else size

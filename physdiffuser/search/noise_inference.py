@@ -1,0 +1,145 @@
+"""The noise model is chosen together with the law.
+
+Least squares with equal weights follows the rows with the largest values. Where the target spans more than a
+small ratio, the table is therefore searched twice: with equal weights and with weights for errors in
+proportion to the value. The descriptions of both searches are then compared under every noise model, with its
+likelihood; see `physdiffuser.noise.models`. The search goes on with the weights of the best one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.archive import Entry
+from physdiffuser.core.problem import Problem
+from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.noise.models import KINDS, NoiseKind, NoiseModel, fit_noise_model
+
+if TYPE_CHECKING:
+    from physdiffuser.search.loop import SearchLoop
+
+FloatArray = npt.NDArray[np.float64]
+
+# Quotient of the 95 % and the 5 % quantile of the target's size from which weights may change the law.
+WIDE = 3.0
+# Rows that can tell how errors grow, and nats by which another model must describe them better than constant
+# errors.
+MIN_ROWS = 8
+DECISIVE = 3.0
+# With so many nats in favour of constant errors, and values that span less, the other search is not needed.
+SURE, MODERATE = 10.0, 1e3
+# Sizes below this share of the median get no larger weights where the target takes both signs or is 0.
+SMALLEST = 0.05
+# Shares of the budget after which the search with equal weights pauses, and the other one ends.
+FIRST_SHARE, SECOND_SHARE = 0.55, 0.85
+
+
+@dataclass(frozen=True)
+class NoisyLaw:
+    """A formula with the noise model that describes the table best with it.
+
+    Attributes
+    ----------
+    expression
+        The formula.
+    model
+        The noise model.
+    nats
+        Length of the description, comparable between noise models.
+    advantage
+        Nats by which it is shorter than with constant errors.
+    """
+
+    expression: Expression
+    model: NoiseModel
+    nats: float
+    advantage: float
+
+
+def is_wide(target: FloatArray) -> bool:
+    """Whether rows with small values would hardly count without weights."""
+    if len(target) < MIN_ROWS:
+        return False
+    low, high = np.quantile(np.abs(target), (0.05, 0.95))
+    return bool(high > WIDE * low)
+
+
+def relative_weights(target: FloatArray) -> FloatArray:
+    """Weights for errors in proportion to the value, mean 1, shape (rows,)."""
+    size = np.abs(target)
+    if target.min() <= 0 <= target.max():
+        size = np.maximum(size, SMALLEST * float(np.median(size)))
+    if not size.min() > 0:
+        return np.ones(len(target))
+    # From logarithms: the squares of 1e200 are no numbers.
+    exponent = -2 * np.log(size)
+    weights = np.exp(np.maximum(exponent - exponent.max(), -600.0))
+    return np.asarray(weights / weights.mean(), float)
+
+
+def best_law(loops: list[SearchLoop], kinds: Sequence[NoiseKind] = KINDS) -> NoisyLaw | None:
+    """The shortest description of the rows by a formula of some searches, under any of the noise models.
+
+    Models that need a target of one sign are left out where it has both.
+    """
+    laws: list[NoisyLaw] = []
+    for loop in loops:
+        rows = loop.problem.all_rows
+        for entry in loop.archive.front():
+            law = _under_best_model(entry, rows, loop.description_length.constant_nats, kinds)
+            if law is not None:
+                laws.append(law)
+    if not laws:
+        return None
+    best = min(laws, key=lambda law: law.nats)
+    constant = min(law.nats + law.advantage for law in laws)
+    advantage = constant - best.nats
+    return NoisyLaw(best.expression, best.model, best.nats, advantage)
+
+
+def needs_other_search(loop: SearchLoop) -> bool:
+    """Whether weights for relative errors might lead to another law than equal weights did."""
+    rows, best = loop.problem.all_rows, loop.best
+    if best is None:
+        return True
+    low, high = np.quantile(np.abs(rows.target), (0.05, 0.95))
+    if high > MODERATE * low:
+        return True
+    with np.errstate(all="ignore"):
+        prediction = evaluate(best.candidate.expression, rows.inputs)
+        if not np.isfinite(prediction).all():
+            return True
+        constant, *others = (
+            fit_noise_model(kind, rows.target, prediction, best.constants) for kind in _kinds(rows)
+        )
+    return min(other.nats for other in others) < constant.nats + SURE
+
+
+def _under_best_model(
+    entry: Entry, rows: Problem, constant_nats: float, kinds: Sequence[NoiseKind]
+) -> NoisyLaw | None:
+    expression = entry.candidate.expression
+    with np.errstate(all="ignore"):
+        prediction = evaluate(expression, rows.inputs)
+        if not np.isfinite(prediction).all():
+            return None
+        models = {
+            kind: fit_noise_model(kind, rows.target, prediction, entry.constants) for kind in _kinds(rows)
+        }
+    best = min((models[kind] for kind in kinds if kind in models), key=lambda model: model.nats)
+    constant = models["constant"].nats
+    if not np.isfinite(best.nats):
+        return None
+    described = entry.nats + entry.constants * constant_nats
+    return NoisyLaw(expression, best, described + best.nats, constant - best.nats)
+
+
+def _kinds(rows: Problem) -> tuple[NoiseKind, ...]:
+    if rows.target.min() <= 0 <= rows.target.max():
+        return ("constant", "mixed")
+    return KINDS
