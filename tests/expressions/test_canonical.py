@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 from expression_strategies import COLUMNS, exact_trees, fitted_trees
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from physdiffuser.expressions import PI, Apply, Expression, Number, Variable, evaluate, parse, to_text
@@ -82,8 +82,12 @@ def _free_of_cancellation(tree: Expression, inputs: np.ndarray) -> np.ndarray:
     return good
 
 
+_TOO_LARGE = Apply("pow", (Number(2.15625), Apply("pow", (Number(6), Number(4)))))
+
+
 @QUICK
 @given(fitted_trees, st.booleans())
+@example(Apply("pow", (_TOO_LARGE, Variable(0))), False)
 def test_form_of_a_form_is_itself(tree: Expression, known: bool) -> None:
     positive = ALL if known else frozenset()
     once = canonical(tree, positive=positive)

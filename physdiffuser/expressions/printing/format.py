@@ -45,7 +45,8 @@ def number_text(value: int | Fraction | float, digits: Digits | None = None) -> 
     """A number as written in formulas: fractions of four decimals as decimals, others as `p/q`."""
     if isinstance(value, float):
         if digits is None:
-            return repr(value)
+            # An exact integer and a float of the same value read back alike: both are written alike.
+            return repr(value).removesuffix(".0")
         count = digits(value) if callable(digits) else digits
         # Where fifteen digits say it all the sixteenth need not be zero: that of 6.6743e-11 is not.
         text = f"{value:.{15 if count > 15 and float(f'{value:.15g}') == value else count}g}"

@@ -36,6 +36,7 @@ from physdiffuser.expressions.simplification.normal import (
     Sum,
     content,
     has_float,
+    lone_number,
     number,
     number_base,
     single,
@@ -273,6 +274,9 @@ class Algebra:
             sign = self.signs.of_base(base)
             if base.kind == EULER:
                 parts.append(self.exponential(as_value(self.times_power(inner, power))))
+            elif sign > 0 and isinstance(power, Sum) and (value := lone_number(base)) is not None:
+                # A power that was too large to fold: its variable power is written as that of its number.
+                parts.append(self._positive_number_power(value, self.times_power(inner, power)))
             elif whole or sign > 0 or (not isinstance(inner, Sum) and not isinstance(inner, int)):
                 parts.append(single(base, self.times_power(inner, power)))
             elif isinstance(inner, int) and inner % 2 == 0:

@@ -136,6 +136,13 @@ def number_base(value: int) -> Base:
     return Base(NUMBER, f"a{value}", leaf=Number(value), constant=True)
 
 
+def lone_number(base: Base) -> Value | None:
+    """The number in brackets that is a base, as `folding.unfolded_power` leaves fitted numbers."""
+    if base.kind != SUM or len(base.sum.terms) != 1 or base.sum.terms[0].factors:
+        return None
+    return base.sum.terms[0].coefficient
+
+
 def sum_base(value: Sum) -> Base:
     """A sum as the base of a power."""
     return Base(SUM, f"h({value.key})", arguments=(value,), constant=is_constant(value))
