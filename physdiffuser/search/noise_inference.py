@@ -9,7 +9,7 @@ likelihood; see `physdiffuser.noise.models`. The search goes on with the weights
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,8 +98,7 @@ def best_law(loops: list[SearchLoop], kinds: Sequence[NoiseKind] = KINDS) -> Noi
         return None
     best = min(laws, key=lambda law: law.nats)
     constant = min(law.nats + law.advantage for law in laws)
-    advantage = constant - best.nats
-    return NoisyLaw(best.expression, best.model, best.nats, advantage)
+    return replace(best, advantage=constant - best.nats)
 
 
 def needs_other_search(loop: SearchLoop) -> bool:
@@ -110,33 +109,36 @@ def needs_other_search(loop: SearchLoop) -> bool:
     low, high = np.quantile(np.abs(rows.target), (0.05, 0.95))
     if high > MODERATE * low:
         return True
-    with np.errstate(all="ignore"):
-        prediction = evaluate(best.candidate.expression, rows.inputs)
-        if not np.isfinite(prediction).all():
-            return True
-        constant, *others = (
-            fit_noise_model(kind, rows.target, prediction, best.constants) for kind in _kinds(rows)
-        )
+    models = _noise_models(best, rows)
+    if not models:
+        return True
+    constant, *others = models.values()
     return min(other.nats for other in others) < constant.nats + SURE
 
 
 def _under_best_model(
     entry: Entry, rows: Problem, constant_nats: float, kinds: Sequence[NoiseKind]
 ) -> NoisyLaw | None:
-    expression = entry.candidate.expression
-    with np.errstate(all="ignore"):
-        prediction = evaluate(expression, rows.inputs)
-        if not np.isfinite(prediction).all():
-            return None
-        models = {
-            kind: fit_noise_model(kind, rows.target, prediction, entry.constants) for kind in _kinds(rows)
-        }
+    models = _noise_models(entry, rows)
+    if not models:
+        return None
     best = min((models[kind] for kind in kinds if kind in models), key=lambda model: model.nats)
     constant = models["constant"].nats
     if not np.isfinite(best.nats):
         return None
     described = entry.nats + entry.constants * constant_nats
-    return NoisyLaw(expression, best, described + best.nats, constant - best.nats)
+    return NoisyLaw(entry.candidate.expression, best, described + best.nats, constant - best.nats)
+
+
+def _noise_models(entry: Entry, rows: Problem) -> dict[NoiseKind, NoiseModel]:
+    """Every noise model that fits the sign of the target, constant errors first; none if a row has no value."""
+    with np.errstate(all="ignore"):
+        prediction = evaluate(entry.candidate.expression, rows.inputs)
+        if not np.isfinite(prediction).all():
+            return {}
+        return {
+            kind: fit_noise_model(kind, rows.target, prediction, entry.constants) for kind in _kinds(rows)
+        }
 
 
 def _kinds(rows: Problem) -> tuple[NoiseKind, ...]:

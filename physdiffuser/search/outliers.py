@@ -224,20 +224,19 @@ def search_with_outliers(
     steps, initial
         As for `SearchLoop.run`; both searches share the steps and the time.
     result
-        Of the loop, if it has been run before.
+        Of the loop, if it has already settled.
 
     Returns
     -------
     The loop that was run last, what it left behind, and the rows that were left out.
     """
     problem = loop.problem
-    settled = result is not None and result.settled
     if problem.full_problem is not None or not MIN_ROWS <= problem.rows <= MAX_ROWS:
-        return loop, result if result and settled else loop.run(steps, math.inf, initial), ()
+        return loop, result or loop.run(steps, math.inf, initial), ()
     now = loop.clock()
     halfway = now + (loop.limit.search_until - now) / 2
     half = math.inf if steps is None else steps / 2
-    if result is None or not settled:
+    if result is None:
         result = loop.run(steps, math.inf, initial, lambda: loop.spent >= half or loop.clock() >= halfway)
     finder = OutlierFinder(problem, loop.archive, loop.description_length)
     found = finder.find()

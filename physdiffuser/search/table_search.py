@@ -178,8 +178,8 @@ def search_table(prepared: PreparedSearch, options: SolveOptions, control: RunCo
     first = initial_candidates(prepared.initial, prepared.dataset, prepared.problem)
     loop, result = _loop(prepared, options, control), None
     if _noise_is_unknown(prepared, options):
-        prepared, loop, result = _search_with_noise_models(prepared, loop, first, options, control)
-        first = []
+        prepared, loop, paused = _search_with_noise_models(prepared, loop, first, options, control)
+        result, first = paused if paused.settled else None, []
     dataset, split, reweighted = prepared.dataset, prepared.split, prepared.reweighted
     problem = prepared.problem
     if options.loss == "auto" and reweighted.full_dataset is None:
@@ -188,7 +188,7 @@ def search_table(prepared: PreparedSearch, options: SolveOptions, control: RunCo
         )
         reweighted = without_outliers(reweighted, rows)
         problem = replace(problem, loss=reweighted.loss)
-    elif result is None or not result.settled:
+    elif result is None:
         result = loop.run(options.steps, float("inf"), first)
     if options.generators is not None and set(prepared.generators) <= loop.failed:
         raise PluginError("; ".join(result.warnings))

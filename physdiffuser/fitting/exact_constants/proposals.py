@@ -187,12 +187,11 @@ def _fix(evidence: Evidence, state: State, index: int, form: Form) -> Proposal:
 def _round(evidence: Evidence, state: State, index: int, table: FormTable) -> list[Proposal]:
     """The decimal number of fewest digits that the data cannot tell from the fitted one."""
     value, error = float(state.values[index]), float(state.errors[index])
+    reach = error * evidence.with_few_rows(FARTHEST) + 4e-16 * abs(value)
     for digits in range(1, 9):
         text = f"{value:.{digits - 1}e}"
         rounded = float(text)
-        if math.isfinite(rounded) and abs(rounded - value) <= evidence.with_few_rows(
-            FARTHEST
-        ) * error + 4e-16 * abs(value):
+        if math.isfinite(rounded) and abs(rounded - value) <= reach:
             mantissa, _, exponent = text.partition("e")
             places = len(mantissa.strip("-0.").replace(".", "")) or 1
             fraction = Fraction(repr(rounded))
