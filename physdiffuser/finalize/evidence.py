@@ -11,6 +11,7 @@ from physdiffuser.core.solution import Equation
 from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.finalize.finalize import Law
+from physdiffuser.finalize.residual_structure import residual_structure
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.selection.form_prior import usual_forms
 
@@ -41,6 +42,12 @@ class LawEvidence:
         for usual laws.
     test_ratio
         Error on the test rows over that on all rows; 1 if there are none.
+    structure
+        Nats by which a smooth function of the inputs describes the residuals better than noise alone
+        (`residual_structure`).
+    posterior
+        Nats of the weight of all formulas with other predictions relative to the law, each weighted by
+        exp(-description length); small if the law stands alone.
     """
 
     gap: float
@@ -52,6 +59,8 @@ class LawEvidence:
     complexity: int
     form: float
     test_ratio: float
+    structure: float
+    posterior: float
 
 
 def law_evidence(law: Law, equation: Equation, archive: ParetoArchive) -> LawEvidence:
@@ -90,7 +99,22 @@ def law_evidence(law: Law, equation: Equation, archive: ParetoArchive) -> LawEvi
         complexity=complexity(law.final),
         form=usual_forms().nats(law.final, problem.columns) / complexity(law.final),
         test_ratio=float(min(ratio, 10.0)),
+        structure=_structure(law.final, archive),
+        posterior=float(
+            np.clip(
+                np.logaddexp.reduce([own - one for one in lengths] or [-np.inf]), -LARGEST_GAP, LARGEST_GAP
+            )
+        ),
     )
+
+
+def _structure(final: Expression, archive: ParetoArchive) -> float:
+    rows = archive.problem.all_rows
+    weights = 1.0 if rows.weights is None else np.sqrt(rows.weights)
+    with np.errstate(all="ignore"):
+        prediction = np.asarray(evaluate(final, rows.inputs)) + np.zeros(rows.rows)
+        found = residual_structure(weights * (rows.target - prediction), rows.inputs, prediction)
+    return float(np.clip(found, -LARGEST_GAP, LARGEST_GAP))
 
 
 def _differs(entry: Entry, chosen: Expression, archive: ParetoArchive) -> bool:

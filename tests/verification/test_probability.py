@@ -23,6 +23,8 @@ USUAL = LawEvidence(
     complexity=12,
     form=2.0,
     test_ratio=1.0,
+    structure=-2.0,
+    posterior=-6.0,
 )
 
 
