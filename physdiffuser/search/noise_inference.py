@@ -131,7 +131,7 @@ def _under_best_model(
 
 
 def _noise_models(entry: Entry, rows: Problem) -> dict[NoiseKind, NoiseModel]:
-    """Every noise model that fits the sign of the target, constant errors first; none if a row has no value."""
+    """The noise models that fit the sign of the target, constant errors first; none without finite values."""
     with np.errstate(all="ignore"):
         prediction = evaluate(entry.candidate.expression, rows.inputs)
         if not np.isfinite(prediction).all():
