@@ -22,8 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from physdiffuser.core.solution import Equation
+
 NOISES = ("constant", "relative", "poisson", "mixed", "student")
 LEVELS = (0.001, 0.01, 0.1)
+# Rows of the Pareto table that are longer by more nats than these are not judged.
+CLOSE = 15.0
 
 
 def noisy(clean: np.ndarray, kind: str, level: float, rng: np.random.Generator) -> np.ndarray:
@@ -61,6 +65,18 @@ def one(number: int, seed: int, seconds: float) -> dict[str, Any]:
     solution = solve_dataset(dataset, time=seconds)
     best = solution.best
     right = has_form(law, None if best is None else best.expression, seed=seed, dummy=dummy)
+
+    def record(row: Equation) -> dict[str, Any]:
+        longer = (row.description_length or math.inf) - ((best and best.description_length) or 0.0)
+        near = longer < CLOSE and row is not best
+        return {
+            "complexity": row.complexity,
+            "longer": longer,
+            "is_law": right
+            if row is best
+            else near and has_form(law, row.expression, seed=seed, dummy=dummy),
+        }
+
     return {
         "number": number,
         "law": law.id,
@@ -72,6 +88,7 @@ def one(number: int, seed: int, seconds: float) -> dict[str, Any]:
         "verdict": None if best is None else best.verdict,
         "probability": getattr(best, "probability", None),
         "is_law": right,
+        "rows_shown": [record(row) for row in solution.pareto],
         "evidence": dict(solution.evidence),
         "status": solution.status,
         "seconds": solution.timing["elapsed_seconds"],

@@ -73,6 +73,9 @@ class Equation:
         Rows less fitted constants, for the quantile of Student's t; None when not known.
     probability
         That the chosen formula is the law, calibrated on development tables; None for other rows.
+    description_length
+        Nats to describe the rows of the fit by this formula, up to a constant of the table; None when not
+        known.
     table_digits, more_digits
         Significant digits of fitted constants in the Pareto table, and digits added to those that the
         uncertainty of a constant asks for: with them the printed text has the printed `rmse`.
@@ -94,6 +97,7 @@ class Equation:
     covariance: tuple[tuple[float, ...], ...] | None = None
     degrees_of_freedom: int | None = None
     probability: float | None = None
+    description_length: float | None = None
     table_digits: int = 4
     more_digits: int = 0
 

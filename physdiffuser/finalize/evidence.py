@@ -6,19 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from physdiffuser.core.archive import Entry
 from physdiffuser.core.solution import Equation
 from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.expressions.tree import fitted_constants
+from physdiffuser.finalize.competitors import LARGEST_GAP, compare
 from physdiffuser.finalize.finalize import Law
 from physdiffuser.finalize.residual_structure import residual_structure
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.selection.form_prior import usual_forms
-
-# Two formulas are the same law if their predictions differ by less than this share of the residuals.
-SAME = 0.1
-# Gaps larger than this many nats say no more.
-LARGEST_GAP = 30.0
 
 
 @dataclass(frozen=True)
@@ -48,6 +43,8 @@ class LawEvidence:
     posterior
         Nats of the weight of all formulas with other predictions relative to the law, each weighted by
         exp(-description length); small if the law stands alone.
+    stability
+        Share of bootstrap samples of the rows in which no formula with other predictions is shorter.
     """
 
     gap: float
@@ -61,6 +58,7 @@ class LawEvidence:
     test_ratio: float
     structure: float
     posterior: float
+    stability: float
 
 
 def law_evidence(law: Law, equation: Equation, archive: ParetoArchive) -> LawEvidence:
@@ -73,14 +71,7 @@ def law_evidence(law: Law, equation: Equation, archive: ParetoArchive) -> LawEvi
     archive
         Of the search that found it.
     """
-    problem = archive.problem
-    entries = list(
-        {entry.candidate.expression: entry for entry in (*archive.front(), *archive.near())}.values()
-    )
-    own = archive.length(law.entry)
-    others = [entry for entry in entries if _differs(entry, law.entry.candidate.expression, archive)]
-    lengths = [archive.length(entry) for entry in others]
-    gap = min(lengths, default=np.inf) - own
+    problem, found = archive.problem, compare(law.entry, archive)
     lengths_of = archive.description_length
     rows = problem.all_rows.rows
     loss = max(law.loss, lengths_of.floor)
@@ -90,8 +81,8 @@ def law_evidence(law: Law, equation: Equation, archive: ParetoArchive) -> LawEvi
     if equation.held_out_rmse is not None and equation.rmse > 0:
         ratio = equation.held_out_rmse / equation.rmse
     return LawEvidence(
-        gap=float(np.clip(gap, -LARGEST_GAP, LARGEST_GAP)),
-        rivals=sum(length < own + 10.0 for length in lengths),
+        gap=found.gap,
+        rivals=found.rivals,
         explained=float(-0.5 * rows * np.log(loss) / max(form, 1.0)),
         noise=float(np.sqrt(loss)),
         rows=rows,
@@ -100,11 +91,8 @@ def law_evidence(law: Law, equation: Equation, archive: ParetoArchive) -> LawEvi
         form=usual_forms().nats(law.final, problem.columns) / complexity(law.final),
         test_ratio=float(min(ratio, 10.0)),
         structure=_structure(law.final, archive),
-        posterior=float(
-            np.clip(
-                np.logaddexp.reduce([own - one for one in lengths] or [-np.inf]), -LARGEST_GAP, LARGEST_GAP
-            )
-        ),
+        posterior=found.posterior,
+        stability=found.stability,
     )
 
 
@@ -115,14 +103,3 @@ def _structure(final: Expression, archive: ParetoArchive) -> float:
         prediction = np.asarray(evaluate(final, rows.inputs)) + np.zeros(rows.rows)
         found = residual_structure(weights * (rows.target - prediction), rows.inputs, prediction)
     return float(np.clip(found, -LARGEST_GAP, LARGEST_GAP))
-
-
-def _differs(entry: Entry, chosen: Expression, archive: ParetoArchive) -> bool:
-    problem = archive.problem
-    weights = 1.0 if problem.weights is None else np.sqrt(problem.weights)
-    with np.errstate(all="ignore"):
-        mine, other = (evaluate(form, problem.inputs) for form in (chosen, entry.candidate.expression))
-        apart = np.asarray(weights * (mine - other))
-        left = np.asarray(weights * (problem.target - mine))
-        scale = float(np.abs(left).max()) or 1.0
-        return bool(np.square(apart / scale).mean() > SAME**2 * np.square(left / scale).mean())

@@ -114,6 +114,7 @@ def equation(
         generator=law.entry.candidate.generator,
         covariance=covariance,
         degrees_of_freedom=freedom,
+        description_length=law.length if np.isfinite(law.length) else None,
     )
 
     def error_of(formula: Expression, step: int) -> float:

@@ -204,6 +204,7 @@ def _equation(equation: Equation) -> Json:
         "covariance": _finite_matrix(equation.covariance),
         "degrees_of_freedom": equation.degrees_of_freedom,
         "probability": _finite(equation.probability),
+        "description_length": _finite(equation.description_length),
         "table_digits": equation.table_digits,
         "more_digits": equation.more_digits,
         "derivation": list(equation.derivation),
@@ -243,6 +244,7 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         covariance=reader.optional_matrix("covariance"),
         degrees_of_freedom=reader.optional_integer("degrees_of_freedom"),
         probability=reader.optional_number("probability"),
+        description_length=reader.optional_number("description_length"),
         table_digits=reader.optional_integer("table_digits") or TABLE_DIGITS,
         more_digits=reader.optional_integer("more_digits") or 0,
     )

@@ -25,6 +25,7 @@ USUAL = LawEvidence(
     test_ratio=1.0,
     structure=-2.0,
     posterior=-6.0,
+    stability=0.9,
 )
 
 
