@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,8 @@ def load(paths: list[Path]) -> tuple[np.ndarray, np.ndarray, list[LawEvidence]]:
     """Features, shape (tables, features), whether the answer was the law, and the figures."""
     lines = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
     lines = [line for line in lines if line["evidence"] and line["status"] == "approximate"]
-    evidence = [LawEvidence(**line["evidence"]) for line in lines]
+    known = [field.name for field in fields(LawEvidence)]
+    evidence = [LawEvidence(**{name: line["evidence"][name] for name in known}) for line in lines]
     right = np.array([line["is_law"] for line in lines], dtype=float)
     return np.array([features(one) for one in evidence]), right, evidence
 

@@ -72,7 +72,7 @@ class Equation:
     degrees_of_freedom
         Rows less fitted constants, for the quantile of Student's t; None when not known.
     probability
-        That the chosen formula is the law, calibrated on development tables; None for other rows.
+        That the formula is the law, calibrated on development tables; None when not known.
     description_length
         Nats to describe the rows of the fit by this formula, up to a constant of the table; None when not
         known.
@@ -215,6 +215,8 @@ class Solution:
         Seconds, by part of the run; `elapsed_seconds` is the whole.
     fit_points
         What the plots show; None when there is nothing to plot.
+    none_of_these
+        Probability that no row of `pareto` is the law; None when not known.
     evidence
         Figures that the probability of the chosen law is computed from; see
         `physdiffuser.finalize.evidence`.
@@ -240,4 +242,5 @@ class Solution:
     version: str = ""
     fit_points: FitPoints | None = field(default=None, compare=False, repr=False)
     summaries: tuple[ColumnSummary, ...] = field(default=(), compare=False, repr=False)
+    none_of_these: float | None = None
     evidence: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)

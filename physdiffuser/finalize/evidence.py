@@ -6,14 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from physdiffuser.core.solution import Equation
+from physdiffuser.core.archive import Entry
 from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.expressions.tree import fitted_constants
-from physdiffuser.finalize.competitors import LARGEST_GAP, compare
 from physdiffuser.finalize.finalize import Law
 from physdiffuser.finalize.residual_structure import residual_structure
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.selection.form_prior import usual_forms
+
+# Two formulas are the same law if their predictions differ by less than this share of the residuals.
+SAME = 0.1
+# Formulas that are longer by less than so many nats are rivals.
+CLOSE = 10.0
+# More nats than these say no more.
+MOST_NATS = 30.0
 
 
 @dataclass(frozen=True)
@@ -22,8 +28,6 @@ class LawEvidence:
 
     Attributes
     ----------
-    gap
-        Nats by which the next formula with other predictions has a longer description; at most `LARGEST_GAP`.
     rivals
         Formulas with other predictions that are longer by less than 10 nats.
     explained
@@ -35,19 +39,11 @@ class LawEvidence:
     form
         Nats of the form among the laws that the form prior has counted, for each unit of complexity; small
         for usual laws.
-    test_ratio
-        Error on the test rows over that on all rows; 1 if there are none.
     structure
         Nats by which a smooth function of the inputs describes the residuals better than noise alone
         (`residual_structure`).
-    posterior
-        Nats of the weight of all formulas with other predictions relative to the law, each weighted by
-        exp(-description length); small if the law stands alone.
-    stability
-        Share of bootstrap samples of the rows in which no formula with other predictions is shorter.
     """
 
-    gap: float
     rivals: int
     explained: float
     noise: float
@@ -55,44 +51,39 @@ class LawEvidence:
     constants: int
     complexity: int
     form: float
-    test_ratio: float
     structure: float
-    posterior: float
-    stability: float
 
 
-def law_evidence(law: Law, equation: Equation, archive: ParetoArchive) -> LawEvidence:
+def law_evidence(law: Law, archive: ParetoArchive) -> LawEvidence:
     """The figures of a chosen law.
 
     Parameters
     ----------
-    law, equation
+    law
         The chosen one.
     archive
         Of the search that found it.
     """
-    problem, found = archive.problem, compare(law.entry, archive)
+    problem = archive.problem
+    entries = list(
+        {entry.candidate.expression: entry for entry in (*archive.front(), *archive.near())}.values()
+    )
+    own = archive.length(law.entry)
+    others = [entry for entry in entries if _differs(entry, law.entry.candidate.expression, archive)]
+    lengths = [archive.length(entry) for entry in others]
     lengths_of = archive.description_length
-    rows = problem.all_rows.rows
+    rows, constants = problem.all_rows.rows, fitted_constants(law.final)
     loss = max(law.loss, lengths_of.floor)
-    constants = fitted_constants(law.final)
     form = lengths_of.formula_nats(law.final) + constants * lengths_of.constant_nats
-    ratio = 1.0
-    if equation.held_out_rmse is not None and equation.rmse > 0:
-        ratio = equation.held_out_rmse / equation.rmse
     return LawEvidence(
-        gap=found.gap,
-        rivals=found.rivals,
+        rivals=sum(length < own + CLOSE for length in lengths),
         explained=float(-0.5 * rows * np.log(loss) / max(form, 1.0)),
         noise=float(np.sqrt(loss)),
         rows=rows,
         constants=constants,
         complexity=complexity(law.final),
         form=usual_forms().nats(law.final, problem.columns) / complexity(law.final),
-        test_ratio=float(min(ratio, 10.0)),
         structure=_structure(law.final, archive),
-        posterior=found.posterior,
-        stability=found.stability,
     )
 
 
@@ -102,4 +93,15 @@ def _structure(final: Expression, archive: ParetoArchive) -> float:
     with np.errstate(all="ignore"):
         prediction = np.asarray(evaluate(final, rows.inputs)) + np.zeros(rows.rows)
         found = residual_structure(weights * (rows.target - prediction), rows.inputs, prediction)
-    return float(np.clip(found, -LARGEST_GAP, LARGEST_GAP))
+    return float(np.clip(found, -MOST_NATS, MOST_NATS))
+
+
+def _differs(entry: Entry, chosen: Expression, archive: ParetoArchive) -> bool:
+    problem = archive.problem
+    weights = 1.0 if problem.weights is None else np.sqrt(problem.weights)
+    with np.errstate(all="ignore"):
+        mine, other = (evaluate(form, problem.inputs) for form in (chosen, entry.candidate.expression))
+        apart = np.asarray(weights * (mine - other))
+        left = np.asarray(weights * (problem.target - mine))
+        scale = float(np.abs(left).max()) or 1.0
+        return bool(np.square(apart / scale).mean() > SAME**2 * np.square(left / scale).mean())

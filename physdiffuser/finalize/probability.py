@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,21 @@ import numpy.typing as npt
 
 from physdiffuser.finalize.evidence import LawEvidence
 
-FEATURES = ("gap", "rivals", "explained", "noise", "constants", "complexity", "form")
+FEATURES = (
+    "rivals",
+    "explained",
+    "noise",
+    "large noise",
+    "constants",
+    "complexity",
+    "form",
+    "structure",
+)
+# Above this logarithm the noise counts twice.
+LARGE_NOISE = -5.0
+# If the chosen formula is not the law, the share of tables in which another row of the table is
+# (docs/calibration.md).
+OTHER_ROWS = 0.036
 
 
 @dataclass(frozen=True)
@@ -39,23 +54,51 @@ class ProbabilityModel:
 
 def features(evidence: LawEvidence) -> npt.NDArray[np.float64]:
     """What the logistic regression takes, shape (features,)."""
+    noise = math.log(max(evidence.noise, 1e-6))
     return np.array(
         [
-            evidence.gap,
             math.log1p(evidence.rivals),
             math.log(max(evidence.explained, 0.1)),
-            math.log(max(evidence.noise, 1e-6)),
+            noise,
+            max(noise - LARGE_NOISE, 0.0),
             evidence.constants,
             evidence.complexity,
             evidence.form,
+            math.log1p(max(evidence.structure, 0.0)),
         ]
     )
 
 
+def row_probabilities(lengths: Sequence[float | None], chosen: int, probability: float) -> list[float]:
+    """The probability of each row of the Pareto table; what is missing from 1 is for none of them.
+
+    Parameters
+    ----------
+    lengths
+        Description lengths of the rows; None for a row without one, which gets 0.
+    chosen
+        Position of the chosen row.
+    probability
+        Of the chosen row.
+    """
+    weights = np.array(
+        [
+            -math.inf if length is None or position == chosen else -length
+            for position, length in enumerate(lengths)
+        ]
+    )
+    shares = np.zeros(len(weights))
+    if np.isfinite(weights).any():
+        shares = np.exp(weights - weights.max())
+        shares *= OTHER_ROWS * (1.0 - probability) / shares.sum()
+    shares[chosen] = probability
+    return [float(share) for share in shares]
+
+
 # Fitted by `tools/fit_probability.py`; docs/calibration.md has the command and the calibration.
 MODEL = ProbabilityModel(
-    (7.656, 1.621, 2.675, -3.559, 2.046, 14.54, 2.182),
-    (12.67, 1.3, 1.357, 1.911, 1.666, 8.125, 1.031),
-    (0.2894, -0.8335, 0.4116, -0.9904, -1.069, -0.7337, -0.5002),
-    -0.2368,
+    (1.509, 2.835, -3.415, 1.88, 1.943, 13.66, 2.21, 0.575),
+    (1.318, 1.453, 1.961, 1.556, 1.6, 7.382, 1.046, 1.137),
+    (-1.164, 0.2604, -0.45, -0.6882, -1.236, -0.8204, -0.2581, -2.192),
+    -1.205,
 )

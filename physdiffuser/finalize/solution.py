@@ -18,7 +18,7 @@ from physdiffuser.finalize.evidence import law_evidence
 from physdiffuser.finalize.exactness import Exactness, exactness
 from physdiffuser.finalize.finalists import conditional_form_prior
 from physdiffuser.finalize.finalize import Law, finalize, rivals
-from physdiffuser.finalize.probability import MODEL
+from physdiffuser.finalize.probability import MODEL, row_probabilities
 from physdiffuser.finalize.scoring import equation
 from physdiffuser.finalize.shown_rows import left_out, rows_to_show
 from physdiffuser.noise.reweighting import Reweighted
@@ -71,10 +71,14 @@ def build_solution(found: Found, control: RunControl) -> Solution:
     judged = exactness(best.expression, dataset, prediction)
     above_floor = front.laws[position].loss > found.loop.floor
     pattern = above_floor and not judged.exact and shows_pattern(dataset, prediction)
-    evidence = law_evidence(front.laws[position], best, found.result.archive)
+    evidence = law_evidence(front.laws[position], found.result.archive)
     probability = EXACT_PROBABILITY if judged.exact else MODEL.of(evidence)
     verified = _verified(front, found, control, pattern, judged, probability)
-    equations = [*front.equations[:position], verified, *front.equations[position + 1 :]]
+    shares = row_probabilities([row.description_length for row in front.equations], position, probability)
+    equations = [
+        verified if number == position else replace(row, probability=share)
+        for number, (row, share) in enumerate(zip(front.equations, shares, strict=True))
+    ]
     held_out = np.zeros(dataset.rows, bool)
     held_out[found.split.held_out] = True
     return replace(
@@ -82,6 +86,7 @@ def build_solution(found: Found, control: RunControl) -> Solution:
         status="exact" if judged.exact else "approximate",
         best=verified,
         pareto=tuple(equations),
+        none_of_these=max(1.0 - sum(shares), 0.0),
         derivation=verified.derivation,
         warnings=_warnings(front, found, verified, judged, pattern),
         notes={**solution.notes, **_weighting(found.reweighted, judged.exact)},

@@ -131,3 +131,12 @@ def with_uncertainty(value: float, width: float) -> tuple[str, str]:
     size = math.floor(math.log10(max(abs(value), width)))
     digits = min(14, max(0, size + places))  # after the point: a double has fifteen that can be relied on
     return f"{value:.{digits}e}", f"{width:.1e}"
+
+
+def in_percent(probability: float | None) -> str:
+    """A probability in whole per cent; never 0 or 100, which no calibration can show."""
+    if probability is None or not math.isfinite(probability):
+        return "-"
+    if probability < 0.01:
+        return "<1 %"
+    return ">99 %" if probability > 0.99 else f"{100 * probability:.0f} %"

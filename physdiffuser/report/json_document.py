@@ -48,6 +48,7 @@ def document(solution: Solution) -> Json:
             {"row": row, "chosen": is_chosen(equation, best)} | _equation(equation)
             for row, equation in enumerate(solution.pareto, start=1)
         ],
+        "none_of_these": _finite(solution.none_of_these),
         "derivation": list(solution.derivation),
         "warnings": list(solution.warnings),
         "notes": dict(solution.notes),
@@ -162,6 +163,7 @@ def solution_from_document(content: object, source: str = "result.json") -> Solu
         status=reader.one_of("status", ("exact", "approximate", "none")),
         best=best,
         pareto=pareto,
+        none_of_these=reader.optional_number("none_of_these"),
         names=names,
         columns=tuple(row.text("name") for row in inputs),
         aliases=reader.texts_by_name("aliases"),

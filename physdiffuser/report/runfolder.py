@@ -44,6 +44,7 @@ _PARETO_HEADER = (
     "r2",
     "max_relative_error",
     "held_out_rmse",
+    "probability",
     "verdict",
     "expression",
     "latex",

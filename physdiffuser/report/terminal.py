@@ -21,6 +21,7 @@ from physdiffuser.io.display import counted, visible
 from physdiffuser.report.digits import (
     aligned,
     half_width,
+    in_percent,
     r_squared,
     short,
     shown_digits,
@@ -94,13 +95,16 @@ def render(solution: Solution, style: Style | None = None) -> str:
 
 def _pareto(solution: Solution, style: Style) -> list[str]:
     with_held_out = any(row.held_out_rmse is not None for row in solution.pareto)
-    head = ["", "row", "complexity", "rmse", *(["held-out"] if with_held_out else []), "equation"]
+    with_probability = any(row.probability is not None for row in solution.pareto)
+    optional = [*(["held-out"] if with_held_out else []), *(["probability"] if with_probability else [])]
+    head = ["", "row", "complexity", "rmse", *optional, "equation"]
     table = [head]
     for number, row in enumerate(solution.pareto, start=1):
         marker = style.sign("▸", ">") if is_chosen(row, solution.best) else ""
-        held_out = [aligned(row.held_out_rmse)] if with_held_out else []
+        more = [aligned(row.held_out_rmse)] if with_held_out else []
+        more += [in_percent(row.probability)] if with_probability else []
         text = visible(to_text(row.expression, solution.names, table_digits(row)), _LIMIT)
-        table.append([marker, str(number), str(row.complexity), aligned(row.rmse), *held_out, text])
+        table.append([marker, str(number), str(row.complexity), aligned(row.rmse), *more, text])
     widths = [max(display_width(line[column]) for line in table) for column in range(len(head) - 1)]
     lines = []
     for index, cells in enumerate(table):
@@ -144,10 +148,24 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
         for line in _wrapped(visible(text, _LIMIT), style, _LABEL_WIDTH + 2, "- ")
     ]
     lines += _labelled("Verdict", [_verdict(best), *checks])
+    lines += _probability(solution, best)
     constants = _constants(best, style)
     if constants:
         lines += _labelled("Constants", constants)
     return lines
+
+
+def _probability(solution: Solution, best: Equation) -> list[str]:
+    """How probable this law is, the other rows together, and none of them; nothing for an exact law."""
+    if best.probability is None or solution.none_of_these is None or solution.status == "exact":
+        return []
+    others = max(1.0 - best.probability - solution.none_of_these, 0.0)
+    shares = [f"{in_percent(best.probability)} this law"]
+    if len(solution.pareto) > 1:
+        shares.append(f"{in_percent(others)} another row")
+    return _labelled(
+        "Probability", [", ".join([*shares, f"{in_percent(solution.none_of_these)} none of these"])]
+    )
 
 
 def _verdict(best: Equation) -> str:

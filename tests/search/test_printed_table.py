@@ -64,7 +64,9 @@ def printed_rows(solution: Solution) -> list[tuple[int, float, str]]:
     rows = []
     for line in lines:
         _, size, error, *rest = line.replace("▸", " ").split()
-        rows.append((int(size), float(error), " ".join(rest[1 if "held-out" in head else 0 :])))
+        # The probability is two words, such as "81 %".
+        skipped = ("held-out" in head) + 2 * ("probability" in head)
+        rows.append((int(size), float(error), " ".join(rest[skipped:])))
     return rows
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from physdiffuser.expressions import parse
 from physdiffuser.finalize.evidence import LawEvidence
-from physdiffuser.finalize.probability import FEATURES, MODEL, features
+from physdiffuser.finalize.probability import FEATURES, MODEL, OTHER_ROWS, features, row_probabilities
+from physdiffuser.finalize.residual_structure import residual_structure
 from physdiffuser.verification.verify import LEAST_PROBABILITY, Verification, verify
 
 NAMES = ("x", "y")
 USUAL = LawEvidence(
-    gap=8.0,
     rivals=4,
     explained=10.0,
     noise=0.03,
@@ -22,10 +22,7 @@ USUAL = LawEvidence(
     constants=2,
     complexity=12,
     form=2.0,
-    test_ratio=1.0,
     structure=-2.0,
-    posterior=-6.0,
-    stability=0.9,
 )
 
 
@@ -45,13 +42,13 @@ def test_there_is_one_feature_for_each_name() -> None:
 @pytest.mark.parametrize(
     ("figure", "better", "worse"),
     [
-        ("gap", 20.0, 1.0),
         ("rivals", 0, 30),
-        ("explained", 40.0, 2.0),
         ("noise", 0.001, 0.3),
         ("constants", 0, 5),
         ("complexity", 6, 30),
         ("form", 1.0, 4.0),
+        ("structure", 0.0, 20.0),
+        ("explained", 40.0, 2.0),
     ],
 )
 def test_each_figure_counts_in_its_direction(figure: str, better: float, worse: float) -> None:
@@ -74,3 +71,41 @@ def test_an_improbable_law_is_not_verified_and_a_sentence_says_why(probability: 
     found = checked(probability)
     assert found.verdict == "unknown"
     assert any(text.startswith("probability:") and "too little" in text for text in found.sentences)
+
+
+def test_the_probabilities_of_the_rows_leave_a_share_for_none_of_them() -> None:
+    shares = row_probabilities([12.0, 3.0, None, 5.0], chosen=1, probability=0.8)
+    assert shares[1] == 0.8
+    assert shares[2] == 0.0
+    assert shares[3] / shares[0] == pytest.approx(np.exp(7.0))
+    assert sum(shares) == pytest.approx(0.8 + 0.2 * OTHER_ROWS)
+
+
+@pytest.mark.parametrize("lengths", [[4.0], [None], [4.0, None], [-1e9, 1e9]])
+def test_a_chosen_row_keeps_its_probability(lengths: list[float | None]) -> None:
+    shares = row_probabilities(lengths, chosen=0, probability=0.3)
+    assert shares[0] == 0.3
+    assert 0.3 <= sum(shares) <= 1.0
+
+
+def trend(size: float, rows: int = 300) -> float:
+    rng = np.random.default_rng(3)
+    inputs = rng.uniform(0.0, 1.0, (rows, 2))
+    residuals = rng.standard_t(3, rows) + size * np.sin(6.0 * inputs[:, 0] * inputs[:, 1])
+    return residual_structure(residuals, inputs, inputs.sum(axis=1))
+
+
+def test_noise_has_no_structure_and_a_trend_has() -> None:
+    assert trend(0.0) < 3.0
+    assert trend(2.0) > 10.0
+    assert trend(0.0, rows=5) == -np.inf
+    assert trend(0.0) < trend(1.0) < trend(2.0)
+
+
+def test_structure_does_not_depend_on_the_scale_of_the_residuals_or_of_a_column() -> None:
+    rng = np.random.default_rng(0)
+    inputs = rng.uniform(1.0, 2.0, (100, 2))
+    residuals = rng.standard_normal(100)
+    plain = residual_structure(residuals, inputs, inputs[:, 0])
+    scaled = residual_structure(1e-9 * residuals, inputs * [1e12, 1.0], inputs[:, 0])
+    assert scaled == pytest.approx(plain)

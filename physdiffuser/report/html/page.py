@@ -23,6 +23,7 @@ from physdiffuser.io.display import counted, visible
 from physdiffuser.report.digits import (
     aligned,
     half_width,
+    in_percent,
     r_squared,
     short,
     shown_digits,
@@ -108,6 +109,7 @@ def _template() -> Template:
     environment.filters["visible"] = lambda text: visible(str(text), _LIMIT)
     environment.filters["short"] = short
     environment.filters["aligned"] = aligned
+    environment.filters["in_percent"] = in_percent
     environment.filters["r_squared"] = r_squared
     environment.filters["counted"] = counted
     return environment.get_template("report.html")
