@@ -163,9 +163,8 @@ def _probability(solution: Solution, best: Equation) -> list[str]:
     shares = [f"{in_percent(best.probability)} this law"]
     if len(solution.pareto) > 1:
         shares.append(f"{in_percent(others)} another row")
-    return _labelled(
-        "Probability", [", ".join([*shares, f"{in_percent(solution.none_of_these)} none of these"])]
-    )
+    shares.append(f"{in_percent(solution.none_of_these)} none of these")
+    return _labelled("Odds", [", ".join(shares)])
 
 
 def _verdict(best: Equation) -> str:
