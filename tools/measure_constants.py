@@ -2,6 +2,7 @@
 
     python tools/measure_constants.py                     # 200 tables for each cell, seed 0
     python tools/measure_constants.py --tables 1000 --seed 7 --json runs/constants.json
+    python tools/measure_constants.py --farthest 1 --most-odds 0.01      # another rule
 
 Each table follows one of the forms below. Its constants are either arbitrary (the logarithm uniform between
 0.1 and 100, exponents uniform between 0.2 and 3) or special (drawn from the list below). The true form is
@@ -27,6 +28,7 @@ import numpy as np
 from physdiffuser.expressions import Expression, Number, Parameter, evaluate, parse
 from physdiffuser.expressions.tree import bind, substitute, walk
 from physdiffuser.fitting import snap
+from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, SettingRule
 
 # Parameters p1, p2, ...; e1 is an exponent. Columns x, y.
 FORMS = (
@@ -93,7 +95,9 @@ def table(
     return inputs, clean + noise * clean.std() * rng.standard_normal(rows)
 
 
-def measure(noise: float, rows: int, special: bool, tables: int, seed: int) -> Counter[str]:
+def measure(
+    noise: float, rows: int, special: bool, tables: int, seed: int, rule: SettingRule = DEFAULT_RULE
+) -> Counter[str]:
     """Counts over tables of one cell."""
     counts: Counter[str] = Counter()
     kind = int(special)
@@ -104,7 +108,7 @@ def measure(noise: float, rows: int, special: bool, tables: int, seed: int) -> C
         if made is None:
             continue
         inputs, target = made
-        snapped = snap(bind(skeleton, values), inputs, target)
+        snapped = snap(bind(skeleton, values), inputs, target, rule=rule)
         fitted = any(isinstance(node, Number) and not node.exact for node in walk(snapped.expression))
         with np.errstate(all="ignore"):
             clean = evaluate(bind(skeleton, values), inputs)
@@ -124,15 +128,21 @@ def main() -> None:
     )
     parser.add_argument("--tables", type=int, default=200, help="for each cell")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--farthest", type=float, default=DEFAULT_RULE.farthest, help="standard errors")
+    parser.add_argument(
+        "--most-odds", type=float, default=DEFAULT_RULE.most_odds, help="expected forms as near"
+    )
+    parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
     parser.add_argument("--json", type=Path, help="also write the counts here")
     options = parser.parse_args()
+    rule = SettingRule(options.most_odds, options.farthest)
     print("| noise | rows | arbitrary set, % | special set, % | tables all right, % | tables wrong, % |")
     print("|---|---|---|---|---|---|")
     results = []
     for noise in NOISE:
-        for rows in ROWS:
-            arbitrary = measure(noise, rows, False, options.tables, options.seed)
-            special = measure(noise, rows, True, options.tables, options.seed)
+        for rows in options.rows:
+            arbitrary = measure(noise, rows, False, options.tables, options.seed, rule)
+            special = measure(noise, rows, True, options.tables, options.seed, rule)
             cells = (
                 arbitrary["set"] / arbitrary["constants"],
                 special["set"] / special["constants"],

@@ -28,11 +28,20 @@ class ConstantEstimate:
     value
         The value that stands in the formula.
     low, high
-        95 % confidence interval of the fitted value, or None when it cannot be given.
+        95 % confidence interval of a fitted value, the constants that were set held; None when it cannot be
+        given.
     text
-        How it is written (`2*pi`, `3/2`, `0.731`).
+        How it is written: `2*pi`, `3/2`, or with the standard error of its last digits, `1.730(4)`.
     exact
-        Whether it was snapped to an exact form.
+        Whether the digits of a noise-free table prove the value that it was set to.
+    fitted, sigma
+        Fitted value and standard error. Of a constant that was set, those it has when all constants are
+        fitted together; None where the rows do not determine it beside the others.
+    set_to
+        The special value that it was set to, as text; None if it is fitted.
+    odds
+        Chance that an arbitrary constant would lie as near to a form that is as simple; None if not known, or
+        not set.
     """
 
     name: str
@@ -41,6 +50,15 @@ class ConstantEstimate:
     high: float | None
     text: str
     exact: bool
+    fitted: float | None = None
+    sigma: float | None = None
+    set_to: str | None = None
+    odds: float | None = None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it was set to a special value; else it is a fitted number of the formula."""
+        return self.set_to is not None
 
 
 @dataclass(frozen=True)
@@ -64,8 +82,8 @@ class Equation:
     verification
         How the verdict was reached, one sentence a check.
     constants
-        The constants of the formula; those with `exact` false are, in the same order, the float
-        numbers of `expression` from left to right.
+        The constants of the formula; those that were not set are, in the same order, the float numbers of
+        `expression` from left to right.
     covariance
         Covariance matrix of those fitted constants, one tuple a row, from which `predict --intervals`
         gets the intervals of predictions; None when it cannot be given.

@@ -81,7 +81,7 @@ def diagnostics(
         found.append(
             f"the data do not determine the law: 0 is within the 95 % interval of {', '.join(loose)}"
         )
-    unknown = [constant.name for constant in best.constants if not constant.exact and constant.low is None]
+    unknown = [constant.name for constant in best.constants if not constant.is_set and constant.low is None]
     if unknown and not exact and best.degrees_of_freedom:
         found.append(f"the data do not determine {', '.join(unknown)}: many values fit as well")
     if rivals and not exact:

@@ -24,7 +24,7 @@ from physdiffuser.expressions.tree import walk
 from physdiffuser.expressions.units.rescale import FORMS, Rescaled, rescaled
 from physdiffuser.finalize.scoring import root_mean_square
 from physdiffuser.finalize.shown_rows import rows_to_show
-from physdiffuser.report.digits import ALL_DIGITS, shown_digits
+from physdiffuser.report.digits import ALL_DIGITS, concise, shown_digits
 from physdiffuser.report.printed import with_printed_digits
 from physdiffuser.report.summary import summaries
 
@@ -301,27 +301,33 @@ def _constants(
 ) -> tuple[tuple[ConstantEstimate, ...], tuple[tuple[float, ...], ...] | None]:
     """The constants of a restored formula, with intervals and covariance in its units."""
     from physdiffuser.core.problem import Problem
-    from physdiffuser.finalize.scoring import constants_of
+    from physdiffuser.finalize.constants import constants_of
 
     count = 1 + max((node.index for node in walk(found.expression) if hasattr(node, "index")), default=0)
     nothing = Problem(np.zeros((0, count)), np.zeros(0), tuple(f"x{i}" for i in range(count)))
     listed, _, _ = constants_of(found.expression, nothing)
-    free = [constant for constant in one.constants if not constant.exact]
+    free = [constant for constant in one.constants if not constant.is_set]
     position = {constant.value: number for number, constant in enumerate(free)}
-    fitted = [constant for constant in listed if not constant.exact]
+    fitted = [constant for constant in listed if not constant.is_set]
     factors = np.zeros((len(fitted), len(free)))
     made: list[ConstantEstimate] = []
     row = 0
     for constant in listed:
-        if not constant.exact:
+        if not constant.is_set:
             old, exponent = found.origins.get(constant.value, (None, 0))
             number = None if old is None else position.get(old)
             low = high = constant.value
+            sigma = None
             if number is not None:
                 factors[row, number] = np.ldexp(1.0, exponent)
                 low, high = (_ldexp(end, exponent) for end in (free[number].low, free[number].high))  # type: ignore[assignment]
-            constant = replace(constant, low=low, high=high)
+                sigma = _ldexp(free[number].sigma, exponent)
+            text = concise(constant.value, sigma)
+            constant = replace(constant, low=low, high=high, sigma=sigma, text=text)
             row += 1
+        else:
+            same = next((old for old in one.constants if old.set_to == constant.set_to), constant)
+            constant = replace(same, name=constant.name)
         made.append(constant)
     covariance = None
     if one.covariance is not None:

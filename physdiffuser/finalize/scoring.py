@@ -10,14 +10,12 @@ import numpy.typing as npt
 
 from physdiffuser.core.derivation import derivation
 from physdiffuser.core.problem import Problem
-from physdiffuser.core.solution import ConstantEstimate, Equation
+from physdiffuser.core.solution import Equation
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.expressions import Apply, Expression, Number, Symbol, complexity, evaluate, to_text
-from physdiffuser.expressions.printing.format import number_text
+from physdiffuser.expressions import Expression, complexity, evaluate, to_text
 from physdiffuser.expressions.printing.latex import to_latex
-from physdiffuser.expressions.tree import distinct_constants, walk
+from physdiffuser.finalize.constants import constants_of
 from physdiffuser.fitting.accuracy import max_relative_error
-from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.report.digits import shown_digits
 from physdiffuser.report.printed import with_printed_digits
 from physdiffuser.search.sampling import Split
@@ -28,65 +26,6 @@ if TYPE_CHECKING:
 FloatArray = npt.NDArray[np.float64]
 
 ROWS_PER_PIECE = 100_000
-
-
-def constants_of(
-    expression: Expression, problem: Problem
-) -> tuple[tuple[ConstantEstimate, ...], tuple[tuple[float, ...], ...] | None, int | None]:
-    """The constants of a formula with 95 % intervals, their covariance, and the degrees of freedom.
-
-    A constant that stands in several places is one constant.
-    """
-    skeleton, values = distinct_constants(expression)
-    intervals: FloatArray | None = None
-    covariance: tuple[tuple[float, ...], ...] | None = None
-    freedom: int | None = None
-    if values and problem.rows > len(values):
-        known = uncertainty(
-            skeleton, np.array(values), problem.inputs, problem.target, weights=problem.weights
-        )
-        intervals = known.intervals()
-        freedom = known.degrees_of_freedom
-        matrix = known.covariance
-        if np.isfinite(matrix).all():
-            covariance = tuple(tuple(float(part) for part in row) for row in matrix)
-    estimates: list[ConstantEstimate] = []
-    seen: set[Expression] = set()
-    free = 0
-    for node in _constant_nodes(expression):
-        fitted = isinstance(node, Number) and not node.exact
-        if fitted and node in seen:
-            continue
-        seen.add(node)
-        name = f"c{len(estimates) + 1}"
-        if isinstance(node, Number) and not node.exact:
-            low, high = (None, None) if intervals is None else (float(x) for x in intervals[free])
-            if low is not None and high is not None and not np.isfinite(high - low):
-                low = high = None
-            free += 1
-            estimates.append(
-                ConstantEstimate(name, float(node.value), low, high, number_text(node.value), False)
-            )
-        else:
-            value = float(evaluate(node, np.zeros((1, 1)))[0])
-            estimates.append(ConstantEstimate(name, value, None, None, to_text(node), True))
-    return tuple(estimates), covariance, freedom
-
-
-def _constant_nodes(expression: Expression) -> list[Expression]:
-    """Largest subtrees without variables, left to right; whole exponents are form, not constants."""
-    if not isinstance(expression, Apply):
-        return [expression] if isinstance(expression, Number | Symbol) else []
-    leaves = [node for node in walk(expression) if not isinstance(node, Apply)]
-    if all(isinstance(leaf, Symbol) or (isinstance(leaf, Number) and leaf.exact) for leaf in leaves):
-        return [expression]
-    found: list[Expression] = []
-    for position, argument in enumerate(expression.arguments):
-        is_exponent = expression.operator == "pow" and position == 1
-        if is_exponent and isinstance(argument, Number) and argument.exact:
-            continue
-        found.extend(_constant_nodes(argument))
-    return found
 
 
 def equation(

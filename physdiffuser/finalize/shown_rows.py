@@ -59,4 +59,4 @@ def printed_error(row: Equation, rounding: float = 0.0) -> float:
 
 
 def _fitted(row: Equation) -> int:
-    return sum(not constant.exact for constant in row.constants)
+    return sum(not constant.is_set for constant in row.constants)

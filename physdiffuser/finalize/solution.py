@@ -13,6 +13,7 @@ from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import PI, Number, Symbol, complexity, evaluate, to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import walk
+from physdiffuser.finalize.constants import proved
 from physdiffuser.finalize.diagnostics import ENOUGH_ROWS, diagnostics, shows_pattern
 from physdiffuser.finalize.evidence import law_evidence
 from physdiffuser.finalize.exactness import Exactness, exactness
@@ -75,6 +76,8 @@ def build_solution(found: Found, control: RunControl) -> Solution:
     probability = EXACT_PROBABILITY if judged.exact else MODEL.of(evidence)
     verified = _verified(front, found, control, pattern, judged, probability)
     shares = row_probabilities([row.description_length for row in front.equations], position, probability)
+    if judged.exact:
+        verified = replace(verified, constants=proved(verified.constants))
     equations = [
         verified if number == position else replace(row, probability=share)
         for number, (row, share) in enumerate(zip(front.equations, shares, strict=True))

@@ -17,6 +17,7 @@ TABLE_DIGITS, ALL_DIGITS = 4, 17
 # Correlations are known to about so much: constants that hang together more closely show all digits.
 _LEAST_EIGENVALUE = 1e-14
 MISSING = "-"
+_RELIABLE = 14
 
 
 def short(value: float | None, digits: int = 3) -> str:
@@ -70,7 +71,7 @@ def shown_digits(equation: Equation) -> Callable[[float], int]:
     exponent beside it) they are known much better together than alone, and rounding one by its own
     uncertainty would spoil the formula: it then shows what a reader needs to compute with it.
     """
-    fitted = [constant for constant in equation.constants if not constant.exact]
+    fitted = [constant for constant in equation.constants if not constant.is_set]
     together = tightening(equation.covariance, len(fitted))
     digits: dict[float, int] = {}
     for constant, factor in zip(fitted, together, strict=True):
@@ -129,8 +130,53 @@ def with_uncertainty(value: float, width: float) -> tuple[str, str]:
         shown = max(places, 0)
         return f"{round(value, places):.{shown}f}", f"{round(width, places):.{shown}f}"
     size = math.floor(math.log10(max(abs(value), width)))
-    digits = min(14, max(0, size + places))  # after the point: a double has fifteen that can be relied on
+    digits = min(
+        _RELIABLE, max(0, size + places)
+    )  # after the point: a double has fifteen that can be relied on
     return f"{value:.{digits}e}", f"{width:.1e}"
+
+
+def concise(value: float, error: float | None) -> str:
+    """A value with the standard error of its last digits in brackets; six digits where none is known.
+
+    The error has two digits where it begins with 1, else one.
+
+    Examples
+    --------
+    >>> concise(1.7304, 0.0041), concise(4.00071, 0.0011), concise(6.6743e-11, 2e-14), concise(1481.2, 210.0)
+    ('1.730(4)', '4.0007(11)', '6.674(2)e-11', '1500(200)')
+    >>> concise(12.34, 1.2), concise(0.7310412, None)
+    ('12.3(1.2)', '0.731041')
+    """
+    if error is None or not math.isfinite(error) or error <= 0.0:
+        return number_text(value, DEFAULT_DIGITS)
+    leading = f"{error:.1e}"
+    digits = 1 if leading.startswith("1") else 0
+    places = digits - math.floor(math.log10(float(f"{error:.{digits}e}")))
+    if -5 <= places <= 8 and 1e-3 <= max(abs(value), error) < 1e6:
+        shown = max(places, 0)
+        return f"{round(value, places):.{shown}f}({_bracket(round(error, places), shown)})"
+    size = math.floor(math.log10(max(abs(value), error)))
+    shown = max(size + places, 0)
+    if shown > _RELIABLE:  # a double has fifteen digits that can be relied on
+        return number_text(value, _RELIABLE)
+    text = f"{value / 10.0**size:.{shown}f}" if abs(size) < 300 else f"{value:.{shown}e}".partition("e")[0]
+    return f"{text}({_bracket(float(f'{error:.{digits}e}') / 10.0**size, shown)})e{size:+03d}"
+
+
+def constant_note(constant: ConstantEstimate) -> str:
+    """What to say beside a constant: that its digits prove it, as what it was fitted, or that it is open."""
+    if constant.exact:
+        return "exact"
+    if constant.is_set:
+        known = constant.fitted is not None and constant.sigma is not None
+        return f"fitted {concise(constant.fitted, constant.sigma)}" if known else ""  # type: ignore[arg-type]
+    return "not determined" if constant.low is None else ""
+
+
+def _bracket(error: float, places: int) -> str:
+    """An error in units of the last place; with its point where that is not the last digit before it."""
+    return f"{error:.{places}f}" if error >= 1.0 else f"{error * 10.0**places:.0f}"
 
 
 def in_percent(probability: float | None) -> str:

@@ -57,6 +57,10 @@ class Reader:
             raise self._error(key, "a string")
         return value
 
+    def optional_text(self, key: str) -> str | None:
+        """A string, or None for null and absent."""
+        return None if self._get(key) is None else self.text(key)
+
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of strings; empty when absent."""
         value = self.content.get(key, [])

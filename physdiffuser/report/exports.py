@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, to_text
+from physdiffuser.expressions.printing.format import Digits
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import free_constants, variables
 from physdiffuser.io.display import visible
+from physdiffuser.report.digits import shown_digits
 from physdiffuser.report.source_code import (
     NUMPY,
     SYMPY,
@@ -40,6 +42,8 @@ class Formula:
         Name of the target in the table.
     origin
         What made it, for the head of a file.
+    digits
+        Of its fitted constants where people read it; code has them all.
     """
 
     expression: Expression
@@ -47,6 +51,7 @@ class Formula:
     columns: tuple[str, ...]
     target: str
     origin: str
+    digits: Digits | None = None
 
     @property
     def maker(self) -> str:
@@ -62,7 +67,7 @@ class Formula:
         """Comment lines: the formula, where it is from, and which argument is which column."""
         lines = [
             f"'{escape(self.target)}' as found by {self.maker}:",
-            f"    {escape(to_text(self.expression, self.names))}",
+            f"    {escape(to_text(self.expression, self.names, self.digits))}",
         ]
         for position, argument in zip(self.used, arguments, strict=True):
             if argument != self.columns[position]:
@@ -78,6 +83,7 @@ def formula_of(solution: Solution, equation: Equation) -> Formula:
         columns=solution.columns,
         target=solution.target,
         origin=f"physdiffuser {solution.version}".strip(),
+        digits=shown_digits(equation),
     )
 
 
@@ -205,7 +211,7 @@ def sympy_file(formula: Formula) -> str:
 
 def latex_text(formula: Formula) -> str:
     """The formula in LaTeX, one line."""
-    return to_latex(formula.expression, formula.names) + "\n"
+    return to_latex(formula.expression, formula.names, formula.digits) + "\n"
 
 
 FORMATS: dict[str, Callable[[Formula], str]] = {

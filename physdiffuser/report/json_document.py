@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, Number, parse, to_text
-from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import Apply
 from physdiffuser.io.display import visible
 from physdiffuser.report.digits import TABLE_DIGITS
 from physdiffuser.report.document_reader import Reader
+from physdiffuser.report.printed import with_printed_latex
 
 Json: TypeAlias = dict[str, Any]
 
@@ -222,17 +222,21 @@ def _constant(constant: ConstantEstimate) -> Json:
         "high": _finite(constant.high),
         "text": constant.text,
         "exact": bool(constant.exact),
+        "fitted": _finite(constant.fitted),
+        "sigma": _finite(constant.sigma),
+        "set_to": constant.set_to,
+        "odds": _finite(constant.odds),
     }
 
 
 def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, float]) -> Equation:
     constants = tuple(_read_constant(row) for row in reader.rows("constants"))
     expression = _with_fitted(reader.formula("expression", parse, names, known), constants)
-    return Equation(
+    made = Equation(
         expression=expression,
         # Not the stored texts: what is printed is what is computed.
         text=to_text(expression, names),
-        latex=to_latex(expression, names),
+        latex="",
         complexity=reader.integer("complexity"),
         rmse=reader.number("rmse"),
         r2=reader.number("r2"),
@@ -250,22 +254,29 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         table_digits=reader.optional_integer("table_digits") or TABLE_DIGITS,
         more_digits=reader.optional_integer("more_digits") or 0,
     )
+    return with_printed_latex(made, names)
 
 
 def _read_constant(reader: Reader) -> ConstantEstimate:
+    text, exact = reader.text("text"), reader.flag("exact")
     return ConstantEstimate(
         name=reader.text("name"),
         value=reader.number("value"),
         low=reader.optional_number("low"),
         high=reader.optional_number("high"),
-        text=reader.text("text"),
-        exact=reader.flag("exact"),
+        text=text,
+        exact=exact,
+        fitted=reader.optional_number("fitted"),
+        sigma=reader.optional_number("sigma"),
+        # Version 1 had no such key; of a constant that was set it said that it was exact.
+        set_to=reader.optional_text("set_to") or (text if exact else None),
+        odds=reader.optional_number("odds"),
     )
 
 
 def _with_fitted(expression: Expression, constants: tuple[ConstantEstimate, ...]) -> Expression:
     """Mark as fitted what the text cannot tell from exact: `0.25` is a quarter to the parser."""
-    fitted = [constant.value for constant in constants if not constant.exact]
+    fitted = [constant.value for constant in constants if not constant.is_set]
 
     def visit(node: Expression) -> Expression:
         if isinstance(node, Number):

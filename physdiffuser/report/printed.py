@@ -10,6 +10,7 @@ from physdiffuser.core.solution import Equation
 from physdiffuser.errors import PhysdiffuserError
 from physdiffuser.expressions import PI, Expression, Symbol, parse, to_text
 from physdiffuser.expressions.printing.format import Digits
+from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import walk
 from physdiffuser.report.digits import ALL_DIGITS, TABLE_DIGITS, shown_digits
 
@@ -35,7 +36,7 @@ def with_printed_digits(equation: Equation, names: Sequence[str], error_of: Erro
     rows
         Rows of the table.
     """
-    if not math.isfinite(equation.rmse) or all(constant.exact for constant in equation.constants):
+    if not math.isfinite(equation.rmse) or all(constant.is_set for constant in equation.constants):
         return equation
     step = max(1, rows // _SAMPLE_ROWS)
     sample = error_of(equation.expression, step) if step > 1 else equation.rmse
@@ -54,7 +55,12 @@ def with_printed_digits(equation: Equation, names: Sequence[str], error_of: Erro
         made = replace(made, more_digits=more)
         if holds(shown_digits(made)):
             break
-    return made
+    return with_printed_latex(made, names)
+
+
+def with_printed_latex(equation: Equation, names: Sequence[str]) -> Equation:
+    """The equation whose LaTeX has the digits of its printed text."""
+    return replace(equation, latex=to_latex(equation.expression, names, shown_digits(equation)))
 
 
 def read_back(expression: Expression, names: Sequence[str], digits: Digits | None) -> Expression | None:

@@ -20,13 +20,12 @@ from physdiffuser.expressions.tree import variables
 from physdiffuser.io.display import counted, visible
 from physdiffuser.report.digits import (
     aligned,
-    half_width,
+    constant_note,
     in_percent,
     r_squared,
     short,
     shown_digits,
     table_digits,
-    with_uncertainty,
 )
 from physdiffuser.report.json_document import is_chosen
 
@@ -149,7 +148,7 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
     ]
     lines += _labelled("Verdict", [_verdict(best), *checks])
     lines += _probability(solution, best)
-    constants = _constants(best, style)
+    constants = _constants(best)
     if constants:
         lines += _labelled("Constants", constants)
     return lines
@@ -192,26 +191,14 @@ def _largest_error(solution: Solution, best: Equation) -> str:
     )
 
 
-def _constants(best: Equation, style: Style) -> list[str]:
-    plus_minus = style.sign("±", "+/-")
-    rows = []
-    for constant in best.constants:
-        name = visible(constant.name)
-        if constant.exact:
-            rows.append((name, visible(constant.text), "exact"))
-            continue
-        width = half_width(constant)
-        if width is None:
-            rows.append((name, short(constant.value, 10), ""))
-        else:
-            value, error = with_uncertainty(constant.value, width)
-            rows.append((name, value, f"{plus_minus} {error}"))
+def _constants(best: Equation) -> list[str]:
+    rows = [(visible(one.name), visible(one.text), constant_note(one)) for one in best.constants]
     if not rows:
         return []
     name_width, value_width = (max(len(row[part]) for row in rows) for part in (0, 1))
     lines = [f"{name:<{name_width}} = {value:<{value_width}} {note}".rstrip() for name, value, note in rows]
-    if any(note.startswith(plus_minus) for _, _, note in rows):
-        lines.append("(95 % confidence)")
+    if any(one.sigma is not None and not one.exact for one in best.constants):
+        lines.append("(in brackets: the standard error of the last digits)")
     return lines
 
 

@@ -12,6 +12,8 @@ from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sam
 from physdiffuser.expressions import PI, Apply, Expression, Number, Symbol, complexity, parse, to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import Variable, mul
+from physdiffuser.report.digits import concise
+from physdiffuser.report.printed import with_printed_latex
 
 NAMES = ("a", "v_m_s")
 CONSTANTS = {"G": 6.674e-11}
@@ -57,11 +59,16 @@ def equation(formula: str | Expression, **changes: Any) -> Equation:
 
 def fitted(value: float = 0.731041, half: float = 0.0012, **changes: Any) -> Equation:
     """`value*a`, with its interval and covariance."""
-    constant = ConstantEstimate("c1", value, value - half, value + half, repr(value), False)
-    return equation(
+    sigma = half / 2
+    text = concise(value, sigma)
+    constant = ConstantEstimate(
+        "c1", value, value - half, value + half, text, False, fitted=value, sigma=sigma
+    )
+    made = equation(
         mul(Number(value), Variable(0)),
         **({"constants": (constant,), "covariance": ((0.0006**2,),), "degrees_of_freedom": 57} | changes),
     )
+    return with_printed_latex(made, NAMES)
 
 
 def solution(*pareto: Equation, best: Equation | None = None, **changes: Any) -> Solution:

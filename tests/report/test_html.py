@@ -104,7 +104,7 @@ def test_a_page_says_all_that_a_run_found(pendulum: Solution) -> None:
 def test_numbers_have_the_digits_that_mean_something() -> None:
     flat = equation("54.3", r2=2.2e-16)
     page = Page(report_html(with_rows(flat, fitted(), best=fitted()))).text
-    assert "± 0.0012" in page and "0.7298 to 0.7322" in page
+    assert "0.7310(6)" in page and "0.7298 to 0.7322" in page
     assert "e-16" not in page and "0.0000" in page
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, parameter_count
 from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, SettingRule
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.losses import Loss, huber_weights
 from physdiffuser.fitting.noise_model import noise_weights
@@ -144,7 +145,9 @@ class Evidence:
         loss: Loss,
         noise: float | None,
         rng: np.random.Generator,
+        rule: SettingRule = DEFAULT_RULE,
     ) -> None:
+        self.rule = rule
         self._inputs = inputs
         self._target = target
         self._given = weights

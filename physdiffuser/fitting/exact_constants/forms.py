@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations, product
 
 import numpy as np
@@ -195,6 +195,12 @@ class FormTable:
         for symbol, exponent in factors:
             value *= symbol.value ** float(exponent)
         return Form(value, float(self._costs[position]) + (0.3 if sign < 0 else 0.0), expression)
+
+
+@lru_cache(maxsize=8)
+def form_table(constants: tuple[Symbol, ...]) -> FormTable:
+    """All forms with these named constants; made once."""
+    return FormTable(constants)
 
 
 @cache

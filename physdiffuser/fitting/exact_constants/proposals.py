@@ -19,22 +19,15 @@ from physdiffuser.fitting.exact_constants.forms import (
     fraction_cost,
     number_expression,
 )
+from physdiffuser.fitting.exact_constants.odds import as_exponent, odds
 from physdiffuser.fitting.folding import fold_units
 
 _FORMS = 4
 _NODE_CREDIT = 0.75
 """What a dropped node is worth, in nats, beyond the constant that goes with it."""
-_EXPONENT_DISCOUNT = 0.8
 _RELATION_COST = 2.0
 """Price of tying two constants, beside that of the choice among all of them."""
 _LARGEST_DENOMINATOR = 2000
-MOST_CHANCE = 0.005
-"""A constant is set to a form only if fewer equally simple forms are expected to lie as near as this one.
-
-Forms of every cost are tried, so that an arbitrary constant is set about twice as often.
-"""
-FARTHEST = 2.5
-"""Standard errors by which setting a constant may move it, where the noise level is known."""
 
 
 def proposals(evidence: Evidence, state: State, table: FormTable) -> list[Proposal]:
@@ -45,9 +38,9 @@ def proposals(evidence: Evidence, state: State, table: FormTable) -> list[Propos
         value, error = float(state.values[index]), float(state.errors[index])
         found += _drop(evidence, state, index)
         if value != 0.0:
-            reach = error * evidence.with_few_rows(FARTHEST)
+            reach = error * evidence.with_few_rows(evidence.rule.farthest)
             for form in _forms(value, reach, table, index in in_exponent):
-                if chance(table, value, error, form, index in in_exponent) <= MOST_CHANCE:
+                if odds(table, value, error, form, index in in_exponent) <= evidence.rule.most_odds:
                     found.append(_fix(evidence, state, index, form))
             found += _round(evidence, state, index, table)
     found += _ties(evidence, state, table, in_exponent)
@@ -129,7 +122,7 @@ def _replace(state: State, index: int, by: Expression) -> tuple[Expression, np.n
 
 
 def _known(value: float, error: float) -> str:
-    return f"{value:.6g} (standard error {error:.1g})" if error > 1e-12 * abs(value) else f"{value:.15g}"
+    return f"{value:.6g} (standard error {error:.1g})" if error > 1e-12 * abs(value) else f"{value:.12g}"
 
 
 def _drop(evidence: Evidence, state: State, index: int) -> list[Proposal]:
@@ -152,28 +145,12 @@ def _forms(value: float, reach: float, table: FormTable, exponent: bool) -> list
     found = table.near(value, width, _FORMS if not exponent else 4 * _FORMS)
     if exponent:
         # Nothing is raised to the power of pi or of the square root of two.
-        found = [_cheaper(form) for form in found if isinstance(form.expression, Number)][:_FORMS]
+        found = [as_exponent(form) for form in found if isinstance(form.expression, Number)][:_FORMS]
     if width < 1e-5:
         fraction = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
         if fraction != 0 and abs(float(fraction) - value) <= width * abs(value):
             found.append(Form(float(fraction), fraction_cost(fraction), number_expression(fraction)))
     return found
-
-
-def _cheaper(form: Form) -> Form:
-    """Exponents of laws are whole, halves, thirds or quarters much more often than their factors are."""
-    fraction = Fraction(form.value).limit_denominator(4)
-    usual = abs(float(fraction) - form.value) < 1e-12 and abs(fraction) <= 6
-    return replace(form, cost=form.cost - _EXPONENT_DISCOUNT) if usual else form
-
-
-def chance(table: FormTable, value: float, error: float, form: Form, exponent: bool = False) -> float:
-    """Expected number of forms, no dearer than one, that lie as near to an arbitrary constant as that one.
-
-    Forms nearer than a standard error count as one standard error away: the data cannot tell them apart.
-    """
-    away = max(abs(form.value - value), error) / abs(value)
-    return 2.0 * away * table.density(value, form.cost, exponent)
 
 
 def _fix(evidence: Evidence, state: State, index: int, form: Form) -> Proposal:
@@ -187,7 +164,7 @@ def _fix(evidence: Evidence, state: State, index: int, form: Form) -> Proposal:
 def _round(evidence: Evidence, state: State, index: int, table: FormTable) -> list[Proposal]:
     """The decimal number of fewest digits that the data cannot tell from the fitted one."""
     value, error = float(state.values[index]), float(state.errors[index])
-    reach = error * evidence.with_few_rows(FARTHEST) + 4e-16 * abs(value)
+    reach = error * evidence.with_few_rows(evidence.rule.farthest) + 4e-16 * abs(value)
     for digits in range(1, 9):
         text = f"{value:.{digits - 1}e}"
         rounded = float(text)
@@ -197,7 +174,8 @@ def _round(evidence: Evidence, state: State, index: int, table: FormTable) -> li
             fraction = Fraction(repr(rounded))
             exact = fraction.denominator in (1, 2, 4, 5, 8, 10) and abs(fraction) < 10**6
             expression = number_expression(fraction) if exact else Number(rounded)
-            if chance(table, value, error, Form(rounded, decimal_nats(places), expression)) > MOST_CHANCE:
+            form = Form(rounded, decimal_nats(places), expression)
+            if odds(table, value, error, form) > evidence.rule.most_odds:
                 return []
             cost = decimal_cost(places, int(exponent))
             skeleton, values = _replace(state, index, expression)
@@ -242,11 +220,12 @@ def _ties(evidence: Evidence, state: State, table: FormTable, exponents: frozens
                 error = math.sqrt(max(spread, 0.0)) + 4e-16
                 if error > 0.3 or not 0.0 < abs(ratio) < math.inf:
                     continue
-                reach = min(evidence.with_few_rows(FARTHEST) * error, 1.0)
+                reach = min(evidence.with_few_rows(evidence.rule.farthest) * error, 1.0)
                 for form in table.near(ratio, reach, 1):
                     cost = form.cost + _RELATION_COST + math.log(count) + _POWER_COST[abs(k), k > 0]
                     # All relations that are as simple count, with this and with other constants.
-                    if chance(table, ratio, error * abs(ratio), replace(form, cost=cost)) > MOST_CHANCE:
+                    priced = replace(form, cost=cost)
+                    if odds(table, ratio, error * abs(ratio), priced) > evidence.rule.most_odds:
                         continue
                     by = _multiple(form.expression, Parameter(other), exponent)
                     moved = abs(form.value / ratio - 1.0) / error

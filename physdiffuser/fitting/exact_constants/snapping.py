@@ -18,7 +18,8 @@ import numpy.typing as npt
 from physdiffuser.expressions import Expression, Symbol, evaluate
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting.exact_constants.evidence import Evidence, State
-from physdiffuser.fitting.exact_constants.forms import FormTable
+from physdiffuser.fitting.exact_constants.forms import FormTable, form_table
+from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, SettingRule
 from physdiffuser.fitting.exact_constants.proposals import proposals, removals
 from physdiffuser.fitting.folding import numerators
 from physdiffuser.fitting.losses import Loss, relative_loss
@@ -71,6 +72,7 @@ def snap(
     known_constants: Iterable[Symbol] = (),
     rng: np.random.Generator | None = None,
     stop: Callable[[], bool] | None = None,
+    rule: SettingRule = DEFAULT_RULE,
 ) -> Snap:
     """Replace fitted constants by exact ones where the data cannot tell.
 
@@ -94,6 +96,8 @@ def snap(
         Chooses rows where there are very many; `default_rng(0)` when None.
     stop
         Asked between the forms tried; once it answers True, what has been found is given.
+    rule
+        How near a special value must be, and how rare.
     """
     rng = np.random.default_rng(0) if rng is None else rng
     skeleton, values = free_constants(numerators(expression))
@@ -109,9 +113,9 @@ def snap(
 
     if not values:
         return finish(expression, (), expression, np.zeros(0))
-    table = _table(tuple(known_constants))
+    table = form_table(tuple(known_constants))
     with np.errstate(all="ignore"):
-        evidence = Evidence(skeleton, inputs, target, weights, loss, noise, rng)
+        evidence = Evidence(skeleton, inputs, target, weights, loss, noise, rng, rule)
         first = evidence.start(skeleton, np.array(values))
         if first is None:
             return finish(expression, (), skeleton, np.array(values))
@@ -172,14 +176,3 @@ def _without_needless(evidence: Evidence, state: State) -> State:
                 break
         else:
             return state
-
-
-_tables: dict[tuple[Symbol, ...], FormTable] = {}
-
-
-def _table(constants: tuple[Symbol, ...]) -> FormTable:
-    if constants not in _tables:
-        if len(_tables) > 8:
-            _tables.clear()
-        _tables[constants] = FormTable(constants)
-    return _tables[constants]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from physdiffuser.expressions.tree import variables
 from physdiffuser.io.display import counted, visible
 from physdiffuser.report.digits import (
     aligned,
+    constant_note,
     half_width,
     in_percent,
     r_squared,
@@ -60,7 +61,17 @@ class Row:
     latex: str
     terms: Sequence[str]
     charts: Sequence[Chart]
-    constants: Sequence[tuple[str, str, str, str]]
+    constants: Sequence[ConstantRow]
+
+
+class ConstantRow(NamedTuple):
+    """A row of the table of constants, as text."""
+
+    name: str
+    value: str
+    note: str
+    interval: str
+    odds: str
 
 
 def report_html(solution: Solution) -> str:
@@ -171,22 +182,17 @@ def _row(solution: Solution, equation: Equation, number: int) -> Row:
     )
 
 
-def _constants(equation: Equation) -> list[tuple[str, str, str, str]]:
-    """Name, value, uncertainty, and the interval, as text."""
+def _constants(equation: Equation) -> list[ConstantRow]:
     rows = []
     for constant in equation.constants:
-        name, width = visible(constant.name), half_width(constant)
-        if constant.exact:
-            value = visible(constant.text)
-            number = short(constant.value, 10)
-            rows.append((name, value, "exact", "" if number == value else f"= {number}"))
-        elif width is None:
-            rows.append((name, short(constant.value, 10), "not determined", ""))
-        else:
-            value, error = with_uncertainty(constant.value, width)
-            assert constant.low is not None and constant.high is not None
+        name, value, width = visible(constant.name), visible(constant.text), half_width(constant)
+        number, interval = short(constant.value, 6), ""
+        if constant.is_set and number != value:
+            value = f"{value} = {number}"
+        if width is not None and constant.low is not None and constant.high is not None:
             low, high = (with_uncertainty(end, width)[0] for end in (constant.low, constant.high))
-            rows.append((name, value, f"± {error}", f"{low} to {high}"))
+            interval = f"{low} to {high}"
+        rows.append(ConstantRow(name, value, constant_note(constant), interval, short(constant.odds, 1)))
     return rows
 
 
