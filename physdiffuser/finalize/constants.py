@@ -26,8 +26,8 @@ FloatArray = npt.NDArray[np.float64]
 # A constant is not determined beside others if they can make up for all but this share of its effect.
 _INDEPENDENT = 1e-7
 _ITERATIONS = 25
-# A number 1 with larger odds than this is taken for the form of the formula.
-_FORM = 0.01
+# A number 1 with larger odds, or farther from its fitted value in standard errors, is the form of the formula.
+_FORM, _NEAR = 0.01, 3.0
 
 
 def constants_of(
@@ -66,7 +66,7 @@ def constants_of(
             form = form_of(table, value, node)
             form = as_exponent(form) if exponents[index] else form
             odds = chance_of(table, fitted, sigma, form, exponents[index])
-        if abs(value) == 1.0 and (odds is None or odds > _FORM):
+        if abs(value) == 1.0 and (odds is None or odds > _FORM or abs(value - fitted) > _NEAR * sigma):  # type: ignore[operator]
             continue
         estimates.append(
             ConstantEstimate(
