@@ -26,7 +26,7 @@ FloatArray = npt.NDArray[np.float64]
 # A constant is not determined beside others if they can make up for all but this share of its effect.
 _INDEPENDENT = 1e-7
 _ITERATIONS = 25
-# A number 1 with larger odds, or farther from its fitted value in standard errors, is the form of the formula.
+# A number 1 with larger odds, or more standard errors from its fitted value, is the form of the formula.
 _FORM, _NEAR = 0.01, 3.0
 
 
