@@ -1,7 +1,8 @@
 """physdiffuser: find the law in a table of measurements.
 
 `PhysDiffuserRegressor` is the scikit-learn estimator, `solve` the same search for a file, a data frame
-or arrays. Both are imported when first used: importing the package costs next to nothing.
+or arrays, `start` the same in the background. They are imported when first used: importing the package
+costs next to nothing.
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ if TYPE_CHECKING:
 
     from physdiffuser.estimator import PhysDiffuserRegressor
     from physdiffuser.pipeline import solve
+    from physdiffuser.running import start
 
     __version__: str
 
-__all__ = ["PhysDiffuserRegressor", "__version__", "solve"]
+__all__ = ["PhysDiffuserRegressor", "__version__", "solve", "start"]
 
-_HOME = {"PhysDiffuserRegressor": "physdiffuser.estimator", "solve": "physdiffuser.pipeline"}
+_HOME = {
+    "PhysDiffuserRegressor": "physdiffuser.estimator",
+    "solve": "physdiffuser.pipeline",
+    "start": "physdiffuser.running",
+}
 
 
 def __getattr__(name: str) -> Any:

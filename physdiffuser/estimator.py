@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,19 +14,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from physdiffuser.data.arrays import dataset_from_arrays, free_name, numbered_names
+from physdiffuser.data.distinct_rows import distinct_rows
 from physdiffuser.errors import NothingFoundError, UsageError
 from physdiffuser.expressions import evaluate
 from physdiffuser.options import DEFAULTS, SolveOptions
 from physdiffuser.pipeline import solve_dataset
+from physdiffuser.report.display import row_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from physdiffuser.core.problem import Loss, NoiseModelName
+    from physdiffuser.core.progress import Progress
     from physdiffuser.core.solution import Equation
     from physdiffuser.report.functions import NumpyFunction
     from physdiffuser.report.torch_module import TorchLaw
 
+CONTAINERS = ("default", "pandas", "polars")
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -74,9 +79,10 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     best_
         The chosen formula: `text`, `latex`, `complexity`, `rmse`, `r2`, `verdict`, ...
     equations_
-        Data frame of the Pareto front, simple formulas first; `chosen` marks `best_`. Its index, `row`,
-        counts from 1, as the report of the command line does; `sympy`, `latex`, `to_numpy` and `to_torch`
-        take it.
+        Data frame of the Pareto front, simple formulas first, with the columns that PySR has (`complexity`,
+        `loss`, `score`, `equation`, `sympy_format`, `lambda_format`) and more; `chosen` marks `best_`. Its
+        index, `row`, counts from 1, as the report of the command line does; `predict`, `select`, `plot`,
+        `sympy`, `latex`, `to_numpy` and `to_torch` take it.
     n_features_in_, feature_names_in_
         As scikit-learn defines them.
 
@@ -127,7 +133,14 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.attention = attention
         self.device = device
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        on_improvement: Callable[[Progress], bool | None] | None = None,
+    ) -> Self:
         """Search for the law.
 
         Parameters
@@ -138,6 +151,8 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             Shape (rows,).
         sample_weight
             Shape (rows,), not negative. For known errors of `y`, give `1/sigma**2`.
+        on_improvement
+            Called with each better formula; if it returns True, the search stops with the best so far.
 
         Raises
         ------
@@ -145,6 +160,9 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             If the table is not finite numbers of fitting shapes, or has fewer than two distinct rows.
         NothingFoundError
             If no formula is finite on all rows.
+        KeyboardInterrupt
+            After a second Ctrl-C, or a first one before any formula was found. The first one ends the fit
+            with the best law so far.
         """
         target_name = getattr(y, "name", None)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
@@ -163,53 +181,102 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         parameters = self.get_params(deep=False)
         del parameters["random_state"]
         options = SolveOptions(seed=self._seed(), **parameters)
-        self.solution_ = solve_dataset(replace(dataset, row_numbers=rows.first), options)
+        self.solution_ = solve_dataset(
+            replace(dataset, row_numbers=rows.first), options, on_improvement=on_improvement
+        )
+        self.selected_row_: int | None = None
         if self.solution_.best is None:
             raise NothingFoundError("no formula is finite on all rows; allow more operators or more time")
         return self
 
-    def predict(self, X: Any) -> FloatArray:
-        """Value of the chosen formula on each row, shape (rows,).
+    def predict(self, X: Any, row: int | None = None) -> Any:
+        """Value of a formula on each row.
 
-        nan or inf on rows outside the formula's domain, which only rows unlike those of `fit` can be.
+        Parameters
+        ----------
+        X
+            Shape (rows, columns).
+        row
+            A row of `equations_`, counted from 1; the chosen formula when None.
+
+        Returns
+        -------
+        Shape (rows,), an array unless `set_output` says otherwise. nan or inf on rows outside the formula's
+        domain, which only rows unlike those of `fit` can be.
         """
         check_is_fitted(self, "solution_")
+        index = getattr(X, "index", None)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return evaluate(self.best_.expression, X)
+        return self._output(evaluate(self._equation(row).expression, X), index)
+
+    def set_output(self, *, predict: str | None = None) -> Self:
+        """Say what `predict` returns.
+
+        Parameters
+        ----------
+        predict
+            "default" for an array, "pandas" or "polars" for a Series that has the name of the target, and in
+            pandas the index of the table. None changes nothing.
+
+        Raises
+        ------
+        UsageError
+            If there is no such container.
+        """
+        if predict is not None:
+            if predict not in CONTAINERS:
+                raise UsageError(f"there is no output {predict!r}: use one of {', '.join(CONTAINERS)}")
+            # Where scikit-learn keeps such settings, so that `clone` takes them along.
+            self._sklearn_output_config = {**getattr(self, "_sklearn_output_config", {}), "predict": predict}
+        return self
+
+    def select(self, row: int | None = None) -> Self:
+        """Use another row of `equations_`, counted from 1, as `best_`; without a row the one chosen by `fit`.
+
+        `predict`, exports and plots then take it. `solution_` stays as found.
+        """
+        check_is_fitted(self, "solution_")
+        self.selected_row_ = row if row is None else int(row)
+        if row is not None:
+            row_of(self.solution_, self.selected_row_)
+        return self
 
     @property
     def best_(self) -> Equation:
-        """The chosen formula."""
+        """The chosen formula, or the row that `select` has named."""
         check_is_fitted(self, "solution_")
-        best = self.solution_.best
-        assert best is not None  # fit refuses a solution without
-        return best
+        return row_of(self.solution_, getattr(self, "selected_row_", None))
 
     @property
     def equations_(self) -> pd.DataFrame:
         """The Pareto front, one row a formula, simple ones first, numbered from 1."""
         check_is_fitted(self, "solution_")
-        import pandas as pd
+        from physdiffuser.report.front_table import front_table
 
-        front = self.solution_.pareto
-        return pd.DataFrame(
-            [
-                {
-                    "expression": equation.text,
-                    "complexity": equation.complexity,
-                    "rmse": equation.rmse,
-                    "r2": equation.r2,
-                    "max_relative_error": equation.max_relative_error,
-                    "held_out_rmse": equation.held_out_rmse,
-                    "latex": equation.latex,
-                    "verdict": equation.verdict,
-                    "generator": equation.generator,
-                    "chosen": equation == self.best_,
-                }
-                for equation in front
-            ],
-            index=pd.RangeIndex(1, len(front) + 1, name="row"),
-        )
+        return front_table(self.solution_, self.best_)
+
+    def plot(self, kind: str = "fit", row: int | None = None, axes: Any = None) -> Any:
+        """Draw one picture of a formula with matplotlib; returns the axes.
+
+        Parameters
+        ----------
+        kind
+            "fit" (prediction against measurement), "residuals", "pareto" or "partial" (partial dependence on
+            each column; then one `Axes` for each).
+        row
+            A row of `equations_`, counted from 1; the chosen formula when None.
+        axes
+            Where to draw; new ones when None.
+        """
+        from physdiffuser.report.plots import plot
+
+        return plot(self.solution_, self._equation(row), kind, axes)
+
+    def report(self, path: str | PathLike[str] | None = None) -> str:
+        """The page of the fit, as `physdiffuser solve` writes it; written to `path` if that is given."""
+        check_is_fitted(self, "solution_")
+        page: str = self.solution_.report(path)
+        return page
 
     def sympy(self, row: int | None = None) -> Any:
         """The chosen formula, or a row of `equations_` counted from 1, as a sympy expression."""
@@ -239,73 +306,43 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         equation = self._equation(row)
         return to_torch(equation.expression, self.solution_.names)
 
+    def __str__(self) -> str:
+        return str(self.solution_) if self.__sklearn_is_fitted__() else repr(self)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "solution_")
+
+    def _repr_html_inner(self) -> str:
+        """What a notebook shows: the law once there is one, the parameters before."""
+        if self.__sklearn_is_fitted__():
+            return str(self.solution_._repr_html_())
+        return str(super()._repr_html_inner())
+
+    def _repr_latex_(self) -> str | None:
+        if not self.__sklearn_is_fitted__():
+            return None
+        return replace(self.solution_, best=self.best_)._repr_latex_()
+
+    def _repr_mimebundle_(self, **settings: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**settings)
+        return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
+
+    def _output(self, values: FloatArray, index: Any) -> Any:
+        container = getattr(self, "_sklearn_output_config", {}).get("predict", "default")
+        if container == "pandas":
+            import pandas as pd
+
+            return pd.Series(values, index=index, name=self.solution_.target)
+        if container == "polars":
+            import polars as pl
+
+            return pl.Series(self.solution_.target, values)
+        return values
+
     def _equation(self, row: int | None) -> Equation:
-        best = self.best_
-        if row is None:
-            return best
-        pareto: tuple[Equation, ...] = self.solution_.pareto
-        if not 1 <= row <= len(pareto):
-            raise UsageError(f"equations_ has no row {row}: its rows are numbered from 1 to {len(pareto)}")
-        return pareto[row - 1]
+        return self.best_ if row is None else row_of(self.solution_, row)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-
-class DistinctRows(NamedTuple):
-    """The different rows of a table.
-
-    Attributes
-    ----------
-    inputs
-        Shape (distinct, columns).
-    target
-        Shape (distinct,).
-    weights
-        Shape (distinct,), or None when all are equal.
-    first
-        Shape (distinct,): where each row occurs first in the table, counted from 0.
-    """
-
-    inputs: FloatArray
-    target: FloatArray
-    weights: FloatArray | None
-    first: npt.NDArray[np.intp]
-
-
-def distinct_rows(inputs: FloatArray, target: FloatArray, weights: FloatArray | None = None) -> DistinctRows:
-    """One row for each that occurs, with the weights of its copies added up, in lexicographic order.
-
-    Parameters
-    ----------
-    inputs
-        Shape (rows, columns).
-    target
-        Shape (rows,).
-    weights
-        Shape (rows,), not negative; all 1 when None. Rows of weight zero are left out.
-
-    Raises
-    ------
-    ValueError
-        If fewer than two distinct rows are left.
-    """
-    kept = np.ones(target.shape[0]) if weights is None else weights
-    numbers = np.flatnonzero(kept > 0)
-    table = np.column_stack([inputs, target])[numbers] + 0.0  # -0.0 + 0.0 is 0.0: one zero, not two
-    kept = kept[numbers]
-    # The last key of lexsort counts most: columns from the right, so that the first input comes first.
-    # Weights are the least of the keys: in a sum over equal rows, their order must not show.
-    order = np.lexsort((kept, *table.T[::-1]))
-    table, kept, numbers = table[order], kept[order], numbers[order]
-    starts = np.flatnonzero(np.r_[True, (table[1:] != table[:-1]).any(axis=1)]) if len(table) else order
-    if len(starts) < 2:
-        raise ValueError(
-            f"{len(starts)} distinct sample(s) of weight above zero while a minimum of 2 is required"
-        )
-    sums = np.add.reduceat(kept, starts)
-    rows = table[starts]
-    first = np.minimum.reduceat(numbers, starts)
-    return DistinctRows(rows[:, :-1], rows[:, -1], None if np.ptp(sums) == 0.0 else sums, first)

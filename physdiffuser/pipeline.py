@@ -18,6 +18,8 @@ from physdiffuser.data.limits import reading_seconds
 from physdiffuser.finalize.magnitudes import solve_in_moderate_units
 from physdiffuser.finalize.solution import build_solution, constant_solution
 from physdiffuser.options import DEFAULTS, SolveOptions
+from physdiffuser.report.notebook_progress import notebook_progress
+from physdiffuser.search.interruption import STOPPED, StopRequest, interruptible
 from physdiffuser.search.posing import check_options
 from physdiffuser.search.table_search import RunControl, pose_table, prepare, search_table
 from physdiffuser.search.timing import TimeLimit
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 # Options of `solve` that say how a file is written; the search sees the last one as well.
 READING_OPTIONS = ("encoding", "delimiter", "header", "thousands", "units_row")
 # Arguments of `solve` that are passed on to `solve_dataset`.
-PASSED_ON = ("on_progress", "cancelled", "report_seconds")
+PASSED_ON = ("on_progress", "on_improvement", "progress", "cancelled", "report_seconds")
 
 
 def solve(
@@ -66,18 +68,21 @@ def solve(
     **options
         For the search, as in `physdiffuser.options.SolveOptions`: time, steps, seed, units, generators,
         operators, ... For reading a file, as in `physdiffuser.data.load_dataset`: encoding, delimiter,
-        header, thousands, units_row. `on_progress`, `cancelled`, `started` and `report_seconds` are passed
-        to `solve_dataset`.
+        header, thousands, units_row. `on_improvement`, `progress`, `on_progress`, `cancelled`, `started` and
+        `report_seconds` are passed to `solve_dataset`.
 
     Returns
     -------
     Solution
-        `best`, `pareto`, `derivation`, `warnings` and the rest.
+        `best`, `pareto`, `derivation`, `warnings` and the rest. After Ctrl-C it holds the best laws so far,
+        and a warning says that the search was stopped.
 
     Raises
     ------
     PhysdiffuserError
         With one message, when the table, a file or an option cannot be used.
+    KeyboardInterrupt
+        After a second Ctrl-C, or a first one before any formula was found.
 
     Examples
     --------
@@ -102,6 +107,8 @@ def solve_dataset(
     options: SolveOptions = DEFAULTS,
     *,
     on_progress: Callable[[Progress], None] | None = None,
+    on_improvement: Callable[[Progress], bool | None] | None = None,
+    progress: bool | None = None,
     cancelled: Callable[[], bool] | None = None,
     started: float | None = None,
     report_seconds: float = 0.0,
@@ -114,7 +121,11 @@ def solve_dataset(
     options
         Options of the search.
     on_progress, cancelled
-        Called with each better formula, and asked often whether to stop.
+        Called with each better formula, at most ten times a second, and asked often whether to stop.
+    on_improvement
+        Called like `on_progress`; if it returns True, the search stops, and the solution is the best so far.
+    progress
+        Whether to show a bar with the best law so far; None: only in a notebook.
     started
         Clock reading from which the time counts.
     report_seconds
@@ -126,12 +137,24 @@ def solve_dataset(
     options = options.changed(**changes)
     check_options(options)
     started = clock_module.monotonic() if started is None else started
-    control = RunControl(
-        TimeLimit(options.time_limit, started, report_seconds),
-        started,
-        cancelled or (lambda: False),
-    )
-    return solve_in_moderate_units(partial(_solve, control=control), dataset, options, on_progress)
+    stop = StopRequest(cancelled or (lambda: False))
+    control = RunControl(TimeLimit(options.time_limit, started, report_seconds), started, stop)
+    with interruptible(stop), notebook_progress(progress, options.time_limit) as show:
+        listeners = [one for one in (show, on_progress) if one is not None]
+
+        def improved(better: Progress) -> None:
+            for listener in listeners:
+                listener(better)
+            if on_improvement is not None and on_improvement(better):
+                stop.request()
+
+        watched = improved if listeners or on_improvement is not None else None
+        solution = solve_in_moderate_units(partial(_solve, control=control), dataset, options, watched)
+    if not stop.interrupted:
+        return solution
+    if solution.best is None:
+        raise KeyboardInterrupt
+    return replace(solution, warnings=(*solution.warnings, STOPPED))
 
 
 def _solve(

@@ -17,6 +17,8 @@ class Progress:
         The best formula so far, as text, and where it came from.
     front
         Formulas of the Pareto front, simple ones first.
+    latex
+        The best formula as LaTeX; empty in runs whose units were changed.
     """
 
     elapsed: float
@@ -26,3 +28,4 @@ class Progress:
     complexity: int
     generator: str
     front: tuple[str, ...] = ()
+    latex: str = ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from os import PathLike
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.display import Displayed
 from physdiffuser.expressions import Expression
 
 FloatArray = npt.NDArray[np.float64]
@@ -61,8 +63,8 @@ class ConstantEstimate:
         return self.set_to is not None
 
 
-@dataclass(frozen=True)
-class Equation:
+@dataclass(frozen=True, repr=False)
+class Equation(Displayed):
     """One row of the Pareto table.
 
     Attributes
@@ -97,6 +99,8 @@ class Equation:
     table_digits, more_digits
         Significant digits of fitted constants in the Pareto table, and digits added to those that the
         uncertainty of a constant asks for: with them the printed text has the printed `rmse`.
+    names
+        Aliases of the table's input columns, in the order of the variables.
     """
 
     expression: Expression
@@ -118,6 +122,7 @@ class Equation:
     description_length: float | None = None
     table_digits: int = 4
     more_digits: int = 0
+    names: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +210,11 @@ class ColumnSummary:
     looked_at: int
 
 
-@dataclass(frozen=True)
-class Solution:
+@dataclass(frozen=True, repr=False)
+class Solution(Displayed):
     """What `solve` returns.
+
+    `print` shows the report of the command line, a notebook the law with its evidence.
 
     Attributes
     ----------
@@ -262,3 +269,20 @@ class Solution:
     summaries: tuple[ColumnSummary, ...] = field(default=(), compare=False, repr=False)
     none_of_these: float | None = None
     evidence: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
+
+    def plot(self, kind: str = "fit", row: int | None = None, axes: Any = None) -> Any:
+        """Draw one picture of the chosen formula, or of a row of `pareto` counted from 1, with matplotlib.
+
+        See `physdiffuser.report.plots.plot`: `kind` is "fit", "residuals", "pareto" or "partial".
+        """
+        return self._display().plot_of(self, kind, row, axes)
+
+    def report(self, path: str | PathLike[str] | None = None) -> str:
+        """The page that `physdiffuser solve` leaves in its run folder, written to `path` if that is given.
+
+        Returns
+        -------
+        HTML that needs no other file; a notebook shows it as a page.
+        """
+        page: str = self._display().page_of(self, path)
+        return page

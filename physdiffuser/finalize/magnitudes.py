@@ -192,7 +192,8 @@ def _reporting(
 ) -> OnProgress:
     def told(progress: Progress) -> None:
         front = tuple(magnitudes.outer(text, names, known) for text in progress.front)
-        report(replace(progress, best=magnitudes.outer(progress.best, names, known, 6), front=front))
+        best = magnitudes.outer(progress.best, names, known, 6)
+        report(replace(progress, best=best, front=front, latex=""))
 
     return told
 

@@ -54,6 +54,7 @@ def equation(
         covariance=covariance,
         degrees_of_freedom=freedom,
         description_length=law.length if np.isfinite(law.length) else None,
+        names=names,
     )
 
     def error_of(formula: Expression, step: int) -> float:

@@ -260,6 +260,7 @@ def constant_solution(posed: PosedTable, seed: int, control: RunControl) -> Solu
         verification=("every row has this value",),
         derivation=("the target is the same in every row",),
         generator="constant",
+        names=names,
     )
     prediction = np.full(dataset.rows, value)
     return replace(

@@ -253,6 +253,7 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         description_length=reader.optional_number("description_length"),
         table_digits=reader.optional_integer("table_digits") or TABLE_DIGITS,
         more_digits=reader.optional_integer("more_digits") or 0,
+        names=names,
     )
     return with_printed_latex(made, names)
 

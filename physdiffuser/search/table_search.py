@@ -18,6 +18,7 @@ from physdiffuser.core.progress import Progress
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions import evaluate, to_text
+from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.noise.models import KINDS
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.noise.reweighting import Reweighted, put_back, reweight, with_noise_model, without_outliers
@@ -343,5 +344,6 @@ class _Reporter:
                 complexity=best.complexity,
                 generator=best.candidate.generator,
                 front=tuple(to_text(entry.candidate.expression, names) for entry in archive.front()),
+                latex=to_latex(best.candidate.expression, names, digits=6),
             )
         )

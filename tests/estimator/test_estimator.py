@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError, SkipTestWarning
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from physdiffuser import PhysDiffuserRegressor
+from physdiffuser.data.distinct_rows import distinct_rows
 from physdiffuser.errors import PluginError, UsageError
-from physdiffuser.estimator import distinct_rows
 
+PICKLES = Path(__file__).parent / "pickles"
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame({"m": RNG.uniform(1, 5, 80), "v (m/s)": RNG.uniform(1, 5, 80)})
 ENERGY = TABLE["m"] * TABLE["v (m/s)"] ** 2 / 2
@@ -213,3 +215,103 @@ def test_unknown_names_are_attribute_errors() -> None:
 
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         physdiffuser.nothing  # noqa: B018
+
+
+NOISY = np.sin(TABLE["m"]) * TABLE["v (m/s)"] + 0.2 * RNG.normal(size=80)
+
+
+@pytest.fixture(scope="module")
+def noisy() -> PhysDiffuserRegressor:
+    return PhysDiffuserRegressor(steps=12).fit(TABLE, NOISY.rename("F"))
+
+
+def test_equations_have_the_columns_that_pysr_has(noisy: PhysDiffuserRegressor) -> None:
+    front = noisy.equations_
+    assert list(front.columns[:6]) == [
+        "complexity",
+        "loss",
+        "score",
+        "equation",
+        "sympy_format",
+        "lambda_format",
+    ]
+    assert np.allclose(front["loss"], front["rmse"] ** 2)
+    assert front["score"].iloc[0] == 0
+    fall = -np.diff(np.log(front["loss"])) / np.maximum(np.diff(front["complexity"]), 1)
+    assert np.allclose(front["score"].iloc[1:], fall)
+    for row, function in front["lambda_format"].items():
+        assert np.array_equal(function(TABLE), noisy.predict(TABLE, row=row))
+    chosen = front["chosen"]
+    assert front.loc[chosen, "equation"].tolist() == [str(noisy.best_)]
+    assert front.loc[chosen, "sympy_format"].tolist() == [noisy.sympy()]
+
+
+def test_another_row_can_be_selected(noisy: PhysDiffuserRegressor) -> None:
+    first = noisy.solution_.best
+    other = next(row for row, one in enumerate(noisy.solution_.pareto, start=1) if one != first)
+    try:
+        assert noisy.select(other) is noisy
+        assert noisy.best_ == noisy.solution_.pareto[other - 1]
+        assert np.array_equal(noisy.predict(TABLE), noisy.predict(TABLE, row=other))
+        assert noisy.latex() == noisy.latex(other)
+        assert noisy.equations_.index[noisy.equations_["chosen"]].tolist() == [other]
+        with pytest.raises(UsageError, match="no row 99"):
+            noisy.select(99)
+    finally:
+        noisy.select()
+    assert noisy.best_ == first
+    with pytest.raises(UsageError, match="no row 0"):
+        noisy.predict(TABLE, row=0)
+
+
+def test_a_fitted_estimator_shows_its_law(noisy: PhysDiffuserRegressor) -> None:
+    assert str(noisy) == str(noisy.solution_)
+    assert repr(noisy).startswith("PhysDiffuserRegressor(")
+    bundle = noisy._repr_mimebundle_()
+    assert 'class="physdiffuser"' in bundle["text/html"] and bundle["text/plain"] == repr(noisy)
+    assert noisy._repr_latex_().startswith(r"$\displaystyle F = ")
+    fresh = PhysDiffuserRegressor(steps=3)
+    assert str(fresh) == "PhysDiffuserRegressor(steps=3)" and fresh._repr_latex_() is None
+    assert 'class="physdiffuser"' not in fresh._repr_mimebundle_()["text/html"]
+
+
+def test_report_and_plots(noisy: PhysDiffuserRegressor, tmp_path: Any) -> None:
+    page = noisy.report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
+    assert page.startswith("<!doctype html>") and "<iframe" in page._repr_html_()
+    assert noisy.plot("pareto").get_xlabel() == "complexity"
+    with pytest.raises(UsageError, match="no plot 'pie': use one of fit, residuals, pareto, partial"):
+        noisy.plot("pie")
+
+
+def test_predictions_come_in_the_container_asked_for(law: PhysDiffuserRegressor) -> None:
+    table = TABLE.set_axis(range(100, 180))
+    values = law.predict(table)
+    again = pickle.loads(pickle.dumps(law))  # noqa: S301  # our own bytes
+    series = again.set_output(predict="pandas").predict(table)
+    assert isinstance(series, pd.Series) and series.name == "E" and series.index[0] == 100
+    assert np.array_equal(series, values)
+    assert np.array_equal(clone(again).fit(TABLE, ENERGY).predict(table).index, table.index)
+    with pytest.raises(UsageError, match="no output 'list': use one of default, pandas, polars"):
+        again.set_output(predict="list")
+
+
+def test_polars_goes_in_and_comes_out(law: PhysDiffuserRegressor) -> None:
+    pl = pytest.importorskip("polars", reason="needs pip install polars")
+    table = pl.DataFrame({name: TABLE[name].to_numpy() for name in TABLE})
+    fitted = PhysDiffuserRegressor(time=30, steps=50).fit(table, pl.Series("E", ENERGY.to_numpy()))
+    assert fitted.best_ == law.best_ and list(fitted.feature_names_in_) == list(TABLE)
+    out = fitted.set_output(predict="polars").predict(table)
+    assert isinstance(out, pl.Series) and out.name == "E"
+    assert np.array_equal(out.to_numpy(), law.predict(TABLE))
+
+
+@pytest.mark.parametrize("path", sorted(PICKLES.glob("*.pickle")), ids=lambda path: path.stem)
+def test_pickles_of_earlier_versions_load(path: Any) -> None:
+    """One for each version: `y = 2.5*x**2` with noise, on 24 rows, fitted in five steps."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InconsistentVersionWarning)
+        old = pickle.loads(path.read_bytes())  # noqa: S301  # our own bytes
+    table = pd.DataFrame({"x": [1.0, 2.0]})
+    assert np.allclose(old.predict(table), [2.497, 9.99], rtol=1e-3)
+    assert "2.497*x**2" in str(old) and old._repr_html_() and len(old.equations_) == len(old.solution_.pareto)

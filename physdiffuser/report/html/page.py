@@ -94,17 +94,19 @@ def report_html(solution: Solution) -> str:
     """
     if solution.best is None:
         raise ValueError("a solution without a formula has no report")
-    script = _own_file("report.js")
+    script = own_file("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     # Numbers near the ends of double precision overflow inside the axes, which costs ticks and no more.
     with np.errstate(all="ignore"):
         content = _content(solution, solution.best)
-    return _template().render(**content, style=_own_file("report.css"), script=script, script_digest=digest)
+    return template("report.html").render(
+        **content, style=own_file("report.css"), script=script, script_digest=digest
+    )
 
 
 @cache
-def _template() -> Template:
-    """The page's template, compiled once."""
+def template(name: str) -> Template:
+    """A template of this folder, compiled once."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -123,17 +125,18 @@ def _template() -> Template:
     environment.filters["in_percent"] = in_percent
     environment.filters["r_squared"] = r_squared
     environment.filters["counted"] = counted
-    return environment.get_template("report.html")
+    return environment.get_template(name)
 
 
-def _own_file(name: str) -> str:
+def own_file(name: str) -> str:
+    """The text of a file beside the templates."""
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _content(solution: Solution, best: Equation) -> dict[str, Any]:
-    rows = [_row(solution, row, number) for number, row in enumerate(solution.pareto, start=1)]
+    rows = [table_row(solution, row, number) for number, row in enumerate(solution.pareto, start=1)]
     # A stored run whose chosen formula is not among the rows still has a page.
-    chosen = next((row for row in rows if row.chosen), None) or _row(solution, best, 0)
+    chosen = next((row for row in rows if row.chosen), None) or table_row(solution, best, 0)
     points = solution.fit_points
     table = None if points is None else points.inputs
     moved = [] if table is None else sensitivities(best.expression, table)
@@ -151,7 +154,7 @@ def _content(solution: Solution, best: Equation) -> dict[str, Any]:
         "front": front_chart(solution, [row.short_text for row in rows]) if rows else None,
         "steps": _steps(solution),
         "checks": checks_of(best.verification),
-        "renamed": _renamed(solution, used),
+        "renamed": renamed_columns(solution, used),
         "sensitivities": moved,
         "columns": [visible(name, 200) for name in solution.columns],
         "used": used,
@@ -159,7 +162,6 @@ def _content(solution: Solution, best: Equation) -> dict[str, Any]:
         "extrapolation": extrapolation_warnings(solution, best),
         "summaries": solution.summaries,
         "languages": _languages(solution, best),
-        "r_squared": r_squared(best.r2),
         # Where the target passes 0 a relative error is a share of almost nothing.
         "one_sign": not any(
             one.name == solution.target and one.low <= 0 <= one.high for one in solution.summaries
@@ -167,7 +169,8 @@ def _content(solution: Solution, best: Equation) -> dict[str, Any]:
     }
 
 
-def _row(solution: Solution, equation: Equation, number: int) -> Row:
+def table_row(solution: Solution, equation: Equation, number: int) -> Row:
+    """A formula as the page shows it; `number` counts from 1."""
     names, digits = solution.names, shown_digits(equation)
     return Row(
         number=number,
@@ -212,7 +215,7 @@ def _mathml(expression: Expression, names: Sequence[str], digits: Digits) -> str
     return to_mathml(expression, names, digits)
 
 
-def _renamed(solution: Solution, used: Sequence[int]) -> list[tuple[str, str]]:
+def renamed_columns(solution: Solution, used: Sequence[int]) -> list[tuple[str, str]]:
     """Names of the formula that are not those of the table."""
     pairs = [(solution.names[column], solution.columns[column]) for column in used]
     pairs.append((names_with_target(solution)[-1], solution.target))
