@@ -42,7 +42,7 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
     "suites",
     default="fsred",
     callback=_list(str),
-    help="fsred, tiers, ood, dev, with commas.",
+    help="fsred, tiers, ood, dev, measured, with commas.",
 )
 @click.option("--only", default="", callback=_list(str), metavar="ID,...", help="Only these laws.")
 @click.option("--every", default=1, metavar="N", help="Only every N-th law of a suite.")
@@ -123,6 +123,7 @@ def evaluate(
 ) -> None:
     """Run a benchmark suite: known laws, sampled tables, and a judge of the answers.
 
+    The suite `measured` has tables of measurements; its answers are compared with the laws of their fields.
     Every problem runs in a process of its own. Each answer is a line in the result file as soon as it is
     there; Ctrl-C keeps them, and --resume goes on. --report writes rates, curves and failures as
     Markdown and as one HTML page.
@@ -133,6 +134,7 @@ def evaluate(
     from benchmarks_feynman.tasks import KNOWN_SYSTEM, Settings, make_tasks
 
     laws = select(suites or ("fsred",), only, every)
+    _check_measured(laws, noises, rows, dummy)
     check_scheduler(scheduler)
     _check(seeds, noises, peers, peers_only, resume, no_run, results)
     settings = Settings(
@@ -194,6 +196,15 @@ def _check(
         raise UsageError("--peers-only needs --peers")
     if (resume or no_run) and results is None:
         raise UsageError(f"{'--resume' if resume else '--no-run'} needs the file: pass --results FILE")
+
+
+def _check_measured(laws: Any, noises: tuple[float, ...], rows: int | None, dummy: int | None) -> None:
+    from benchmarks_feynman.suites import MEASURED
+
+    if any(law.suite == MEASURED for law in laws) and (noises != (0.0,) or rows or dummy):
+        raise UsageError(
+            "the tables of --suite measured are what was measured: leave out --noise, --rows and --dummy"
+        )
 
 
 def make_executor(scheduler: str, jobs: int | None, cores: int) -> Execute:
@@ -290,6 +301,9 @@ def _print(found: list[Result], as_json: bool) -> None:
         messages.output(json.dumps({"schema": 1, "rates": entries}, indent=1) + "\n")
         return
     for entry in entries:
+        if "measured" in entry:
+            _print_measured(entry)
+            continue
         rates = "  ".join(
             f"{name} {entry[name]['hits']:g}/{entry['laws']} ({entry[name]['percent']:.1f} %)"
             for name in ("recovered", "strict", "srbench", "form", "r2_above_0.999")
@@ -302,3 +316,19 @@ def _print(found: list[Result], as_json: bool) -> None:
             f"{entry['undecided']}, failed {entry['failed']}, late {entry['overran']}, "
             f"disagreements {entry['disagreements']}\n"
         )
+
+
+def _print_measured(entry: dict[str, Any]) -> None:
+    found = entry["measured"]
+    count = found["tables"] or 1
+    messages.output(
+        f"{entry['system']} on measured: as good as the law of the field "
+        f"{found['as_good']}/{found['tables']} ({100 * found['as_good'] / count:.1f} %), "
+        f"the same law {found['identical']}, "
+        f"as good on rows left out {found['left_out_as_good']}\n"
+    )
+    messages.output(
+        f"  verified {found['verified']}, of these worse {found['verified_worse']}; "
+        f"claims {found['claims']}, false {found['claims_false']}, unknown {found['claims_unknown']}; "
+        f"failed {entry['failed']}\n"
+    )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks_feynman.suites import Law, LawVariable
+from benchmarks_feynman.suites import MEASURED, Law, LawVariable
 from physdiffuser.expressions import evaluate
 
 FloatArray = npt.NDArray[np.float64]
@@ -127,8 +127,11 @@ def sample(
     Returns
     -------
     Table
-        Equal to the bit for equal arguments.
+        Equal to the bit for equal arguments. A law of the suite `measured` has one table, whatever the
+        other arguments.
     """
+    if law.suite == MEASURED:
+        return _measured(law)
     variables = columns(law, dummy)
     inputs, clean = draw_valid(law, variables, bits(law, seed, stream), rows)
     if len(clean) < rows:
@@ -137,6 +140,13 @@ def sample(
     if stream == "train":
         target = _disturb(law, clean, noise, np.random.Generator(bits(law, seed, "noise")))
     return Table(tuple(variable.name for variable in variables), law.output, inputs, target, clean)
+
+
+def _measured(law: Law) -> Table:
+    from benchmarks_feynman.measured.tables import measured_table
+
+    table = measured_table(law.id)
+    return Table(table.names, table.target_name, table.inputs, table.target, table.target)
 
 
 def _disturb(law: Law, clean: FloatArray, noise: float, random: np.random.Generator) -> FloatArray:

@@ -1,7 +1,8 @@
 """The suites: laws with their sampling ranges and units, read from the package's CSV files.
 
 Adding a suite is adding two files, `data/<name>_laws.csv` and `data/<name>_variables.csv`, and its name to
-`SUITES`. Sources are in `data/SOURCES.md`.
+`SUITES`. The suite `measured` has tables instead of ranges (`benchmarks_feynman.measured.tables`). Sources
+are in `data/SOURCES.md`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ from importlib.resources import files
 from typing import Literal, cast
 
 from physdiffuser.errors import UsageError
-from physdiffuser.expressions import Expression, parse
+from physdiffuser.expressions import Expression, Number, Variable, parse
+from physdiffuser.expressions.tree import substitute
 
-SUITES = ("fsred", "tiers", "ood", "dev")
-"""Names of the suites. `dev` is the development set, disjoint from the others."""
+MEASURED = "measured"
+"""The suite of tables that were measured; their laws are known up to constants."""
+SAMPLED = ("fsred", "tiers", "ood", "dev")
+"""Suites whose tables are drawn from laws. `dev` is the development set, disjoint from the others."""
+SUITES = (*SAMPLED, MEASURED)
+"""Names of all suites."""
 
 Scale = Literal["uniform", "log"]
 
@@ -67,6 +73,9 @@ class Law:
         Share of the rows that are far off.
     scatter
         Noise in proportion to each value.
+    constants
+        Names of constants in `text` that are to be fitted, with values to start from; only in the suite
+        `measured`.
     """
 
     id: str
@@ -83,6 +92,7 @@ class Law:
     dummy: int = 0
     outliers: float = 0.0
     scatter: float = 0.0
+    constants: tuple[tuple[str, float], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,8 +101,16 @@ class Law:
 
     @cached_property
     def expression(self) -> Expression:
-        """The true formula as a tree."""
-        return parse(self.text, self.names)
+        """The true formula as a tree; constants to be fitted have the values to start from."""
+        tree = parse(self.text, (*self.names, *(name for name, _ in self.constants)))
+        count = len(self.names)
+
+        def start(node: Expression) -> Expression | None:
+            if isinstance(node, Variable) and node.index >= count:
+                return Number(float(self.constants[node.index - count][1]))
+            return None
+
+        return substitute(tree, start) if self.constants else tree
 
     @property
     def units(self) -> dict[str, str] | None:
@@ -120,6 +138,8 @@ def load_suite(name: str) -> tuple[Law, ...]:
     """
     if name not in SUITES:
         raise UsageError(f"unknown suite {name!a}; choose one of {', '.join(SUITES)}")
+    if name == MEASURED:
+        return _measured_laws()
     variables: dict[str, list[LawVariable]] = {}
     for row in _table(f"{name}_variables.csv"):
         variable = LawVariable(
@@ -148,6 +168,31 @@ def load_suite(name: str) -> tuple[Law, ...]:
             scatter=float(row.get("scatter") or 0),
         )
         for row in _table(f"{name}_laws.csv")
+    )
+
+
+def _measured_laws() -> tuple[Law, ...]:
+    from benchmarks_feynman.measured.tables import measured_tables
+
+    return tuple(
+        Law(
+            id=table.id,
+            suite=MEASURED,
+            group=table.group,
+            name=table.title,
+            output=table.target_name,
+            output_unit=None,
+            text=table.law,
+            variables=tuple(
+                LawVariable(name, float(column.min()), float(column.max()))
+                for name, column in zip(table.names, table.inputs.T, strict=True)
+            ),
+            note=table.note,
+            tags=(table.kind,),
+            rows=table.rows,
+            constants=table.constants,
+        )
+        for table in measured_tables()
     )
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks_feynman.export import units_of
 from benchmarks_feynman.judge import judge, unjudged
 from benchmarks_feynman.sampling import Table, sample
-from benchmarks_feynman.suites import Law, select
+from benchmarks_feynman.suites import MEASURED, Law, select
 from benchmarks_feynman.systems import load_system
 from benchmarks_feynman.systems.answer import Answer
 from benchmarks_feynman.tasks import KNOWN_SYSTEM, Settings, Task
@@ -85,6 +85,9 @@ def handle(task: Task, prepared: _Prepared, emit: Emit) -> None:
     result = _answered(answer, table.names, rows, dummy) | {"cpu_seconds": used}
     emit({"stage": "judging", "result": unjudged(law) | result})
     test_rows = max(_test_rows(rows), 1)
+    if law.suite == MEASURED:
+        emit({"stage": "done", "result": result | _scored(law, answer)})
+        return
     try:
         result |= judge(law, answer.expression, seed=task.seed, dummy=dummy, test_rows=test_rows)
         result = finish(law, result)
@@ -99,6 +102,16 @@ def handle(task: Task, prepared: _Prepared, emit: Emit) -> None:
         emit({"stage": "done", "result": unjudged(law) | result | {"judge_error": failed["error"]}})
         return
     emit({"stage": "done", "result": result})
+
+
+def _scored(law: Law, answer: Answer) -> dict[str, Any]:
+    """The score of an answer to a measured table; without one, with the reason, where that fails."""
+    from benchmarks_feynman.measured.score import score
+
+    try:
+        return score(law, answer.expression, answer.status, answer.details)
+    except Exception as error:
+        return unjudged(law) | {"judge_error": _failure(error)["error"]}
 
 
 def _snapped(answer: Answer, table: Table) -> Answer:

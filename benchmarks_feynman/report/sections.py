@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks_feynman.report import plots
 from benchmarks_feynman.report.answers import failures, trust
 from benchmarks_feynman.report.layout import Section, Table, labels, number_text, seconds_text
+from benchmarks_feynman.report.measured import measured_section
 from benchmarks_feynman.report.summary import (
     GOOD_R2,
     form,
@@ -24,11 +25,20 @@ from benchmarks_feynman.report.summary import (
     strict,
 )
 from benchmarks_feynman.results import Result
-from benchmarks_feynman.suites import published
+from benchmarks_feynman.suites import MEASURED, published
 
 
 def sections(results: Sequence[Result]) -> list[Section]:
     """The whole report; at least one result is needed."""
+    measured = [result for result in results if result["suite"] == MEASURED]
+    drawn = [result for result in results if result["suite"] != MEASURED]
+    if not measured:
+        return _of_drawn_tables(drawn)
+    parts = [measured_section(measured), _settings(measured)]
+    return [*_of_drawn_tables(drawn), *parts] if drawn else parts
+
+
+def _of_drawn_tables(results: Sequence[Result]) -> list[Section]:
     return [
         _rates(results),
         _settings(results),

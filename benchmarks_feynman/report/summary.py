@@ -10,8 +10,10 @@ from typing import Any
 
 from benchmarks_feynman.metrics import bootstrap_interval
 from benchmarks_feynman.results import Result
+from benchmarks_feynman.suites import MEASURED
 
 GOOD_R2 = 0.999
+LEFT_OUT_SLACK = 1.05
 OVERRUN = 2.0
 
 
@@ -143,6 +145,8 @@ def as_document(results: Sequence[Result]) -> list[dict[str, Any]]:
                 "low": 100 * measured.low,
                 "high": 100 * measured.high,
             }
+        if suite == MEASURED:
+            entry["measured"] = measured_summary(group)
         entry["median_seconds_recovered"] = median_seconds(group)
         entry["confident_wrong"] = len(confident_wrong(group))
         entry["undecided"] = sum(map(undecided, group))
@@ -151,6 +155,33 @@ def as_document(results: Sequence[Result]) -> list[dict[str, Any]]:
         entry["disagreements"] = len(disagreements(group))
         entries.append(entry)
     return entries
+
+
+def measured_summary(results: Sequence[Result]) -> dict[str, Any]:
+    """Counts over the tables that were measured; computed ones are left out."""
+    scores = [result.get("measured") or {} for result in results]
+    scores = [score for score in scores if score.get("kind", "measured") == "measured"]
+    claims = [truth for score in scores for truth in score.get("claims", {}).values()]
+    return {
+        "tables": len(scores),
+        "as_good": sum(bool(score.get("as_good")) for score in scores),
+        "identical": sum(bool(score.get("identical")) for score in scores),
+        "left_out_as_good": sum(map(left_out_as_good, scores)),
+        "verified": sum(score.get("verdict") == "verified" for score in scores),
+        "verified_worse": sum(
+            score.get("verdict") == "verified" and not score["as_good"] for score in scores
+        ),
+        "claims": len(claims),
+        "claims_false": claims.count("false"),
+        "claims_unknown": claims.count("unknown"),
+    }
+
+
+def left_out_as_good(score: dict[str, Any]) -> bool:
+    """Whether the error on rows left out is at most that of the law of the field, up to 5 %."""
+    answer = score.get("answer") or {}
+    error, limit = answer.get("left_out_rmse"), (score.get("law") or {}).get("left_out_rmse")
+    return error is not None and limit is not None and error <= LEFT_OUT_SLACK * limit
 
 
 CRITERIA: dict[str, Callable[[Result], bool]] = {

@@ -8,16 +8,20 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks_feynman.export import table_csv
 from benchmarks_feynman.sampling import Table
+from benchmarks_feynman.suites import MEASURED
 from benchmarks_feynman.systems.answer import Answer, onto_columns
 from benchmarks_feynman.tasks import Settings, Task
 from physdiffuser.errors import NothingFoundError
 from physdiffuser.expressions import parse
+
+if TYPE_CHECKING:
+    from physdiffuser.core.solution import Solution
 
 _NOTHING_FOUND = 5
 # Reading and printing beyond the time given to the search; a promise of `solve` is under 2 s.
@@ -64,14 +68,27 @@ def _warm(table: Table, task: Task, units: dict[str, str] | None) -> Answer:
     best = solution.best
     if best is None:
         return Answer("none", None, seconds, {"timing": dict(solution.timing)})
-    details = {
+    details: dict[str, Any] = {
         "generator": best.generator,
         "verdict": best.verdict,
         "timing": {phase: float(value) for phase, value in solution.timing.items()},
         "warnings": list(solution.warnings),
     }
     expression = onto_columns(best.expression, solution.columns, table.names)
+    if task.suite == MEASURED:
+        details |= _claims(solution)
     return Answer(solution.status, expression, seconds, details)
+
+
+def _claims(solution: Solution) -> dict[str, Any]:
+    """What is printed about the answer, and the rows that its held-out error refers to."""
+    from physdiffuser.report.json_document import document
+
+    points = solution.fit_points
+    whole = points is not None and len(points.truth) == points.rows
+    out = np.flatnonzero(points.held_out).tolist() if points is not None and whole else []
+    kept = ("best", "inputs", "held_out", "notes")
+    return {"document": {key: document(solution)[key] for key in kept}, "held_out_rows": out}
 
 
 def _cold(table: Table, task: Task, units: dict[str, str] | None) -> Answer:

@@ -37,6 +37,8 @@ from physdiffuser.expressions import parse
         (["--no-run"], "--results"),
         (["--peers-only"], "--peers"),
         (["--protocol", "loose"], "srbench"),
+        (["--suite", "measured", "--noise", "0.1"], "leave out --noise"),
+        (["--suite", "measured,ood", "--rows", "20"], "leave out --noise, --rows"),
         (["--export", "x", "--noise", "0,0.1"], "one --seed and one --noise"),
     ],
 )
