@@ -51,6 +51,8 @@ class Problem:
         Constants of nature that fitted constants may turn out to be; only with units, in SI.
     noise
         Relative sigma of the target, if the user knows it.
+    sigma
+        Standard deviation of the target in a row of weight 1, where the user has stated the errors.
     loss
         "squared", or "huber" for tables with outliers.
     seed
@@ -74,6 +76,7 @@ class Problem:
     constant_units: Mapping[str, Unit] = field(default_factory=dict)
     physical_constants: tuple[Symbol, ...] = ()
     noise: float | None = None
+    sigma: float | None = None
     loss: Loss = "squared"
     seed: int = 0
     target_name: str = "y"

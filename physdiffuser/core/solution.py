@@ -91,6 +91,8 @@ class Equation(Displayed):
         gets the intervals of predictions; None when it cannot be given.
     degrees_of_freedom
         Rows less fitted constants, for the quantile of Student's t; None when not known.
+    reduced_chi_square
+        Of the rows of the fit, over `degrees_of_freedom`; None unless the errors of the target were stated.
     probability
         That the formula is the law, calibrated on development tables; None when not known.
     description_length
@@ -118,6 +120,7 @@ class Equation(Displayed):
     generator: str = ""
     covariance: tuple[tuple[float, ...], ...] | None = None
     degrees_of_freedom: int | None = None
+    reduced_chi_square: float | None = None
     probability: float | None = None
     description_length: float | None = None
     table_digits: int = 4

@@ -82,6 +82,7 @@ def dataset_from_table(table: Table, roles: Roles) -> Dataset:
         columns=tuple(columns[:-1]),
         target_column=columns[-1],
         weights=checks.weights_of(weights) if parts.as_errors and weights is not None else weights,
+        stated_errors=weights if parts.as_errors else None,
         warnings=tuple(warnings),
         source=table.source,
         unit_strings=table.unit_strings,

@@ -129,6 +129,18 @@ def weights_of(errors: FloatArray) -> FloatArray:
     return weights
 
 
+def mean_error(errors: FloatArray) -> float:
+    """Standard deviation of a row of mean weight, with weights in proportion to `1/errors**2`.
+
+    Parameters
+    ----------
+    errors
+        Shape (rows,), positive.
+    """
+    least = float(errors.min())  # in units of it: the squares of 1e-200 are no numbers
+    return least / float(np.sqrt(np.mean(np.square(least / errors))))
+
+
 def moderate_weights(weights: FloatArray) -> FloatArray:
     """The weights themselves, or multiples of mean 1 where squares of them would not be normal numbers.
 

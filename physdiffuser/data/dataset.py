@@ -62,6 +62,9 @@ class Dataset:
         Name, alias and unit of the target.
     weights
         Shape (rows,), positive, or None when every row counts the same.
+    stated_errors
+        Shape (rows,), positive: standard deviations of the target in its own units, where the user knows
+        them. The weights then follow from them.
     warnings
         What the reader changed or noticed, in the order it did.
     source
@@ -82,6 +85,7 @@ class Dataset:
     columns: tuple[Column, ...]
     target_column: Column
     weights: FloatArray | None = None
+    stated_errors: FloatArray | None = None
     warnings: tuple[str, ...] = ()
     source: str = "<memory>"
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -114,8 +118,11 @@ class Dataset:
 
     def take(self, rows: npt.NDArray[np.intp]) -> Dataset:
         """The same table with only the given rows, in that order."""
-        weights = None if self.weights is None else self.weights[rows]
-        numbers = rows if self.row_numbers is None else self.row_numbers[rows]
         return replace(
-            self, inputs=self.inputs[rows], target=self.target[rows], weights=weights, row_numbers=numbers
+            self,
+            inputs=self.inputs[rows],
+            target=self.target[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            stated_errors=None if self.stated_errors is None else self.stated_errors[rows],
+            row_numbers=rows if self.row_numbers is None else self.row_numbers[rows],
         )

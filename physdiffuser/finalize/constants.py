@@ -84,7 +84,14 @@ def _fit_of(expression: Expression, problem: Problem) -> Uncertainty | None:
     skeleton, values = distinct_constants(expression)
     if not values or problem.rows <= len(values):
         return None
-    return uncertainty(skeleton, np.array(values), problem.inputs, problem.target, weights=problem.weights)
+    return uncertainty(
+        skeleton,
+        np.array(values),
+        problem.inputs,
+        problem.target,
+        weights=problem.weights,
+        sigma=problem.sigma,
+    )
 
 
 def _fitted(name: str, value: float, known: Uncertainty | None, position: int) -> ConstantEstimate:
@@ -162,7 +169,12 @@ def _freed(
     if not np.isfinite(found.loss[0]):
         return {}
     known = uncertainty(
-        skeleton, found.parameters[:, 0], problem.inputs, problem.target, weights=problem.weights
+        skeleton,
+        found.parameters[:, 0],
+        problem.inputs,
+        problem.target,
+        weights=problem.weights,
+        sigma=problem.sigma,
     )
     return {
         index: (float(value), float(error))

@@ -95,6 +95,9 @@ class Magnitudes:
             dataset,
             inputs=np.ldexp(dataset.inputs, -np.array(self.columns, dtype=np.int64)),
             target=np.ldexp(dataset.target, -self.target),
+            stated_errors=(
+                None if dataset.stated_errors is None else np.ldexp(dataset.stated_errors, -self.target)
+            ),
         )
 
     def inner(self, text: str, names: Sequence[str], known: dict[str, float]) -> str:

@@ -14,6 +14,8 @@ from physdiffuser.core.solution import Equation
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, complexity, evaluate, to_text
 from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.expressions.tree import fitted_constants
+from physdiffuser.finalize.chi_square import reduced_chi_square
 from physdiffuser.finalize.constants import constants_of
 from physdiffuser.fitting.accuracy import max_relative_error
 from physdiffuser.report.digits import shown_digits
@@ -40,6 +42,10 @@ def equation(
     with np.errstate(all="ignore"):
         share = error / spread if spread > 0 else float("nan")
     estimates, covariance, freedom = constants_of(law.final, problem)
+    reduced = None
+    if dataset.stated_errors is not None:
+        freedom = problem.rows - fitted_constants(law.final)
+        reduced = reduced_chi_square(residual[split.fit], dataset.stated_errors[split.fit], freedom)
     made = Equation(
         expression=law.final,
         text=to_text(law.final, names),
@@ -53,6 +59,7 @@ def equation(
         generator=law.entry.candidate.generator,
         covariance=covariance,
         degrees_of_freedom=freedom,
+        reduced_chi_square=reduced,
         description_length=law.length if np.isfinite(law.length) else None,
         names=names,
     )

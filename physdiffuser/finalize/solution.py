@@ -13,6 +13,7 @@ from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import PI, Number, Symbol, complexity, evaluate, to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import walk
+from physdiffuser.finalize.chi_square import chi_square_warning
 from physdiffuser.finalize.constants import proved
 from physdiffuser.finalize.diagnostics import ENOUGH_ROWS, diagnostics, shows_pattern
 from physdiffuser.finalize.evidence import law_evidence
@@ -182,8 +183,10 @@ def _warnings(
     doubtful = diagnostics(
         verified, found.dataset, exact=exact, pattern=pattern, rivals=close, left_out=front.hidden
     )
+    chi_square = None if exact else chi_square_warning(verified)
     return (
         *front.warnings,
+        *((chi_square,) if chi_square else ()),
         *((reweighted.note,) if reweighted.note else ()),
         # How noise was weighted matters only where there is some.
         *(() if exact else reweighted.said),

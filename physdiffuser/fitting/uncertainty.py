@@ -25,6 +25,8 @@ Covariance = Literal["auto", "classical", "sandwich"]
 _EPSILON = float(np.finfo(np.float64).eps)
 _MANY = 1_000
 """Degrees of freedom from which the expansion is exact to ten digits."""
+_INFINITE = 10**12
+"""Degrees of freedom with which Student's t is the normal distribution."""
 _ROWS_FOR_SANDWICH = 8
 """Rows beyond the number of constants from which the sandwich is used by "auto"; see docs/fitting.md."""
 
@@ -48,6 +50,8 @@ class Uncertainty:
         Standard deviation of the target about the formula, for a row of weight 1.
     degrees_of_freedom
         Rows less parameters.
+    sigma_is_known
+        Whether `sigma` was given: intervals then have the quantiles of the normal distribution.
     """
 
     skeleton: Expression
@@ -56,6 +60,7 @@ class Uncertainty:
     correlation: FloatArray
     sigma: float
     degrees_of_freedom: int
+    sigma_is_known: bool = False
 
     @property
     def covariance(self) -> FloatArray:
@@ -65,10 +70,14 @@ class Uncertainty:
             covariance: FloatArray = self.correlation * np.outer(self.standard_errors, self.standard_errors)
         return covariance
 
+    def quantile(self, level: float) -> float:
+        """Half width of a central interval in standard errors."""
+        return student_quantile(level, _INFINITE if self.sigma_is_known else self.degrees_of_freedom)
+
     def intervals(self, level: float = 0.95) -> FloatArray:
         """Confidence intervals, shape (parameters, 2)."""
         with np.errstate(over="ignore"):  # an interval may reach beyond the largest double
-            half = student_quantile(level, self.degrees_of_freedom) * self.standard_errors
+            half = self.quantile(level) * self.standard_errors
             return np.stack([self.parameters - half, self.parameters + half], axis=1)
 
 
@@ -176,7 +185,9 @@ def uncertainty(
         spread = sigma / scale
     if not (np.isfinite(unit).all() and np.isfinite(residual).all()):
         nothing = np.full(count, np.inf)
-        return Uncertainty(skeleton, parameters, nothing, np.eye(count), spread * scale, freedom)
+        return Uncertainty(
+            skeleton, parameters, nothing, np.eye(count), spread * scale, freedom, sigma is not None
+        )
 
     left, singular, right = np.linalg.svd(unit.T, full_matrices=False)
     # Directions the rows say nothing about: every constant that takes part in one is not determined.
@@ -201,7 +212,13 @@ def uncertainty(
     errors = np.maximum(errors, _EPSILON * np.abs(parameters))
     errors = np.where(free, np.inf, errors)
     return Uncertainty(
-        skeleton, np.asarray(parameters, dtype=np.float64), errors, correlation, spread * scale, freedom
+        skeleton,
+        np.asarray(parameters, dtype=np.float64),
+        errors,
+        correlation,
+        spread * scale,
+        freedom,
+        sigma is not None,
     )
 
 
@@ -245,6 +262,6 @@ def prediction_interval(
     if of == "observation":
         noise = (known.sigma / size) ** 2
         variance = variance + (noise if weights is None else noise / weights)
-    half = student_quantile(level, known.degrees_of_freedom) * np.sqrt(variance) * size
+    half = known.quantile(level) * np.sqrt(variance) * size
     half = np.where((np.abs(jacobian[~determined]) > 0.0).any(axis=0), np.inf, half)
     return np.stack([value - half, value + half], axis=1)

@@ -16,7 +16,6 @@ from physdiffuser.expressions.tree import distinct_constants
 
 FloatArray = npt.NDArray[np.float64]
 
-_MANY = 1_000_000_000  # Student's t is then normal
 _CHUNK = 100_000
 
 
@@ -66,7 +65,9 @@ def prediction_interval(equation: Equation, inputs: FloatArray) -> tuple[FloatAr
         errors,
         correlation,
         equation.rmse,
-        equation.degrees_of_freedom or _MANY,
+        equation.degrees_of_freedom or 0,
+        # Of a run by an early version the degrees of freedom are not known: the normal distribution as well.
+        sigma_is_known=equation.reduced_chi_square is not None or equation.degrees_of_freedom is None,
     )
     limits = np.empty((inputs.shape[0], 2))
     for start in range(0, inputs.shape[0], _CHUNK):

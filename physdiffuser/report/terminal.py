@@ -141,6 +141,9 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
         lines += _labelled(
             "Held out", [f"rmse {short(best.held_out_rmse)}{rows} that search and fit did not see"]
         )
+    if best.reduced_chi_square is not None:
+        freedom = counted(best.degrees_of_freedom or 0, "degree") + " of freedom"
+        lines += _labelled("Chi-square", [f"{short(best.reduced_chi_square)} reduced, {freedom}"])
     checks = [
         line
         for text in best.verification

@@ -15,6 +15,7 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import Generator, GeneratorSpec
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.progress import Progress
+from physdiffuser.data.checks import mean_error
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions import evaluate, to_text
@@ -279,7 +280,14 @@ def on_rows(problem: Problem, dataset: Dataset, rows: npt.NDArray[np.intp]) -> P
     if dataset.weights is not None:
         weights = dataset.weights[rows]
         weights = weights / weights.mean()
-    return replace(problem, inputs=dataset.inputs[rows], target=dataset.target[rows], weights=weights)
+    errors = dataset.stated_errors
+    return replace(
+        problem,
+        inputs=dataset.inputs[rows],
+        target=dataset.target[rows],
+        weights=weights,
+        sigma=None if errors is None else mean_error(errors[rows]),
+    )
 
 
 def _generators(loaded: Plugins, options: SolveOptions) -> tuple[dict[str, Generator], tuple[str, ...]]:
