@@ -49,7 +49,8 @@ class SolveOptions:
         Larger formulas are not considered.
     constants
         Known constants that may occur, `{"G": 6.674e-11}`; a name with the value None is looked up among
-        the physical constants.
+        the physical constants. The word `auto`, by itself or among names: fitted constants that agree with
+        physical constants become them.
     loss
         "squared", or "huber" for tables with outliers; "auto" compares neighbouring rows to choose.
     noise_model

@@ -53,7 +53,11 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
     show_default=True,
     help="Largest formula.",
 )
-@click.option("--constants", metavar="G=6.674e-11", help="Known constants that may occur.")
+@click.option(
+    "--constants",
+    metavar="G=6.674e-11",
+    help="Known constants; auto: name fitted ones.",
+)
 @click.option(
     "--loss",
     type=click.Choice(["auto", "squared", "huber"]),

@@ -49,6 +49,8 @@ class Problem:
         Units of those constants whose unit is known; the others may carry any.
     physical_constants
         Constants of nature that fitted constants may turn out to be; only with units, in SI.
+    name_constants
+        Whether fitted constants that agree with a physical constant, or with a product of some, become it.
     noise
         Relative sigma of the target, if the user knows it.
     sigma
@@ -75,6 +77,7 @@ class Problem:
     target_unit: Unit | None = None
     constant_units: Mapping[str, Unit] = field(default_factory=dict)
     physical_constants: tuple[Symbol, ...] = ()
+    name_constants: bool = False
     noise: float | None = None
     sigma: float | None = None
     loss: Loss = "squared"

@@ -44,6 +44,9 @@ class ConstantEstimate:
     odds
         Chance that an arbitrary constant would lie as near to a form that is as simple; None if not known, or
         not set.
+    agrees_with
+        Product of physical constants in SI that a fitted constant agrees with, where the table has no units;
+        else None.
     """
 
     name: str
@@ -56,6 +59,7 @@ class ConstantEstimate:
     sigma: float | None = None
     set_to: str | None = None
     odds: float | None = None
+    agrees_with: str | None = None
 
     @property
     def is_set(self) -> bool:

@@ -82,6 +82,10 @@ PHYSICAL_CONSTANTS: Mapping[str, PhysicalConstant] = _constants(
 """By symbol."""
 
 
+AUTO = "auto"
+"""Among the constants a user gives: name fitted constants that agree with physical constants."""
+
+
 @dataclass(frozen=True)
 class KnownConstant:
     """A constant the user names: formulas may hold it, with this value.
@@ -103,6 +107,22 @@ def constants_with_unit(unit: Unit) -> tuple[PhysicalConstant, ...]:
     return tuple(constant for constant in PHYSICAL_CONSTANTS.values() if constant.unit == unit)
 
 
+def names_constants(given: str | Mapping[str, float | str | None] | None) -> bool:
+    """Whether the word `auto` is among the constants: fitted ones are then named by physical constants."""
+    if isinstance(given, str):
+        return AUTO in (part.strip() for part in given.split(","))
+    return given is not None and AUTO in given
+
+
+def without_auto(
+    given: str | Mapping[str, float | str | None] | None,
+) -> str | Mapping[str, float | str | None] | None:
+    """The constants without the word `auto`."""
+    if isinstance(given, str):
+        return ",".join(part for part in given.split(",") if part.strip() != AUTO)
+    return given if given is None else {name: value for name, value in given.items() if name != AUTO}
+
+
 def parse_constants(
     given: str | Mapping[str, float | str | None] | None, taken: Collection[str] = ()
 ) -> tuple[KnownConstant, ...]:
@@ -113,6 +133,7 @@ def parse_constants(
     given
         Text such as `G=6.674e-11, c, k=9e9 N*m**2/C**2`, or a mapping of names to values. A name alone
         (or with the value None) is looked up among the physical constants; a unit may follow the number.
+        The word `auto` is passed over.
     taken
         Names that formulas use otherwise: the columns.
 
@@ -121,6 +142,7 @@ def parse_constants(
     UsageError
         For a name that cannot be used or is not known, or a value that is no finite number.
     """
+    given = without_auto(given)
     if given is None:
         return ()
     if isinstance(given, str):

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import ConstantEstimate
-from physdiffuser.expressions import Apply, Expression, Number, Parameter, Symbol, evaluate, to_text
+from physdiffuser.expressions import PI, Apply, Expression, Number, Parameter, Symbol, evaluate, to_text
 from physdiffuser.expressions.tree import distinct_constants, substitute, walk
+from physdiffuser.finalize.physical_constants import agreement, agreement_text
 from physdiffuser.fitting.evaluation_tape import EvaluationTape
-from physdiffuser.fitting.exact_constants.forms import form_table
+from physdiffuser.fitting.exact_constants.forms import FormTable, form_table
 from physdiffuser.fitting.exact_constants.odds import as_exponent, chance_of, form_of
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.uncertainty import Uncertainty, uncertainty
@@ -56,16 +57,17 @@ def constants_of(
     for index, node in enumerate(nodes):
         name = f"c{len(estimates) + 1}"
         if _is_fitted(node):
-            estimates.append(_fitted(name, float(node.value), known, free))  # type: ignore[union-attr]
+            one = _fitted(name, float(node.value), known, free)  # type: ignore[union-attr]
+            if problem.units is None:
+                one = replace(one, agrees_with=agreement_text(one.value, one.sigma))
+            estimates.append(one)
             free += 1
             continue
         value, text = _value(node), to_text(node)
         fitted, sigma = freed.get(index, (None, None))
         odds = None
         if fitted and sigma and value:
-            form = form_of(table, value, node)
-            form = as_exponent(form) if exponents[index] else form
-            odds = chance_of(table, fitted, sigma, form, exponents[index])
+            odds = _odds(node, value, (fitted, sigma), table, exponents[index])
         if abs(value) == 1.0 and (odds is None or odds > _FORM or abs(value - fitted) > _NEAR * sigma):  # type: ignore[operator]
             continue
         estimates.append(
@@ -102,6 +104,17 @@ def _fitted(name: str, value: float, known: Uncertainty | None, position: int) -
         if not np.isfinite(high - low):
             low = high = sigma = None
     return ConstantEstimate(name, value, low, high, concise(value, sigma), False, fitted=value, sigma=sigma)
+
+
+def _odds(
+    node: Expression, value: float, known: tuple[float, float], table: FormTable, exponent: bool
+) -> float | None:
+    """Chance that an arbitrary constant lies as near to a form that is as simple."""
+    if any(isinstance(leaf, Symbol) and leaf not in table.constants for leaf in walk(node) if leaf != PI):
+        found = agreement(*known)
+        return None if found is None or to_text(found.expression) != to_text(node) else found.odds
+    form = form_of(table, value, node)
+    return chance_of(table, *known, as_exponent(form) if exponent else form, exponent)
 
 
 def _is_fitted(node: Expression) -> bool:

@@ -26,6 +26,7 @@ from physdiffuser.finalize.finalists import (
     with_standard,
 )
 from physdiffuser.finalize.freed_constants import with_freed_constants
+from physdiffuser.finalize.physical_constants import with_named_constants
 from physdiffuser.finalize.poles import regular_form
 from physdiffuser.finalize.standard_rows import standard_entries
 from physdiffuser.fitting import refit
@@ -272,6 +273,9 @@ def _finalize_one(
     if fitted_constants(fitted):
         final, changes = _with_exact_constants(fitted, fitted_loss, problem, description_length, stop)
     final = _simplified(final, problem, description_length.floor)
+    if problem.name_constants:
+        named, names = with_named_constants(final, problem)
+        final, changes = arrange(_refitted(named, problem), positive=problem.positive), (*changes, *names)
     return Law(entry, fitted, _readable(final, problem), loss_of(final), fitted_loss, changes)
 
 

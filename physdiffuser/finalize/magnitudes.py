@@ -186,7 +186,11 @@ def solve_in_moderate_units(
         known = {constant.symbol.name: constant.symbol.value for constant in constants}
         initial = [magnitudes.inner(text, names, known) for text in initial]
         on_progress = on_progress and _reporting(on_progress, magnitudes, names, known)
-    solution = solve(magnitudes.apply(dataset), options.changed(initial=initial), on_progress)
+    from physdiffuser.data.constants import without_auto
+
+    # Numbers in other units are not those of physical constants.
+    options = options.changed(initial=initial, constants=without_auto(options.constants))
+    solution = solve(magnitudes.apply(dataset), options, on_progress)
     return in_table_units(solution, magnitudes, dataset)
 
 
@@ -306,6 +310,7 @@ def _constants(
     """The constants of a restored formula, with intervals and covariance in its units."""
     from physdiffuser.core.problem import Problem
     from physdiffuser.finalize.constants import constants_of
+    from physdiffuser.finalize.physical_constants import agreement_text
 
     count = 1 + max((node.index for node in walk(found.expression) if hasattr(node, "index")), default=0)
     nothing = Problem(np.zeros((0, count)), np.zeros(0), tuple(f"x{i}" for i in range(count)))
@@ -326,8 +331,8 @@ def _constants(
                 factors[row, number] = np.ldexp(1.0, exponent)
                 low, high = (_ldexp(end, exponent) for end in (free[number].low, free[number].high))  # type: ignore[assignment]
                 sigma = _ldexp(free[number].sigma, exponent)
-            text = concise(constant.value, sigma)
-            constant = replace(constant, low=low, high=high, sigma=sigma, text=text)
+            text, named = concise(constant.value, sigma), agreement_text(constant.value, sigma)
+            constant = replace(constant, low=low, high=high, sigma=sigma, text=text, agrees_with=named)
             row += 1
         else:
             same = next((old for old in one.constants if old.set_to == constant.set_to), constant)

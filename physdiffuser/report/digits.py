@@ -165,12 +165,14 @@ def concise(value: float, error: float | None) -> str:
 
 
 def constant_note(constant: ConstantEstimate) -> str:
-    """What to say beside a constant: that its digits prove it, as what it was fitted, or that it is open."""
+    """What to say beside a constant: whether it is proved, what was fitted, or what it agrees with."""
     if constant.exact:
         return "exact"
     if constant.is_set:
         known = constant.fitted is not None and constant.sigma is not None
         return f"fitted {concise(constant.fitted, constant.sigma)}" if known else ""  # type: ignore[arg-type]
+    if constant.agrees_with is not None:
+        return f"agrees with {constant.agrees_with}"
     return "not determined" if constant.low is None else ""
 
 

@@ -227,6 +227,7 @@ def _constant(constant: ConstantEstimate) -> Json:
         "sigma": _finite(constant.sigma),
         "set_to": constant.set_to,
         "odds": _finite(constant.odds),
+        "agrees_with": constant.agrees_with,
     }
 
 
@@ -274,6 +275,7 @@ def _read_constant(reader: Reader) -> ConstantEstimate:
         # Version 1 had no such key; of a constant that was set it said that it was exact.
         set_to=reader.optional_text("set_to") or (text if exact else None),
         odds=reader.optional_number("odds"),
+        agrees_with=reader.optional_text("agrees_with"),
     )
 
 

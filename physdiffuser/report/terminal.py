@@ -195,7 +195,7 @@ def _largest_error(solution: Solution, best: Equation) -> str:
 
 
 def _constants(best: Equation) -> list[str]:
-    rows = [(visible(one.name), visible(one.text), constant_note(one)) for one in best.constants]
+    rows = [(visible(one.name), visible(one.text), visible(constant_note(one))) for one in best.constants]
     if not rows:
         return []
     name_width, value_width = (max(len(row[part]) for row in rows) for part in (0, 1))

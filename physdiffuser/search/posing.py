@@ -55,7 +55,7 @@ def pose(
     dataset: Dataset, options: SolveOptions, loaded: Plugins
 ) -> tuple[Dataset, Problem, tuple[str, ...]]:
     """The problem that the table and the options pose (on all rows), and warnings."""
-    from physdiffuser.data.constants import PHYSICAL_CONSTANTS, parse_constants
+    from physdiffuser.data.constants import PHYSICAL_CONSTANTS, names_constants, parse_constants
 
     known = parse_constants(options.constants, taken=dataset.names)
     constant_units = {constant.symbol.name: constant.unit for constant in known if constant.unit is not None}
@@ -91,6 +91,7 @@ def pose(
         target_unit=dataset.target_column.unit if complete else None,
         constant_units=constant_units,
         physical_constants=physical,
+        name_constants=names_constants(options.constants) and not complete,
         noise=options.noise,
         seed=options.seed,
         target_name=dataset.target_column.alias,

@@ -121,10 +121,10 @@ class FormTable:
     """
 
     def __init__(self, constants: Iterable[Symbol] = ()) -> None:
-        self._constants = tuple(constants)
+        self.constants = tuple(constants)
         logs, costs, self._keys = _plain_table()
         self._named: list[tuple[tuple[Symbol, Fraction], ...]] = [()]
-        if self._constants:
+        if self.constants:
             logs, costs, self._keys = self._with_names(logs, costs, self._keys)
         order = np.argsort(logs, kind="stable")
         self._logs = logs[order]
@@ -136,7 +136,7 @@ class FormTable:
     ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]:
         simple = costs <= _BASE_COST + 4.5
         all_logs, all_costs, all_keys = [logs], [costs], [keys]
-        for factors, log, cost in _named_products(self._constants):
+        for factors, log, cost in _named_products(self.constants):
             self._named.append(factors)
             chosen = keys[simple].copy()
             chosen[:, 5] = len(self._named) - 1
@@ -188,7 +188,7 @@ class FormTable:
     def _form(self, position: int, sign: int) -> Form:
         numerator, denominator, radicand, half_pi, rare, named = (int(k) for k in self._keys[position])
         factors = self._named[named]
-        expression = _write(Fraction(sign * numerator, denominator), radicand, half_pi, rare, factors)
+        expression = write_form(Fraction(sign * numerator, denominator), radicand, half_pi, rare, factors)
         value = sign * numerator / denominator * math.sqrt(radicand) * math.pi ** (half_pi / 2)
         if rare:
             value *= _RARE[rare - 1][0]
@@ -276,7 +276,7 @@ def _power_cost(exponent: Fraction) -> float:
     return (0.0 if size == 1 else 1.0 if size == 2 else 1.5) + (0.2 if exponent < 0 else 0.0)
 
 
-def _write(
+def write_form(
     number: Fraction, radicand: int, half_pi: int, rare: int, factors: tuple[tuple[Symbol, Fraction], ...]
 ) -> Expression:
     """`p*sqrt(n)*pi**a*.../(q*pi**b*...)`, as short as it goes."""

@@ -195,7 +195,9 @@ def _constants(equation: Equation) -> list[ConstantRow]:
         if width is not None and constant.low is not None and constant.high is not None:
             low, high = (with_uncertainty(end, width)[0] for end in (constant.low, constant.high))
             interval = f"{low} to {high}"
-        rows.append(ConstantRow(name, value, constant_note(constant), interval, short(constant.odds, 1)))
+        rows.append(
+            ConstantRow(name, value, visible(constant_note(constant)), interval, short(constant.odds, 1))
+        )
     return rows
 
 
