@@ -91,7 +91,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     The search and its defaults are those of `physdiffuser.solve`. Before it, `fit` merges, drops and sorts
     rows: a row that occurs twice is a row with twice the weight, a row of weight zero is no row, and the
     order of the rows does not matter. `solve` leaves the rows as they are, so on a table with noise, whose
-    rows are not sorted, other rows are held out and the constants can differ within their intervals.
+    rows are not sorted, other rows are in the test set and the constants can differ within their intervals.
 
     Examples
     --------

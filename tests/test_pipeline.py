@@ -33,7 +33,7 @@ def test_a_law_is_exact_and_verified() -> None:
     assert solution.best.text == "m*v**2/2" and solution.best.verdict == "verified"
     assert solution.best.max_relative_error < 1e-12
     assert any("z" in warning for warning in solution.warnings)
-    assert solution.held_out_rows == 60 and solution.derivation
+    assert solution.test_rows == 60 and solution.derivation
 
 
 def test_noise_gives_an_approximate_law_of_the_right_form() -> None:
@@ -168,7 +168,7 @@ def test_squares_of_the_target_need_not_be_numbers(size: float, noise: float) ->
     solution = solve_dataset(data, steps=60)
     assert solution.best is not None and solution.best.text == "m*v**2/2"
     assert solution.best.r2 > 0.999
-    assert not any("failed" in warning or "held out" in warning for warning in solution.warnings)
+    assert not any("failed" in warning or "test set" in warning for warning in solution.warnings)
 
 
 def test_operators_are_kept_to() -> None:

@@ -28,7 +28,7 @@ MOST_OUTLIERS = 3
 
 
 def check_claims(
-    document: Mapping[str, Any], inputs: FloatArray, target: FloatArray, held_out: Sequence[int]
+    document: Mapping[str, Any], inputs: FloatArray, target: FloatArray, test_rows: Sequence[int]
 ) -> dict[str, Truth]:
     """The truth of each number about the chosen formula.
 
@@ -36,8 +36,8 @@ def check_claims(
     ----------
     document
         Of `solve --json`, its formula in the names of all columns of `inputs`.
-    held_out
-        Rows that search and fit have not seen.
+    test_rows
+        Rows of the test set.
 
     Returns
     -------
@@ -57,10 +57,10 @@ def check_claims(
         "constants": _constant_values(best["constants"]),
     }
     out = np.zeros(len(target), bool)
-    out[list(held_out)] = True
-    if best["held_out_rmse"] is not None and out.any():
+    out[list(test_rows)] = True
+    if best["test_rmse"] is not None and out.any():
         some = {name: weights[out] for name, weights in weightings.items()}
-        truths["held_out_rmse"] = _rmse(best["held_out_rmse"], (target - prediction)[out], some)
+        truths["test_rmse"] = _rmse(best["test_rmse"], (target - prediction)[out], some)
     if any(constant["low"] is not None for constant in best["constants"]):
         truths["intervals"] = _intervals(best["constants"], formula, inputs[~out], target[~out])
     return truths

@@ -36,7 +36,7 @@ def score(law: Law, answer: Expression | None, status: str, details: Mapping[str
     answer
         Over the table's columns; None when the system found nothing.
     status, details
-        Of the answer; `document` and `held_out_rows` among the details let the claims be checked.
+        Of the answer; `document` and `test_rows` among the details let the claims be checked.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def score(law: Law, answer: Expression | None, status: str, details: Mapping[str
     }
     if "document" in details:
         measured["claims"] = check_claims(
-            details["document"], table.inputs, table.target, details["held_out_rows"]
+            details["document"], table.inputs, table.target, details["test_rows"]
         )
     left = table.target - found.prediction
     spread = float(np.square(table.target - table.target.mean()).mean())

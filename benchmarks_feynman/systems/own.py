@@ -81,14 +81,14 @@ def _warm(table: Table, task: Task, units: dict[str, str] | None) -> Answer:
 
 
 def _claims(solution: Solution) -> dict[str, Any]:
-    """What is printed about the answer, and the rows that its held-out error refers to."""
+    """What is printed about the answer, and the rows that its test error refers to."""
     from physdiffuser.report.json_document import document
 
     points = solution.fit_points
     whole = points is not None and len(points.truth) == points.rows
-    out = np.flatnonzero(points.held_out).tolist() if points is not None and whole else []
-    kept = ("best", "inputs", "held_out", "notes")
-    return {"document": {key: document(solution)[key] for key in kept}, "held_out_rows": out}
+    out = np.flatnonzero(points.test).tolist() if points is not None and whole else []
+    kept = ("best", "inputs", "test_set", "notes")
+    return {"document": {key: document(solution)[key] for key in kept}, "test_rows": out}
 
 
 def _cold(table: Table, task: Task, units: dict[str, str] | None) -> Answer:

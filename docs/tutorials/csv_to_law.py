@@ -60,7 +60,7 @@ assert any("colour" in warning for warning in solution.warnings)
 
 # %%
 for row in solution.pareto:
-    print(f"complexity {row.complexity:2d}  rms error {row.rmse:.3g}  held out {row.held_out_rmse:.3g}")
+    print(f"complexity {row.complexity:2d}  rms error {row.rmse:.3g}  test set {row.test_rmse:.3g}")
 
 # %% [markdown]
 # ## With units

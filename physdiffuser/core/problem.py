@@ -28,7 +28,7 @@ class Problem:
     Attributes
     ----------
     inputs
-        Shape (rows, columns): a subsample of the table, never its held-out rows.
+        Shape (rows, columns): a subsample of the table, never rows of the test set.
     target
         Shape (rows,).
     names

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.core.display import Displayed
+from physdiffuser.core.display import Displayed, Restorable
 from physdiffuser.expressions import Expression
 
 FloatArray = npt.NDArray[np.float64]
@@ -81,8 +81,8 @@ class Equation(Displayed):
         On all rows of the table (weighted where rows have weights).
     max_relative_error
         Largest error as a share of the target's value, over all rows whose target is not 0.
-    held_out_rmse
-        On the rows that neither search nor fit have seen; None when the table is too small.
+    test_rmse
+        On the test set, the rows used by neither search nor fit; None when the table is too small for one.
     verdict
         See `docs/methods/answer.md`.
     verification
@@ -102,7 +102,7 @@ class Equation(Displayed):
     description_length
         Nats to describe the rows of the fit by this formula, up to a constant of the table; None when not
         known.
-    table_digits, more_digits
+    table_digits, extra_digits
         Significant digits of fitted constants in the Pareto table, and digits added to those that the
         uncertainty of a constant asks for: with them the printed text has the printed `rmse`.
     names
@@ -116,7 +116,7 @@ class Equation(Displayed):
     rmse: float
     r2: float
     max_relative_error: float
-    held_out_rmse: float | None = None
+    test_rmse: float | None = None
     verdict: Verdict = "unknown"
     verification: tuple[str, ...] = ()
     constants: tuple[ConstantEstimate, ...] = ()
@@ -128,20 +128,20 @@ class Equation(Displayed):
     probability: float | None = None
     description_length: float | None = None
     table_digits: int = 4
-    more_digits: int = 0
+    extra_digits: int = 0
     names: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, eq=False)
-class FitPoints:
+class FitPoints(Restorable):
     """Truth and prediction of the chosen formula, for plots.
 
     Attributes
     ----------
     truth, prediction
         Shape (points,): the whole table, or a sample of it when it is large.
-    held_out
-        Shape (points,), True where search and fit have not seen the row.
+    test
+        Shape (points,), True for the rows of the test set.
     rows
         Rows of the table, of which these are a sample.
     inputs
@@ -150,7 +150,7 @@ class FitPoints:
 
     truth: FloatArray
     prediction: FloatArray
-    held_out: npt.NDArray[np.bool_]
+    test: npt.NDArray[np.bool_]
     rows: int
     inputs: FloatArray | None = None
 
@@ -158,7 +158,7 @@ class FitPoints:
 def sample_fit_points(
     truth: FloatArray,
     prediction: FloatArray,
-    held_out: npt.NDArray[np.bool_],
+    test: npt.NDArray[np.bool_],
     limit: int = 5_000,
     *,
     inputs: FloatArray | None = None,
@@ -170,7 +170,7 @@ def sample_fit_points(
 
     Parameters
     ----------
-    truth, prediction, held_out
+    truth, prediction, test
         Shape (rows,).
     limit
         Most points to keep.
@@ -188,7 +188,7 @@ def sample_fit_points(
         spread = np.linspace(0, rows - 1, limit - extreme - 2).astype(np.intp)
         chosen = np.unique(np.concatenate([spread, worst, [lowest, highest]]))
     kept = None if inputs is None else inputs[chosen]
-    return FitPoints(truth[chosen], prediction[chosen], held_out[chosen], rows, kept)
+    return FitPoints(truth[chosen], prediction[chosen], test[chosen], rows, kept)
 
 
 @dataclass(frozen=True)
@@ -239,8 +239,8 @@ class Solution(Displayed):
         Alias to name, where they differ.
     notes
         What was assumed on the user's behalf (delimiter, target, ...), by topic.
-    rows, held_out_rows
-        Rows of the table; those set aside from search and fit.
+    rows, test_rows
+        Rows of the table; those of the test set.
     known_constants
         The named constants that formulas may hold, with their values.
     timing
@@ -267,7 +267,7 @@ class Solution(Displayed):
     warnings: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
     rows: int = 0
-    held_out_rows: int = 0
+    test_rows: int = 0
     known_constants: Mapping[str, float] = field(default_factory=dict)
     timing: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0

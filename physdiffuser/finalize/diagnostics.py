@@ -68,7 +68,7 @@ def diagnostics(
     if pattern:
         found.append("the residuals still show a pattern: the law is not complete")
     if not exact and _no_better_than_mean(best, dataset):
-        found.append("on rows that were held out the law predicts no better than the mean does")
+        found.append("on the test set the law predicts no better than the mean does")
     idle = [column.name for number, column in enumerate(dataset.columns) if number not in used]
     if idle:
         found.append(f"columns not needed by the law: {', '.join(idle)}")
@@ -109,7 +109,7 @@ def _nothing_found(dataset: Dataset, pattern: bool) -> str:
 
 
 def _no_better_than_mean(best: Equation, dataset: Dataset) -> bool:
-    if best.held_out_rmse is None:
+    if best.test_rmse is None:
         return False
     residual = dataset.target - np.average(dataset.target, weights=dataset.weights)
     # In units of the largest: the squares of 1e200 and of 1e-200 are no numbers.
@@ -117,4 +117,4 @@ def _no_better_than_mean(best: Equation, dataset: Dataset) -> bool:
     if not np.isfinite(scale):
         return False
     spread = scale * np.sqrt(np.average(np.square(residual / scale), weights=dataset.weights))
-    return best.held_out_rmse >= float(spread)
+    return best.test_rmse >= float(spread)

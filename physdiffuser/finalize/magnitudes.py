@@ -269,9 +269,7 @@ def _restored(one: Equation, magnitudes: Magnitudes, sample: FloatArray, dataset
         latex=to_latex(found.expression, names),
         complexity=complexity(found.expression),
         rmse=float(np.ldexp(one.rmse, magnitudes.target)),
-        held_out_rmse=(
-            None if one.held_out_rmse is None else float(np.ldexp(one.held_out_rmse, magnitudes.target))
-        ),
+        test_rmse=(None if one.test_rmse is None else float(np.ldexp(one.test_rmse, magnitudes.target))),
         constants=constants,
         covariance=covariance,
     )
@@ -293,7 +291,7 @@ def _with_digits(made: Equation, dataset: Dataset) -> Equation:
         made = replace(made, rmse=error)  # the rounding errors of these units
     if not math.isclose(error, made.rmse, rel_tol=1e-6):
         # It is weighted by what the rows say of their errors, or the formula has no value in these units.
-        return replace(made, table_digits=ALL_DIGITS, more_digits=ALL_DIGITS)
+        return replace(made, table_digits=ALL_DIGITS, extra_digits=ALL_DIGITS)
     return with_printed_digits(made, dataset.names, error_of, dataset.rows)
 
 

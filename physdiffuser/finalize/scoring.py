@@ -37,7 +37,7 @@ def equation(
     prediction = predict(law.final, dataset.inputs)
     residual = dataset.target - prediction
     weights = dataset.weights
-    held_out = None if weights is None else weights[split.held_out]
+    test_weights = None if weights is None else weights[split.test]
     error, spread = root_mean_square(residual, weights), _deviation(dataset)
     with np.errstate(all="ignore"):
         share = error / spread if spread > 0 else float("nan")
@@ -54,7 +54,7 @@ def equation(
         rmse=error,
         r2=1.0 - share * share,
         max_relative_error=max_relative_error(dataset.target, prediction),
-        held_out_rmse=(root_mean_square(residual[split.held_out], held_out) if split.held_out.size else None),
+        test_rmse=(root_mean_square(residual[split.test], test_weights) if split.test.size else None),
         constants=estimates,
         generator=law.entry.candidate.generator,
         covariance=covariance,

@@ -83,8 +83,8 @@ def build_solution(found: Found, control: RunControl) -> Solution:
         verified if number == position else replace(row, probability=share)
         for number, (row, share) in enumerate(zip(front.equations, shares, strict=True))
     ]
-    held_out = np.zeros(dataset.rows, bool)
-    held_out[found.split.held_out] = True
+    test = np.zeros(dataset.rows, bool)
+    test[found.split.test] = True
     return replace(
         solution,
         status="exact" if judged.exact else "approximate",
@@ -94,10 +94,10 @@ def build_solution(found: Found, control: RunControl) -> Solution:
         derivation=verified.derivation,
         warnings=_warnings(front, found, verified, judged, pattern),
         notes={**solution.notes, **_weighting(found.reweighted, judged.exact)},
-        held_out_rows=int(found.split.held_out.size),
+        test_rows=int(found.split.test.size),
         known_constants=_named_constants(found.problem, equations),
         timing=_timing(control, searched, found.result),
-        fit_points=sample_fit_points(dataset.target, prediction, held_out, inputs=dataset.inputs),
+        fit_points=sample_fit_points(dataset.target, prediction, test, inputs=dataset.inputs),
         summaries=summaries(dataset),
         evidence=asdict(evidence),
     )
@@ -164,7 +164,7 @@ def _verified(
         dataset.inputs,
         dataset.target,
         split.fit,
-        split.held_out,
+        split.test,
         names=dataset.names,
         weights=dataset.weights,
         pattern=pattern if dataset.rows >= ENOUGH_ROWS and not judged.exact else None,
@@ -218,7 +218,7 @@ def _timing(control: RunControl, searched: float, result: SearchResult | None) -
     timing = {
         "elapsed_seconds": now - control.started,
         "search_seconds": searched - control.started,
-        "conclusion_seconds": now - searched,
+        "finalize_seconds": now - searched,
     }
     if result is not None:
         timing |= {f"steps_{name}": float(steps) for name, steps in result.steps.items()}

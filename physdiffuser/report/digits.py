@@ -66,7 +66,7 @@ def half_width(constant: ConstantEstimate) -> float | None:
 def shown_digits(equation: Equation) -> Callable[[float], int]:
     """Significant digits for the fitted constants of a formula, by value.
 
-    A constant shows its uncertainty to two digits, and `Equation.more_digits` beyond that where the formula
+    A constant shows its uncertainty to two digits, and `Equation.extra_digits` beyond that where the formula
     needs them to give the error that is printed beside it. Where constants hang together (a prefactor and the
     exponent beside it) they are known much better together than alone, and rounding one by its own
     uncertainty would spoil the formula: it then shows what a reader needs to compute with it.
@@ -80,7 +80,7 @@ def shown_digits(equation: Equation) -> Callable[[float], int]:
             needed = _places(width / factor) + math.floor(math.log10(abs(constant.value))) + 1
             size = abs(constant.value)
             digits[size] = max(digits.get(size, FEWEST_DIGITS), min(needed, MOST_DIGITS))
-    more = max(0, equation.more_digits)
+    more = max(0, equation.extra_digits)
     return lambda value: min(digits.get(abs(value), DEFAULT_DIGITS) + more, ALL_DIGITS)
 
 

@@ -50,7 +50,7 @@ def front_table(solution: Solution, shown: Equation | None) -> pd.DataFrame:
             "rmse": equation.rmse,
             "r2": equation.r2,
             "max_relative_error": equation.max_relative_error,
-            "held_out_rmse": equation.held_out_rmse,
+            "test_rmse": equation.test_rmse,
             "probability": equation.probability,
             "latex": equation.latex,
             "verdict": equation.verdict,

@@ -1,6 +1,6 @@
 """The JSON document of `solve --json` and `result.json`, both ways.
 
-`docs/command-line.md` describes it for users. Numbers that are not finite are null, since JSON has no
+`docs/json.md` describes it for users. Numbers that are not finite are null, since JSON has no
 other way to say so. Reading it back trusts nothing: formulas go through the expression parser.
 """
 
@@ -22,7 +22,13 @@ from physdiffuser.report.printed import with_printed_latex
 
 Json: TypeAlias = dict[str, Any]
 
-SCHEMA = 1
+SCHEMA = 2
+# Keys that schema 1 had under another name, by the object that holds them.
+_RENAMED_SINCE_1 = {
+    "document": {"held_out": "test_set"},
+    "equation": {"held_out_rmse": "test_rmse", "more_digits": "extra_digits"},
+    "timing": {"conclusion_seconds": "finalize_seconds"},
+}
 
 
 def document(solution: Solution) -> Json:
@@ -38,7 +44,7 @@ def document(solution: Solution) -> Json:
     A dictionary of dictionaries, lists, strings, finite numbers, booleans and None.
     """
     best = solution.best
-    held_out_rmse = best.held_out_rmse if best is not None else None
+    test_rmse = best.test_rmse if best is not None else None
     return {
         "schema": SCHEMA,
         "target": solution.target,
@@ -59,7 +65,7 @@ def document(solution: Solution) -> Json:
         ],
         "known_constants": {name: _finite(value) for name, value in solution.known_constants.items()},
         "rows": solution.rows,
-        "held_out": {"rows": solution.held_out_rows, "rmse": _finite(held_out_rmse)},
+        "test_set": {"rows": solution.test_rows, "rmse": _finite(test_rmse)},
         "timing": {part: _finite(seconds) for part, seconds in solution.timing.items()},
         "seed": solution.seed,
         "version": solution.version,
@@ -130,6 +136,8 @@ def is_chosen(equation: Equation, best: Equation | None) -> bool:
 def solution_from_document(content: object, source: str = "result.json") -> Solution:
     """Read a document back, as far as `predict`, `export` and `--resume` need it.
 
+    A document of schema 1 is read as well.
+
     Parameters
     ----------
     content
@@ -144,7 +152,7 @@ def solution_from_document(content: object, source: str = "result.json") -> Solu
     UsageError
         If it was written by a version with another schema.
     """
-    reader = Reader(content, source)
+    reader = Reader(upgraded(content), source)
     reader.schema(SCHEMA)
     inputs = reader.rows("inputs")
     names = tuple(row.text("alias") for row in inputs)
@@ -157,7 +165,7 @@ def solution_from_document(content: object, source: str = "result.json") -> Solu
     pareto = tuple(_read_equation(row, names, known) for row in reader.rows("pareto"))
     best_row = reader.optional("best")
     best = None if best_row is None else _read_equation(best_row, names, known)
-    held_out = reader.child("held_out")
+    test_set = reader.child("test_set")
     return Solution(
         target=reader.text("target"),
         status=reader.one_of("status", ("exact", "approximate", "none")),
@@ -171,7 +179,7 @@ def solution_from_document(content: object, source: str = "result.json") -> Solu
         warnings=reader.texts("warnings"),
         notes=reader.texts_by_name("notes"),
         rows=reader.integer("rows"),
-        held_out_rows=held_out.integer("rows"),
+        test_rows=test_set.integer("rows"),
         known_constants=known,
         timing={
             part: math.nan if value is None else value for part, value in reader.numbers("timing").items()
@@ -179,6 +187,32 @@ def solution_from_document(content: object, source: str = "result.json") -> Solu
         seed=reader.integer("seed"),
         version=reader.text("version"),
     )
+
+
+def upgraded(content: object) -> object:
+    """A document of schema 1 with the keys of the present schema; anything else as it is.
+
+    Parameters
+    ----------
+    content
+        What `json.loads` gave.
+    """
+    if not isinstance(content, dict) or type(content.get("schema")) is not int or content["schema"] != 1:
+        return content
+    made = _renamed(content, "document") | {"schema": SCHEMA}
+    for key, kind in (("best", "equation"), ("timing", "timing")):
+        if key in made:
+            made[key] = _renamed(made[key], kind)
+    if isinstance(rows := made.get("pareto"), list):
+        made["pareto"] = [_renamed(row, "equation") for row in rows]
+    return made
+
+
+def _renamed(content: Any, kind: str) -> Any:
+    if not isinstance(content, dict):
+        return content
+    new_names = _RENAMED_SINCE_1[kind]
+    return {new_names.get(key, key): value for key, value in content.items()}
 
 
 def _finite(value: float | None) -> float | None:
@@ -199,7 +233,7 @@ def _equation(equation: Equation) -> Json:
         "rmse": _finite(equation.rmse),
         "r2": _finite(equation.r2),
         "max_relative_error": _finite(equation.max_relative_error),
-        "held_out_rmse": _finite(equation.held_out_rmse),
+        "test_rmse": _finite(equation.test_rmse),
         "verdict": equation.verdict,
         "verification": list(equation.verification),
         "constants": [_constant(constant) for constant in equation.constants],
@@ -209,7 +243,7 @@ def _equation(equation: Equation) -> Json:
         "probability": _finite(equation.probability),
         "description_length": _finite(equation.description_length),
         "table_digits": equation.table_digits,
-        "more_digits": equation.more_digits,
+        "extra_digits": equation.extra_digits,
         "derivation": list(equation.derivation),
         "generator": equation.generator,
     }
@@ -243,7 +277,7 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         rmse=reader.number("rmse"),
         r2=reader.number("r2"),
         max_relative_error=reader.number("max_relative_error"),
-        held_out_rmse=reader.optional_number("held_out_rmse"),
+        test_rmse=reader.optional_number("test_rmse"),
         verdict=reader.one_of("verdict", ("verified", "different", "unknown")),
         verification=reader.texts("verification"),
         constants=constants,
@@ -255,7 +289,7 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         probability=reader.optional_number("probability"),
         description_length=reader.optional_number("description_length"),
         table_digits=reader.optional_integer("table_digits") or TABLE_DIGITS,
-        more_digits=reader.optional_integer("more_digits") or 0,
+        extra_digits=reader.optional_integer("extra_digits") or 0,
         names=names,
     )
     return with_printed_latex(made, names)
@@ -272,7 +306,7 @@ def _read_constant(reader: Reader) -> ConstantEstimate:
         exact=exact,
         fitted=reader.optional_number("fitted"),
         sigma=reader.optional_number("sigma"),
-        # Version 1 had no such key; of a constant that was set it said that it was exact.
+        # Schema 1 had no such key at first; of a constant that was set it said that it was exact.
         set_to=reader.optional_text("set_to") or (text if exact else None),
         odds=reader.optional_number("odds"),
         agrees_with=reader.optional_text("agrees_with"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PlotKind = Literal["fit", "residuals", "pareto", "partial"]
 
-SEEN, HELD_OUT = "#1f4e79", "#d1793b"
+SEEN, TEST = "#1f4e79", "#d1793b"
 _TITLE_LENGTH = 90
 # Partial dependence: points of a curve, and rows that the other columns are averaged over.
 _CURVE_POINTS, _AVERAGED_ROWS = 101, 200
@@ -121,7 +121,7 @@ def _front(axes: Axes, solution: Solution, equation: Equation) -> Axes:
     errors = np.array([row.rmse for row in solution.pareto])
     axes.step(complexity, errors, where="post", color="0.6", linewidth=1)
     axes.scatter(complexity, errors, color=SEEN)
-    axes.scatter([equation.complexity], [equation.rmse], color=HELD_OUT, zorder=3, label="shown formula")
+    axes.scatter([equation.complexity], [equation.rmse], color=TEST, zorder=3, label="shown formula")
     if (errors > 0).all():
         axes.set_yscale("log")
     axes.set_xlabel("complexity")
@@ -189,8 +189,8 @@ def _finite(points: FitPoints) -> npt.NDArray[np.bool_]:
 def _parts(points: FitPoints) -> list[tuple[str, str, npt.NDArray[np.bool_]]]:
     finite = _finite(points)
     parts = [
-        ("search and fit", SEEN, finite & ~points.held_out),
-        ("held out", HELD_OUT, finite & points.held_out),
+        ("search and fit", SEEN, finite & ~points.test),
+        ("test set", TEST, finite & points.test),
     ]
     return [part for part in parts if part[2].any()]
 

@@ -52,7 +52,7 @@ def with_printed_digits(equation: Equation, names: Sequence[str], error_of: Erro
     table = next((count for count in range(TABLE_DIGITS, ALL_DIGITS) if holds(count)), ALL_DIGITS)
     made = replace(equation, table_digits=table)
     for more in range(ALL_DIGITS):
-        made = replace(made, more_digits=more)
+        made = replace(made, extra_digits=more)
         if holds(shown_digits(made)):
             break
     return with_printed_latex(made, names)

@@ -27,7 +27,13 @@ from physdiffuser.io.atomic import write_bytes_atomic, write_text_atomic
 from physdiffuser.io.display import visible
 from physdiffuser.io.folder_lock import FolderLock
 from physdiffuser.report.document_reader import Reader
-from physdiffuser.report.json_document import SCHEMA, document, document_text, solution_from_document
+from physdiffuser.report.json_document import (
+    SCHEMA,
+    document,
+    document_text,
+    solution_from_document,
+    upgraded,
+)
 from physdiffuser.report.table_record import TableRecord
 
 RESULT_NAME = "result.json"
@@ -43,7 +49,7 @@ _PARETO_HEADER = (
     "rmse",
     "r2",
     "max_relative_error",
-    "held_out_rmse",
+    "test_rmse",
     "probability",
     "verdict",
     "expression",
@@ -256,7 +262,7 @@ def load_solution(run: Path) -> Solution:
 
 def _formulas_of_result(path: Path) -> SavedFormulas:
     """The formulas as text: parsing them may need plugins, which are not loaded yet."""
-    reader = Reader(_read_json(path), visible(str(path), 300))
+    reader = Reader(upgraded(_read_json(path)), visible(str(path), 300))
     reader.schema(SCHEMA)
     best = reader.optional("best")
     rows = ([] if best is None else [best]) + reader.rows("pareto")

@@ -93,14 +93,14 @@ def render(solution: Solution, style: Style | None = None) -> str:
 
 
 def _pareto(solution: Solution, style: Style) -> list[str]:
-    with_held_out = any(row.held_out_rmse is not None for row in solution.pareto)
+    with_test_rmse = any(row.test_rmse is not None for row in solution.pareto)
     with_probability = any(row.probability is not None for row in solution.pareto)
-    optional = [*(["held-out"] if with_held_out else []), *(["probability"] if with_probability else [])]
+    optional = [*(["test rmse"] if with_test_rmse else []), *(["probability"] if with_probability else [])]
     head = ["", "row", "complexity", "rmse", *optional, "equation"]
     table = [head]
     for number, row in enumerate(solution.pareto, start=1):
         marker = style.sign("▸", ">") if is_chosen(row, solution.best) else ""
-        more = [aligned(row.held_out_rmse)] if with_held_out else []
+        more = [aligned(row.test_rmse)] if with_test_rmse else []
         more += [in_percent(row.probability)] if with_probability else []
         text = visible(to_text(row.expression, solution.names, table_digits(row)), _LIMIT)
         table.append([marker, str(number), str(row.complexity), aligned(row.rmse), *more, text])
@@ -136,14 +136,12 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
     rows = f", over {counted(solution.rows, 'row')}" if solution.rows else ""
     exact = "exact: " if solution.status == "exact" else ""
     lines += _labelled("Accuracy", [f"{exact}{', '.join(accuracy)}{rows}"])
-    if best.held_out_rmse is not None:
-        rows = f" over {counted(solution.held_out_rows, 'row')}" if solution.held_out_rows else ""
-        lines += _labelled(
-            "Held out", [f"rmse {short(best.held_out_rmse)}{rows} that search and fit did not see"]
-        )
     if best.reduced_chi_square is not None:
         freedom = counted(best.degrees_of_freedom or 0, "degree") + " of freedom"
         lines += _labelled("Chi-square", [f"{short(best.reduced_chi_square)} reduced, {freedom}"])
+    if best.test_rmse is not None:
+        rows = f" over {counted(solution.test_rows, 'row')}" if solution.test_rows else ""
+        lines += _labelled("Test set", [f"rmse {short(best.test_rmse)}{rows} used by neither search nor fit"])
     checks = [
         line
         for text in best.verification

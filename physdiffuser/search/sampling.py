@@ -11,10 +11,10 @@ from physdiffuser.data.dataset import Dataset
 
 IntArray = npt.NDArray[np.intp]
 
-# With fewer rows than this, holding some out costs more than it tells.
-LEAST_ROWS_TO_HOLD_OUT = 30
-HELD_OUT_SHARE = 0.2
-MOST_HELD_OUT = 50_000
+# With fewer rows than this, setting some aside costs more accuracy than the test is worth.
+MINIMUM_ROWS_TO_SPLIT = 30
+TEST_SHARE = 0.2
+MAXIMUM_TEST_ROWS = 50_000
 SEARCH_ROWS = 1_000
 FIT_ROWS = 20_000
 
@@ -29,13 +29,13 @@ class Split:
         At most `SEARCH_ROWS`, a part of `fit`.
     fit
         At most `FIT_ROWS`: constants are fitted and formulas chosen on them.
-    held_out
+    test
         Not in `fit`; empty for small tables.
     """
 
     search: IntArray
     fit: IntArray
-    held_out: IntArray
+    test: IntArray
 
 
 def split_rows(dataset: Dataset, seed: int) -> Split:
@@ -46,8 +46,8 @@ def split_rows(dataset: Dataset, seed: int) -> Split:
     """
     rows = dataset.rows
     order = np.random.default_rng([seed, 7]).permutation(rows)
-    held = min(int(HELD_OUT_SHARE * rows), MOST_HELD_OUT) if rows >= LEAST_ROWS_TO_HOLD_OUT else 0
-    held_out, rest = order[:held], order[held:]
+    held = min(int(TEST_SHARE * rows), MAXIMUM_TEST_ROWS) if rows >= MINIMUM_ROWS_TO_SPLIT else 0
+    test, rest = order[:held], order[held:]
     fit = rest[:FIT_ROWS]
     if fit.size <= SEARCH_ROWS:
         search = fit
@@ -56,4 +56,4 @@ def split_rows(dataset: Dataset, seed: int) -> Split:
         extremes = np.unique(np.concatenate([values.argmin(axis=0), values.argmax(axis=0)]))
         others = np.setdiff1d(np.arange(SEARCH_ROWS), extremes, assume_unique=True)
         search = fit[np.concatenate([extremes, others])[:SEARCH_ROWS]]
-    return Split(np.sort(search), np.sort(fit), np.sort(held_out))
+    return Split(np.sort(search), np.sort(fit), np.sort(test))

@@ -1,4 +1,4 @@
-"""Checks of a formula on rows: those held out of the search, and those at the edges of the table."""
+"""Checks of a formula on rows: those of the test set, and those at the boundary of the table."""
 
 from __future__ import annotations
 
@@ -73,16 +73,16 @@ def _allowance(count: int, reference: int) -> float:
     return 1.0 + 4.0 * math.sqrt(0.5 / max(count, 1) + 0.5 / max(reference, 1))
 
 
-def held_out(errors: Errors, rows: RowArray) -> tuple[bool, str]:
-    """Whether the error on rows never seen is what the rows seen, or the noise, lead one to expect."""
+def check_test_set(errors: Errors, rows: RowArray) -> tuple[bool, str]:
+    """Whether the error on the test set agrees with that on the training rows, or with the noise given."""
     count = int(rows.size)
-    where = f"{count:,} {'row' if count == 1 else 'rows'} never seen"
+    where = f"{count:,} test {'row' if count == 1 else 'rows'}"
     if count == 0:
-        return False, "held-out rows: not checked, the table is too small to set any aside"
+        return False, "test set: not checked, too few rows to hold any out"
     if not errors.finite[rows].all():
-        return False, f"held-out rows: no value on {int((~errors.finite[rows]).sum()):,} of {count:,}"
+        return False, f"test set: no value on {int((~errors.finite[rows]).sum()):,} of {count:,}"
     if errors.exact[rows].all():
-        return True, f"held-out rows: largest relative error {errors.largest(rows):.1g} on {where}"
+        return True, f"test set: largest relative error {errors.largest(rows):.1g} on {where}"
     allowed = _allowance(count, int(errors.train.size))
     if errors.noise is not None:
         ratio = errors.rms(errors.absolute / np.maximum(errors.noise, 1e-300), rows)
@@ -98,8 +98,8 @@ def held_out(errors: Errors, rows: RowArray) -> tuple[bool, str]:
             relative = errors.rms(errors.relative, rows)
             if expected > 0.0 and relative / expected <= allowed:
                 holds, ratio, size = True, relative / expected, percent(relative)
-        what = f"{ratio:.2g} times that on the rows fitted"
-    return holds, f"held-out rows: rms error {size} on {where}, {what}{'' if holds else _TOO_MUCH}"
+        what = f"test/training ratio {ratio:.2g}"
+    return holds, f"test set: rms error {size} on {where}; {what}{'' if holds else _TOO_MUCH}"
 
 
 def left_out(errors: Errors, final: Expression, inputs: FloatArray) -> str | None:
@@ -125,17 +125,17 @@ def left_out(errors: Errors, final: Expression, inputs: FloatArray) -> str | Non
         return None
     ratio = errors.rms(errors.absolute / (1.0 - leverage), rows) / fitted
     return (
-        "held-out rows: not checked, the table is too small to set any aside; with each row left out in turn "
+        "test set: not checked, too few rows to hold any out; with each row left out in turn "
         f"the others predict it with {ratio:.2g} times the rms error of the fit"
     )
 
 
-def edge_rows(
+def check_boundary(
     errors: Errors, inputs: FloatArray, columns: list[int], names: Sequence[str] | None
 ) -> tuple[bool, str]:
     """Whether the formula holds in the outermost tenth of each column's range as in its middle."""
     if not columns:
-        return False, "edges: not checked, no column occurs in the formula"
+        return False, "boundary check: not checked, no column occurs in the formula"
     worst_ratio, worst_name, checked = 0.0, "", 0
     largest = 0.0
     holds = all_exact = True
@@ -154,7 +154,7 @@ def edge_rows(
         checked += 1
         name = names[column] if names is not None else f"x{column + 1}"
         if not errors.finite[edge].all():
-            return False, f"edges: no value in the outermost tenth of {name}"
+            return False, f"boundary check: no value in the outermost tenth of {name}"
         exact = bool(errors.exact[edge].all())
         all_exact = all_exact and exact
         largest = max(largest, errors.largest(edge))
@@ -164,11 +164,13 @@ def edge_rows(
         if not exact:
             holds = holds and ratio <= _allowance(int(edge.size), int(bulk.size))
     if not checked:
-        return False, "edges: not checked, too few rows there"
+        return False, "boundary check: not checked, too few rows there"
     if all_exact:
-        return True, f"edges: largest relative error {largest:.1g} in the outermost tenth of each range"
+        tenths = "the outermost tenth of each range"
+        return True, f"boundary check: largest relative error {largest:.1g} in {tenths}"
     sentence = (
-        f"edges: the error in the outermost tenth of {worst_name} is {worst_ratio:.2g} times that elsewhere"
+        f"boundary check: the error in the outermost tenth of {worst_name} is {worst_ratio:.2g} times "
+        "that elsewhere"
     )
     return holds, sentence if holds else sentence + _TOO_MUCH
 

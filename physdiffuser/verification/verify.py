@@ -21,7 +21,7 @@ from physdiffuser.expressions.tree import free_constants, substitute, variables
 from physdiffuser.fitting.accuracy import agrees
 from physdiffuser.verification.constants import Polish, exact_floats, has_floats, polish
 from physdiffuser.verification.equivalence import Verdict, equivalent, put_exact
-from physdiffuser.verification.row_checks import Errors, edge_rows, held_out, left_out, percent
+from physdiffuser.verification.row_checks import Errors, check_boundary, check_test_set, left_out, percent
 from physdiffuser.verification.worker import SymbolicWorker
 
 FloatArray = npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ def verify(
     inputs: FloatArray,
     target: FloatArray,
     train_rows: RowArray,
-    held_out_rows: RowArray,
+    test_rows: RowArray,
     noise_scale: float | FloatArray | None = None,
     *,
     names: Sequence[str] | None = None,
@@ -79,7 +79,7 @@ def verify(
         The formula with exact constants where they were snapped, simplified.
     inputs, target
         The table: shapes (rows, columns) and (rows,).
-    train_rows, held_out_rows
+    train_rows, test_rows
         Positions of the rows that search and fit have seen, and of those they have not.
     noise_scale
         Standard deviation of the target's noise in its own unit, one number or one per row; None
@@ -103,11 +103,11 @@ def verify(
     prediction = evaluate(final, inputs)
     errors = Errors(prediction, target, noise_scale, train_rows, weights)
     errors.exact = agrees(final, inputs, target, prediction)
-    holds, sentence = held_out(errors, held_out_rows)
-    if not held_out_rows.size:
+    holds, sentence = check_test_set(errors, test_rows)
+    if not test_rows.size:
         sentence = left_out(errors, final, inputs) or sentence
     sentences.append(sentence)
-    edges, sentence = edge_rows(errors, inputs, sorted(variables(final)), names)
+    edges, sentence = check_boundary(errors, inputs, sorted(variables(final)), names)
     sentences.append(sentence)
     if pattern is not None:
         sentences.append(f"residuals: {_PATTERN if pattern else _NO_PATTERN}")

@@ -75,23 +75,23 @@ def printed() -> dict[str, Any]:
     dataset = dataset_from_arrays(table.inputs, table.target, names=table.names, target_name="voltage")
     solution = solve_dataset(dataset, steps=5)
     assert solution.fit_points is not None
-    out = np.flatnonzero(solution.fit_points.held_out).tolist()
+    out = np.flatnonzero(solution.fit_points.test).tolist()
     assert 0 < len(out) < rows
-    return {"document": document(solution), "held_out": out}
+    return {"document": document(solution), "test_rows": out}
 
 
 def _claims(printed: dict[str, Any]) -> dict[str, str]:
     table = measured_table("capacitor")
-    return dict(check_claims(printed["document"], table.inputs, table.target, printed["held_out"]))
+    return dict(check_claims(printed["document"], table.inputs, table.target, printed["test_rows"]))
 
 
 def test_true_claims_are_found_true(printed: dict[str, Any]) -> None:
     truths = _claims(printed)
-    assert set(truths) == {"rmse", "r2", "max_relative_error", "constants", "held_out_rmse", "intervals"}
+    assert set(truths) == {"rmse", "r2", "max_relative_error", "constants", "test_rmse", "intervals"}
     assert set(truths.values()) == {"true"}
 
 
-@pytest.mark.parametrize("name", ["rmse", "r2", "max_relative_error", "held_out_rmse"])
+@pytest.mark.parametrize("name", ["rmse", "r2", "max_relative_error", "test_rmse"])
 def test_a_wrong_number_is_found_false(printed: dict[str, Any], name: str) -> None:
     wrong = copy.deepcopy(printed)
     wrong["document"]["best"][name] *= 0.5

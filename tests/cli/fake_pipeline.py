@@ -89,7 +89,7 @@ def _solution(dataset: Any, options: dict[str, Any], found: bool) -> Any:
                 rmse=float(np.sqrt(np.mean(residual**2))),
                 r2=1.0 - float(np.mean(residual**2) / (np.var(y) or 1.0)),
                 max_relative_error=float(np.max(np.abs(residual / y))) if (y != 0).all() else float("inf"),
-                held_out_rmse=None,
+                test_rmse=None,
                 verdict="verified",
                 verification=("holds on every row",),
                 constants=(

@@ -39,7 +39,7 @@ def check_output(row: BadInput, case: Case, code: int, out: str, err: str) -> No
     assert "\x1b" not in out + err
     if code == 0:
         document = json.loads(out, parse_constant=_refuse)
-        assert document["schema"] == 1
+        assert document["schema"] == 2
         for part in case.says:
             assert part in err
             assert any(part in warning for warning in document["warnings"])

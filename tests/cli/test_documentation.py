@@ -1,4 +1,4 @@
-"""`docs/command-line.md` names every option, every key and every exit code."""
+"""`docs/command-line.md` names every option and every exit code."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import pytest
 
 import physdiffuser.errors
 from physdiffuser.cli.app import BUILT_IN, cli
-from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
-from physdiffuser.report.json_document import document
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
@@ -45,21 +43,6 @@ def test_every_option_and_argument_is_documented(command: str, parameter: click.
             assert f"`{spelling}" in text, f"{spelling} of {command} is not in docs/command-line.md"
     else:
         assert str(parameter.name).upper() in text
-
-
-def keys_of_the_document() -> set[str]:
-    from physdiffuser.expressions import Number
-
-    constant = ConstantEstimate("c1", 1.0, 0.9, 1.1, "1", False)
-    row = Equation(Number(1.0), "1", "1", 1, 0.0, 1.0, 0.0, constants=(constant,))
-    content = document(Solution("T", "exact", row, (row,), ("a",), ("a",), {}))
-    keys = set(content) | set(content["best"]) | set(content["pareto"][0]) | set(content["held_out"])
-    return keys | set(content["best"]["constants"][0]) | set(content["inputs"][0])
-
-
-@pytest.mark.parametrize("key", sorted(keys_of_the_document()))
-def test_every_key_of_the_document_is_documented(key: str) -> None:
-    assert f"`{key}`" in PAGE
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -117,7 +117,7 @@ def test_a_search_that_does_not_come_back_is_left_within_a_second(
     assert "2.0*v_m_s" in program.stdout
     if words:
         document = json.loads(program.stdout)
-        assert (document["schema"], document["status"]) == (1, "approximate")
+        assert (document["schema"], document["status"]) == (2, "approximate")
         assert document["best"]["expression"] == "2.0*v_m_s"
     # What the search had is kept for --resume.
     assert json.loads((tmp_path / "run" / "progress.json").read_text())["front"] == ["1.5", "2.0*v_m_s"]

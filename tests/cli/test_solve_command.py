@@ -46,7 +46,7 @@ def test_json_prints_the_document_and_nothing_else_and_saves_nothing(
 ) -> None:
     done = run("solve", "data.csv", "--json")
     assert done.returncode == 0
-    assert json.loads(done.stdout)["schema"] == 1
+    assert json.loads(done.stdout)["schema"] == 2
     assert not (tmp_path / "runs").exists()
 
 

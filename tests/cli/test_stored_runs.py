@@ -88,7 +88,7 @@ def test_missing_files_and_broken_results(run: Run, solved: Path, tmp_path: Path
     assert run("predict", "run", "none.csv").returncode == 4
     (tmp_path / "broken.json").write_text('{"schema": 1}')
     assert run("predict", "broken.json", "data.csv").returncode == 3
-    (tmp_path / "broken.json").write_text('{"schema": 2}')
+    (tmp_path / "broken.json").write_text('{"schema": 3}')
     assert run("export", "broken.json").returncode == 2
 
 

@@ -312,6 +312,8 @@ def test_pickles_of_earlier_versions_load(path: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InconsistentVersionWarning)
         old = pickle.loads(path.read_bytes())  # noqa: S301  # our own bytes
+    points = old.solution_.fit_points
+    assert points is None or points.test.shape == points.truth.shape, "a field that was renamed"
     table = pd.DataFrame({"x": [1.0, 2.0]})
     assert np.allclose(old.predict(table), [2.497, 9.99], rtol=1e-3)
     assert "2.497*x**2" in str(old) and old._repr_html_() and len(old.equations_) == len(old.solution_.pareto)

@@ -85,7 +85,7 @@ def solution(*pareto: Equation, best: Equation | None = None, **changes: Any) ->
         "derivation": ("peeled off a power of a",),
         "warnings": (),
         "rows": 300,
-        "held_out_rows": 60,
+        "test_rows": 60,
         "known_constants": CONSTANTS,
         "timing": {"elapsed_seconds": 1.5},
         "version": "0.1.0",

@@ -89,7 +89,7 @@ def test_a_page_says_all_that_a_run_found(pendulum: Solution) -> None:
     assert "T = 2*pi*sqrt(l/g)" in page.text
     assert "columns not needed by the law: colour" in page.text
     assert "Evidence: rms error" in page.text
-    assert "held-out rows:" in page.text
+    assert "test set:" in page.text
     assert "def predict_T(l, g):" in page.text
     assert "double predict_T(double l, double g)" in page.text
     assert r"2 \pi \sqrt{\frac{l}{g}}" in page.text
@@ -148,7 +148,7 @@ def test_a_hostile_name_is_text_and_nothing_else() -> None:
     columns = (f"a{HOSTILE}", f"v{HOSTILE}")
     honest = report_html(with_rows(target="T", columns=("a", "v (m/s)")))
     made = with_rows(
-        fitted(verification=(f"edges: {HOSTILE}",), derivation=(f"did {HOSTILE}",), generator=HOSTILE),
+        fitted(verification=(f"algebra: {HOSTILE}",), derivation=(f"did {HOSTILE}",), generator=HOSTILE),
         target=f"T{HOSTILE}",
         columns=columns,
         aliases={"a": columns[0], "v_m_s": columns[1], "T": f"T{HOSTILE}"},
@@ -218,7 +218,7 @@ def test_text_stands_out(theme: int) -> None:
             assert contrast(text, ground) >= 4.5, (text, ground)
     assert contrast("ink", "note") >= 4.5
     assert contrast("accent-ink", "accent") >= 4.5
-    for mark in ("seen", "held-out", "law"):
+    for mark in ("seen", "test", "law"):
         for ground in ("paper", "outside"):
             assert contrast(mark, ground) >= 3.0, (mark, ground)
 

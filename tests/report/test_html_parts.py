@@ -132,9 +132,9 @@ def test_checks_tell_what_holds_from_what_fails_and_what_is_open() -> None:
     noisy = bad + RNG.normal(0, 0.01, 200)
     failed = checks_of(verify(law, law, TABLE, noisy, seen, unseen, pattern=True).sentences)
     states = {check.topic: check.state for check in failed}
-    assert states["held-out rows"] == states["residuals"] == "failed"
+    assert states["test set"] == states["residuals"] == "failed"
     few = checks_of(verify(law, law, TABLE[:6], good[:6], np.arange(6), np.arange(0)).sentences)
-    assert {check.topic: check.state for check in few}["held-out rows"] == "open"
+    assert {check.topic: check.state for check in few}["test set"] == "open"
     other = checks_of(verify(law, parse("3*a", NAMES), TABLE, good, seen, unseen).sentences)
     assert other[0].state == "failed"
 

@@ -32,9 +32,9 @@ def strict(text: str) -> Any:
 
 def test_the_document_has_the_promised_keys() -> None:
     content = document(solution())
-    assert content["schema"] == 1
+    assert content["schema"] == 2
     assert {"target", "status", "best", "pareto", "derivation", "warnings", "aliases"} <= set(content)
-    assert {"held_out", "timing", "seed", "version"} <= set(content)
+    assert {"test_set", "timing", "seed", "version"} <= set(content)
     best = {"expression", "latex", "complexity", "r2", "max_relative_error", "verdict", "constants"}
     assert best <= set(content["best"])
     assert [row["row"] for row in content["pareto"]] == [1, 2, 3]
@@ -50,11 +50,11 @@ def test_writing_and_reading_gives_the_same_document() -> None:
 numbers = st.floats(allow_nan=True, allow_infinity=True)
 
 
-@given(rmse=numbers, r2=numbers, low=numbers, held_out=st.none() | numbers, name=st.text())
+@given(rmse=numbers, r2=numbers, low=numbers, test_set=st.none() | numbers, name=st.text())
 def test_any_numbers_and_names_give_valid_json(
-    rmse: float, r2: float, low: float, held_out: float | None, name: str
+    rmse: float, r2: float, low: float, test_set: float | None, name: str
 ) -> None:
-    row = fitted(rmse=rmse, r2=r2, held_out_rmse=held_out, covariance=((low,),))
+    row = fitted(rmse=rmse, r2=r2, test_rmse=test_set, covariance=((low,),))
     content = document(solution(row, target=name, warnings=(name,), timing={"elapsed_seconds": low}))
     text = document_text(content)
     assert strict(text) == content
@@ -109,7 +109,7 @@ def changed(**changes: Any) -> dict[str, Any]:
         [],
         "text",
         {},
-        {"schema": 1},
+        {"schema": 2},
         changed(target=3),
         changed(status="perfect"),
         changed(pareto=3),
@@ -129,12 +129,12 @@ def test_what_is_no_document_is_a_data_error(content: Any) -> None:
     with pytest.raises(DataError):
         solution_from_document(content) if not isinstance(
             content, dict
-        ) or content else solution_from_document(content | {"schema": 1})
+        ) or content else solution_from_document(content | {"schema": 2})
 
 
 def test_another_schema_is_a_usage_error_that_names_both() -> None:
-    with pytest.raises(UsageError, match="schema 2; this version reads schema 1"):
-        solution_from_document(changed(schema=2))
+    with pytest.raises(UsageError, match="schema 3; this version reads schema 2"):
+        solution_from_document(changed(schema=3))
 
 
 def test_a_number_in_the_tree_reads_back_as_the_same_double() -> None:

@@ -62,7 +62,7 @@ def test_a_text_that_cannot_be_read_holds_for_nothing() -> None:
 
 def test_damaged_digits_of_a_stored_run_print_all_the_same() -> None:
     for digits in (-5, 0, 10**9):
-        made = equation(mul(Number(0.731041), Variable(0)), table_digits=digits, more_digits=digits)
+        made = equation(mul(Number(0.731041), Variable(0)), table_digits=digits, extra_digits=digits)
         assert 1 <= table_digits(made) <= ALL_DIGITS and 1 <= shown_digits(made)(0.731041) <= ALL_DIGITS
 
 

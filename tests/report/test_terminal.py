@@ -19,7 +19,7 @@ from physdiffuser.report.terminal import Style, display_width, render
 
 def test_the_report_says_everything_once() -> None:
     best = fitted(
-        held_out_rmse=0.26,
+        test_rmse=0.26,
         verdict="verified",
         verification=("equals the fitted formula symbolically",),
         derivation=("peeled off a", "what is left is a constant"),
@@ -29,7 +29,7 @@ def test_the_report_says_everything_once() -> None:
         "T = 0.731*a",
         r"LaTeX      0.731 a",
         "rmse 0.25, R² 0.8750, largest error 50 %, over 300 rows",
-        "rmse 0.26 over 60 rows that search and fit did not see",
+        "rmse 0.26 over 60 rows used by neither search nor fit",
         "Verdict    verified",
         "- equals the fitted formula symbolically",
         "c1 = 0.7310(6)\n",
@@ -101,7 +101,7 @@ def test_an_alias_is_explained_when_it_occurs() -> None:
 
 
 def test_a_mean_is_not_blamed_on_the_rows() -> None:
-    checks = ("held-out rows: rms error 1", "edges: not checked, no column occurs in the formula")
+    checks = ("test set: rms error 1", "boundary check: not checked, no column occurs in the formula")
     text = render(solution(equation("3", verdict="unknown", verification=checks)))
     assert "Verdict    not verified: a number is no law" in text and "for want of rows" not in text
 

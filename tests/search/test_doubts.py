@@ -72,7 +72,7 @@ def test_a_mean_is_no_law_and_is_called_so() -> None:
 def test_each_doubt_is_said_once() -> None:
     loose = ConstantEstimate("c1", 0.1, -0.1, 0.3, "0.1", False)
     said = diagnostics(
-        row("x", constants=(loose,), held_out_rmse=1e3),
+        row("x", constants=(loose,), test_rmse=1e3),
         table("x*y"),
         exact=False,
         pattern=True,

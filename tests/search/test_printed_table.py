@@ -65,7 +65,7 @@ def printed_rows(solution: Solution) -> list[tuple[int, float, str]]:
     for line in lines:
         _, size, error, *rest = line.replace("▸", " ").split()
         # The probability is two words, such as "81 %".
-        skipped = ("held-out" in head) + 2 * ("probability" in head)
+        skipped = ("test" in head) + 2 * ("probability" in head)
         rows.append((int(size), float(error), " ".join(rest[skipped:])))
     return rows
 

@@ -223,14 +223,14 @@ class TestSplit:
         dataset = dataset_from_arrays(inputs, inputs[:, 0])
         split = split_rows(dataset, 1)
         assert set(split.search) <= set(split.fit)
-        assert not set(split.fit) & set(split.held_out)
-        assert len(split.search) == SEARCH_ROWS and len(split.held_out) == 1000
+        assert not set(split.fit) & set(split.test)
+        assert len(split.search) == SEARCH_ROWS and len(split.test) == 1000
         again = split_rows(dataset, 1)
         assert all(
             np.array_equal(x, y)
             for x, y in zip(
-                (split.search, split.fit, split.held_out),
-                (again.search, again.fit, again.held_out),
+                (split.search, split.fit, split.test),
+                (again.search, again.fit, again.test),
                 strict=True,
             )
         )
@@ -245,7 +245,7 @@ class TestSplit:
 
     def test_small_tables_hold_nothing_out(self) -> None:
         inputs = np.random.default_rng(7).normal(size=(12, 1))
-        assert split_rows(dataset_from_arrays(inputs, inputs[:, 0] + 1), 0).held_out.size == 0
+        assert split_rows(dataset_from_arrays(inputs, inputs[:, 0] + 1), 0).test.size == 0
 
 
 class Scripted:

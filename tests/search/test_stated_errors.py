@@ -46,7 +46,7 @@ def test_right_errors_have_a_chi_square_near_1_and_no_warning(scale: float) -> N
     assert 0.5 < best.reduced_chi_square < 1.6
     if scale == 1.0:  # in other units another form of the law may have more constants
         fitted = sum(not constant.is_set for constant in best.constants)
-        assert best.degrees_of_freedom == ROWS - solution.held_out_rows - fitted
+        assert best.degrees_of_freedom == ROWS - solution.test_rows - fitted
     assert not warned(solution)
 
 

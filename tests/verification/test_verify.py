@@ -15,7 +15,7 @@ from physdiffuser.verification import Verification, verify
 NAMES = ["x", "y"]
 ROWS = 1000
 TRAIN = np.arange(750)
-HELD_OUT = np.arange(750, ROWS)
+TEST = np.arange(750, ROWS)
 INPUTS = np.random.default_rng(0).uniform(1.0, 5.0, (ROWS, 2))
 
 
@@ -37,7 +37,7 @@ def check(fitted: str, final: str, truth: str, noise: float = 0.0, **options: ob
         INPUTS,
         target,
         TRAIN,
-        HELD_OUT,
+        TEST,
         names=NAMES,
         **options,  # type: ignore[arg-type]
     )
@@ -46,20 +46,20 @@ def check(fitted: str, final: str, truth: str, noise: float = 0.0, **options: ob
 def test_an_exact_law_is_verified_with_its_three_checks() -> None:
     found = check("0.15915494309189535*x*y**2", "x*y**2/(2*pi)", "x*y**2/(2*pi)")
     assert found.verdict == "verified"
-    symbolic, numeric, edges = found.sentences
+    symbolic, numeric, boundary = found.sentences
     assert symbolic.startswith(
         "algebra: the law equals the fitted formula with its constant set to what is shown, none moved by"
     )
-    assert numeric.startswith("held-out rows: largest relative error")
-    assert numeric.endswith("on 250 rows never seen")
-    assert edges.startswith("edges: largest relative error")
+    assert numeric.startswith("test set: largest relative error")
+    assert numeric.endswith("on 250 test rows")
+    assert boundary.startswith("boundary check: largest relative error")
 
 
 def test_a_noisy_law_is_verified_when_the_snapped_form_is_the_fitted_one() -> None:
     found = check("0.15925*x*y**2.0003", "x*y**2/(2*pi)", "x*y**2/(2*pi)", noise=0.01)
     assert found.verdict == "verified"
     assert "its 2 constants set to what is shown, none moved by more than 0.06 %" in found.sentences[0]
-    assert "times that on the rows fitted" in found.sentences[1]
+    assert "test/training ratio" in found.sentences[1]
 
 
 def test_the_noise_given_is_what_errors_are_measured_by() -> None:
@@ -86,14 +86,14 @@ def test_another_formula_is_different_however_well_it_fits() -> None:
 
 
 def test_a_formula_that_fails_on_unseen_rows_is_not_verified() -> None:
-    # The law changes where the held-out rows are.
+    # The law changes where the test rows are.
     target = evaluate(parse("x*y", NAMES), INPUTS)
-    target[HELD_OUT] *= 1.3
-    found = verify(parse("x*y", NAMES), parse("x*y", NAMES), INPUTS, target, TRAIN, HELD_OUT)
+    target[TEST] *= 1.3
+    found = verify(parse("x*y", NAMES), parse("x*y", NAMES), INPUTS, target, TRAIN, TEST)
     assert found.verdict == "unknown"
 
 
-def test_a_formula_that_fails_at_the_edges_is_not_verified() -> None:
+def test_a_formula_that_fails_at_the_boundary_is_not_verified() -> None:
     # A parabola through a cosine: good in the middle, off at both ends.
     inputs = np.linspace(-1.0, 1.0, 400)[:, None]
     target = np.cos(1.5 * inputs[:, 0])
@@ -101,7 +101,7 @@ def test_a_formula_that_fails_at_the_edges_is_not_verified() -> None:
     formula = parse("1 - 1.0*x**2", ["x"])
     found = verify(formula, formula, inputs, target, rows[:300], rows[300:], names=["x"])
     assert found.verdict == "unknown"
-    assert found.sentences[2].startswith("edges: the error in the outermost tenth of x is")
+    assert found.sentences[2].startswith("boundary check: the error in the outermost tenth of x is")
     assert found.sentences[2].endswith("more than chance explains")
 
 
@@ -115,25 +115,25 @@ def test_a_logarithm_of_pi_is_recognised() -> None:
     assert found.verdict == "verified"
 
 
-def test_a_formula_without_columns_has_no_edges() -> None:
+def test_a_formula_without_columns_has_no_boundary() -> None:
     inputs = np.linspace(1, 2, 40)[:, None]
     rows = np.arange(40)
     found = verify(Number(3), Number(3), inputs, np.full(40, 3.0), rows[:30], rows[30:])
-    assert found.sentences[2] == "edges: not checked, no column occurs in the formula"
+    assert found.sentences[2] == "boundary check: not checked, no column occurs in the formula"
 
 
-def test_errors_that_grow_with_the_target_are_no_failure_at_the_edges() -> None:
+def test_errors_that_grow_with_the_target_are_no_failure_at_the_boundary() -> None:
     target = evaluate(parse("exp(x)*y", NAMES), INPUTS)
     target = target * (1.0 + 0.02 * np.random.default_rng(2).normal(size=ROWS))
     tree = parse("exp(x)*y", NAMES)
-    assert verify(tree, tree, INPUTS, target, TRAIN, HELD_OUT, names=NAMES).verdict == "verified"
+    assert verify(tree, tree, INPUTS, target, TRAIN, TEST, names=NAMES).verdict == "verified"
 
 
 def test_no_value_on_a_row_is_said() -> None:
     inputs = INPUTS.copy()
     inputs[800, 0] = -1.0
     target = np.abs(evaluate(parse("sqrt(abs(x))*y", NAMES), inputs))
-    found = verify(parse("sqrt(x)*y", NAMES), parse("sqrt(x)*y", NAMES), inputs, target, TRAIN, HELD_OUT)
+    found = verify(parse("sqrt(x)*y", NAMES), parse("sqrt(x)*y", NAMES), inputs, target, TRAIN, TEST)
     assert found.verdict == "unknown"
     assert "no value on 1 of 250" in found.sentences[1]
 
@@ -143,7 +143,7 @@ def test_small_tables_are_not_verified_but_say_why() -> None:
     tree = parse("x", ["x"])
     found = verify(tree, tree, inputs, inputs[:, 0], np.arange(3), np.arange(0))
     assert found.verdict == "unknown"
-    assert "too small" in found.sentences[1]
+    assert "too few rows" in found.sentences[1]
     assert "too few rows" in found.sentences[2]
 
 
@@ -161,7 +161,7 @@ def test_targets_of_any_size(scale: float) -> None:
     from physdiffuser.expressions import Apply
 
     law = Apply("mul", (tree, parse("x*y", NAMES)))
-    assert verify(law, law, INPUTS, target, TRAIN, HELD_OUT).verdict == "verified"
+    assert verify(law, law, INPUTS, target, TRAIN, TEST).verdict == "verified"
 
 
 def test_the_symbolic_part_keeps_its_limit() -> None:
@@ -187,7 +187,7 @@ def test_weights_count_as_they_did_in_the_fit() -> None:
     sigma = np.where(np.arange(ROWS) % 2, 0.01, 10.0)
     target = evaluate(parse("x*y", NAMES), INPUTS) + sigma * np.random.default_rng(3).normal(size=ROWS)
     tree = parse("x*y", NAMES)
-    found = verify(tree, tree, INPUTS, target, TRAIN, HELD_OUT, names=NAMES, weights=sigma**-2)
+    found = verify(tree, tree, INPUTS, target, TRAIN, TEST, names=NAMES, weights=sigma**-2)
     assert found.verdict == "verified"
     assert "rms error 0.01" in found.sentences[1]
 

@@ -103,7 +103,7 @@ def fit_charts(solution: Solution, equation: Equation, number: int) -> list[Char
     if points is None or points.inputs is None or not points.truth.size:
         return []
     some = shown_points(points)
-    truth, held_out = points.truth[some], points.held_out[some]
+    truth, test = points.truth[some], points.test[some]
     prediction = evaluate(equation.expression, points.inputs[some])
     with np.errstate(all="ignore"):
         residual = truth - prediction
@@ -127,7 +127,7 @@ def fit_charts(solution: Solution, equation: Equation, number: int) -> list[Char
         y_label=f"{target}, predicted",
         x_ticks=x.ticks,
         y_ticks=y.ticks,
-        layers=[Layer("guide", line_path(x, y, ends, ends)), *_rows(x, y, truth, prediction, held_out)],
+        layers=[Layer("guide", line_path(x, y, ends, ends)), *_rows(x, y, truth, prediction, test)],
     )
     across, down = axes(truth, residual, log=(over_decades, False), zero=True)
     zero = np.zeros(2)
@@ -142,16 +142,16 @@ def fit_charts(solution: Solution, equation: Equation, number: int) -> list[Char
         y_ticks=down.ticks,
         layers=[
             Layer("guide", line_path(across, down, ends, zero)),
-            *_rows(across, down, truth, residual, held_out),
+            *_rows(across, down, truth, residual, test),
         ],
     )
     return [fit, left]
 
 
-def _rows(x: Axis, y: Axis, xs: FloatArray, ys: FloatArray, held_out: npt.NDArray[np.bool_]) -> list[Layer]:
-    layers = [Layer("seen", points_path(x, y, xs[~held_out], ys[~held_out]), "search and fit")]
-    if held_out.any():
-        layers.append(Layer("held-out", points_path(x, y, xs[held_out], ys[held_out]), "held out"))
+def _rows(x: Axis, y: Axis, xs: FloatArray, ys: FloatArray, test: npt.NDArray[np.bool_]) -> list[Layer]:
+    layers = [Layer("seen", points_path(x, y, xs[~test], ys[~test]), "search and fit")]
+    if test.any():
+        layers.append(Layer("test", points_path(x, y, xs[test], ys[test]), "test set"))
     return layers
 
 
