@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -71,6 +72,9 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     device
         "cpu", or "cuda" for pair searches, fits of many formulas and the networks; "auto" takes a GPU, where
         there is one, for the networks alone.
+    initial
+        Formulas to start from (`["A*exp(-b*t)"]`): names that are neither columns nor known constants are
+        constants to be fitted. `solution_.guesses` says what became of each.
 
     Attributes
     ----------
@@ -118,6 +122,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         noise_model: NoiseModelName = DEFAULTS.noise_model,
         attention: str | None = DEFAULTS.attention,
         device: str = DEFAULTS.device,
+        initial: Sequence[str] = DEFAULTS.initial,
     ) -> None:
         self.time = time
         self.steps = steps
@@ -132,6 +137,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.noise_model = noise_model
         self.attention = attention
         self.device = device
+        self.initial = initial
 
     def fit(
         self,
@@ -311,6 +317,13 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "solution_")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle; parameters that an earlier version did not have get their defaults."""
+        super().__setstate__(state)
+        for name, parameter in inspect.signature(type(self)).parameters.items():
+            if not hasattr(self, name):
+                setattr(self, name, parameter.default)
 
     def _repr_html_inner(self) -> str:
         """What a notebook shows: the law once there is one, the parameters before."""

@@ -61,7 +61,10 @@ class SolveOptions:
     plugins
         Whether to load generators and operators of other packages.
     initial
-        Formulas to start from, in the table's aliases, or a function of the dataset that returns them.
+        Formulas to start from, in the table's aliases; names that are neither columns nor known constants are
+        constants to be fitted. The solution says what became of each.
+    resumed
+        Formulas of an earlier run, in the table's aliases, or a function of the dataset that returns them.
     """
 
     time: float | None = None
@@ -79,7 +82,8 @@ class SolveOptions:
     loss: Loss | Literal["auto"] = "auto"
     noise_model: NoiseModelName = "auto"
     plugins: bool = True
-    initial: Sequence[str] | Callable[[Dataset], Sequence[str]] = ()
+    initial: Sequence[str] = ()
+    resumed: Sequence[str] | Callable[[Dataset], Sequence[str]] = ()
 
     @property
     def time_limit(self) -> float | None:
@@ -87,8 +91,8 @@ class SolveOptions:
         return DEFAULT_SECONDS if self.time is None and self.steps is None else self.time
 
     def formulas(self, dataset: Dataset) -> Sequence[str]:
-        """The formulas to start from."""
-        return self.initial(dataset) if callable(self.initial) else self.initial
+        """The formulas of an earlier run."""
+        return self.resumed(dataset) if callable(self.resumed) else self.resumed
 
     def changed(self, **changes: Any) -> SolveOptions:
         """The same options with some of them changed.

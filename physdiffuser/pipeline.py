@@ -15,10 +15,13 @@ from physdiffuser.core.solution import Solution
 from physdiffuser.data.arrays import ColumnRequest, load_dataset_from
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.limits import reading_seconds
+from physdiffuser.expressions import to_text
+from physdiffuser.finalize.guess_outcomes import guess_outcomes
 from physdiffuser.finalize.magnitudes import solve_in_moderate_units
 from physdiffuser.finalize.solution import build_solution, constant_solution
 from physdiffuser.options import DEFAULTS, SolveOptions
 from physdiffuser.report.notebook_progress import notebook_progress
+from physdiffuser.search.guesses import Guess, fitted_guesses
 from physdiffuser.search.interruption import STOPPED, StopRequest, interruptible
 from physdiffuser.search.posing import check_options
 from physdiffuser.search.table_search import RunControl, pose_table, prepare, search_table
@@ -149,12 +152,29 @@ def solve_dataset(
                 stop.request()
 
         watched = improved if listeners or on_improvement is not None else None
-        solution = solve_in_moderate_units(partial(_solve, control=control), dataset, options, watched)
+        guesses = _guesses(dataset, options)
+        # With their constants fitted they are formulas like those of an earlier run.
+        texts = [to_text(one.expression, dataset.names) for one in guesses if one.expression is not None]
+        solution = solve_in_moderate_units(
+            partial(_solve, control=control), dataset, options.changed(initial=texts), watched
+        )
+        solution = replace(solution, guesses=guess_outcomes(guesses, solution, dataset))
     if not stop.interrupted:
         return solution
     if solution.best is None:
         raise KeyboardInterrupt
     return replace(solution, warnings=(*solution.warnings, STOPPED))
+
+
+def _guesses(dataset: Dataset, options: SolveOptions) -> tuple[Guess, ...]:
+    """The formulas that the user starts from, with their constants fitted to the table."""
+    if not options.initial:
+        return ()
+    from physdiffuser.data.constants import parse_constants
+
+    known = parse_constants(options.constants, taken=dataset.names)
+    values = {constant.symbol.name: constant.symbol.value for constant in known}
+    return fitted_guesses(options.initial, dataset, values, options.seed)
 
 
 def _solve(

@@ -22,8 +22,8 @@ from physdiffuser.pipeline import solve_dataset
 
 FIELDS = {field.name: getattr(DEFAULTS, field.name) for field in dataclasses.fields(SolveOptions)}
 # Options that make no sense for a fitted object, or that another parameter covers.
-NOT_OF_THE_ESTIMATOR = {"units_row", "plugins", "initial"}
-NOT_OF_THE_COMMAND = {"initial"}
+NOT_OF_THE_ESTIMATOR = {"units_row", "plugins", "resumed"}
+NOT_OF_THE_COMMAND = {"resumed"}
 
 
 def errors_in_proportion() -> pd.DataFrame:
@@ -104,7 +104,7 @@ def test_the_command_and_python_pass_equal_options(monkeypatch: pytest.MonkeyPat
         limits = {options.time_limit for options in seen}
         assert len(seen) == 4 and limits == {None if given else DEFAULT_SECONDS}
         # The command writes its resolved time limit into the record; nothing else differs.
-        assert len({repr(dataclasses.replace(options, time=None, initial=())) for options in seen}) == 1
+        assert len({repr(dataclasses.replace(options, time=None, resumed=())) for options in seen}) == 1
 
 
 @pytest.mark.parametrize("table", [errors_in_proportion(), one_outlier()], ids=["scatter", "loss"])

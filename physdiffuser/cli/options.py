@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType
 
+_MOST_BYTES = 1_000_000
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _DELIMITERS = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "whitespace": " "}
@@ -95,6 +97,48 @@ class Names(_ParamType):
             if names.count(name) > 1:
                 self.fail(f"'{visible(name)}' is named twice.", param, ctx)
         return names
+
+
+class Formulas(_ParamType):
+    """A formula, or `@file`: one on each line of a text file; empty lines and those with # are left out."""
+
+    name = "formula"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Text to a tuple of formulas."""
+        if isinstance(value, tuple):
+            return value
+        if not value.startswith("@"):
+            return (value,)
+        lines = [line.strip() for line in _small_file(value[1:]).splitlines()]
+        formulas = tuple(line for line in lines if line and not line.startswith("#"))
+        if not formulas:
+            self.fail(
+                f"the file '{visible(value[1:])}' holds no formula; write one on each line.", param, ctx
+            )
+        return formulas
+
+
+def _small_file(path: str) -> str:
+    from pathlib import Path
+
+    from physdiffuser.data.readers.sources import read_bounded
+    from physdiffuser.errors import FileError
+
+    try:
+        data = read_bounded(Path(path), _MOST_BYTES)
+    except OSError as error:
+        raise FileError(f"cannot read '{visible(path)}': {error.strerror or error}") from None
+    if data is None:
+        raise FileError(
+            f"'{visible(path)}' is larger than {_MOST_BYTES:,} bytes; a list of formulas is short"
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileError(f"'{visible(path)}' is no UTF-8 text (byte {error.start + 1})") from None
 
 
 class Delimiter(_ParamType):

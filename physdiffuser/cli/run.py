@@ -145,14 +145,14 @@ class Run:
             self.progress = progress
             show(progress)
 
-        def initial(dataset: Dataset) -> tuple[str, ...]:
+        def resumed(dataset: Dataset) -> tuple[str, ...]:
             self.record = TableRecord.of(dataset)
             return () if self.folder is None else resumed_formulas(saved, self.record, self.folder.path)
 
         try:
             return solve(
                 self.table,
-                initial=initial,
+                resumed=resumed,
                 on_progress=on_progress,
                 cancelled=cancelled,
                 started=self.started,

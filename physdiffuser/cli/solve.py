@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 
 from physdiffuser.cli import messages
-from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
+from physdiffuser.cli.options import FiniteNumber, Formulas, Names, WholeNumber, table_options
 from physdiffuser.cli.stdout import reserved_stdout
 from physdiffuser.core.problem import NoiseModelName
 from physdiffuser.errors import UsageError
@@ -52,6 +52,14 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
     metavar="N",
     show_default=True,
     help="Largest formula.",
+)
+@click.option(
+    "--guess",
+    "initial",
+    type=Formulas(),
+    multiple=True,
+    metavar="FORMULA",
+    help="Formula to start from, A*exp(-b*t), or @FILE; may be repeated.",
 )
 @click.option(
     "--constants",
@@ -102,6 +110,7 @@ def solve(
     # A budget of steps alone has no clock: the same answer on a slow machine as on a fast one.
     search["time"] = DEFAULTS.changed(time=seconds, steps=search["steps"]).time_limit
     search["plugins"] = not no_plugins
+    search["initial"] = tuple(text for texts in search["initial"] for text in texts)
     scatter = search.pop("scatter")
     if scatter is not None:
         messages.warning("--scatter is now called --noise-model; the old name will be removed")

@@ -17,6 +17,7 @@ FloatArray = npt.NDArray[np.float64]
 
 Status = Literal["exact", "approximate", "none"]
 Verdict = Literal["verified", "different", "unknown"]
+GuessState = Literal["kept", "simplified", "improved", "beaten", "unusable"]
 
 
 @dataclass(frozen=True)
@@ -217,6 +218,32 @@ class ColumnSummary:
     looked_at: int
 
 
+@dataclass(frozen=True)
+class GuessOutcome:
+    """What became of a formula that the user started from.
+
+    Attributes
+    ----------
+    text
+        As the user wrote it.
+    expression, rmse, complexity
+        With fitted constants, on all rows of the table; None where no constants give finite values.
+    state
+        "kept": the chosen law has this form. "simplified": it is a special case without some of the columns.
+        "improved": it has the guess as a special case. "beaten": it has another form. "unusable": the guess
+        has no finite values.
+    sentence
+        The same for readers.
+    """
+
+    text: str
+    expression: str | None
+    rmse: float | None
+    complexity: int | None
+    state: GuessState
+    sentence: str
+
+
 @dataclass(frozen=True, repr=False)
 class Solution(Displayed):
     """What `solve` returns.
@@ -252,6 +279,8 @@ class Solution(Displayed):
     evidence
         Figures that the probability of the chosen law is computed from; see
         `physdiffuser.finalize.evidence`.
+    guesses
+        What became of the formulas that the user started from.
     summaries
         The input columns and, last, the target; empty when read back from a file.
     """
@@ -276,6 +305,7 @@ class Solution(Displayed):
     summaries: tuple[ColumnSummary, ...] = field(default=(), compare=False, repr=False)
     none_of_these: float | None = None
     evidence: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
+    guesses: tuple[GuessOutcome, ...] = ()
 
     def plot(self, kind: str = "fit", row: int | None = None, axes: Any = None) -> Any:
         """Draw one picture of the chosen formula, or of a row of `pareto` counted from 1, with matplotlib.

@@ -188,9 +188,19 @@ def parse(text: str, names: Sequence[str], constants: Mapping[str, float] | None
     ExpressionSyntaxError
         With the position, if the text does not follow the grammar or its limits.
     """
+    return parse_with(text, known_names(names, constants))
+
+
+def parse_with(text: str, known: Mapping[str, Expression]) -> Expression:
+    """Read a formula whose names stand for the given expressions; raises as `parse` does."""
     if len(text) > MAX_LENGTH:
         raise ExpressionSyntaxError(f"formula of {len(text)} characters; at most {MAX_LENGTH} are read")
+    return _Parser(text, known).parse()
+
+
+def known_names(names: Sequence[str], constants: Mapping[str, float] | None = None) -> dict[str, Expression]:
+    """What the names of a formula stand for: `pi`, known constants, and the columns in their order."""
     known: dict[str, Expression] = {"pi": PI}
     known.update({name: Symbol(name, float(value)) for name, value in (constants or {}).items()})
     known.update({name: Variable(index) for index, name in enumerate(names)})
-    return _Parser(text, known).parse()
+    return known

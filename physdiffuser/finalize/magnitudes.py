@@ -178,18 +178,20 @@ def solve_in_moderate_units(
     if magnitudes.usual:
         return solve(dataset, options, on_progress)
     names = dataset.names
-    initial = options.formulas(dataset)
-    if initial or on_progress is not None:
+    resumed, initial = options.formulas(dataset), options.initial
+    if resumed or initial or on_progress is not None:
         from physdiffuser.data.constants import parse_constants
 
         constants = parse_constants(options.constants, taken=names)
         known = {constant.symbol.name: constant.symbol.value for constant in constants}
-        initial = [magnitudes.inner(text, names, known) for text in initial]
+        resumed, initial = (
+            [magnitudes.inner(text, names, known) for text in texts] for texts in (resumed, initial)
+        )
         on_progress = on_progress and _reporting(on_progress, magnitudes, names, known)
     from physdiffuser.data.constants import without_auto
 
     # Numbers in other units are not those of physical constants.
-    options = options.changed(initial=initial, constants=without_auto(options.constants))
+    options = options.changed(initial=initial, resumed=resumed, constants=without_auto(options.constants))
     solution = solve(magnitudes.apply(dataset), options, on_progress)
     return in_table_units(solution, magnitudes, dataset)
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
-from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
+from physdiffuser.core.solution import ConstantEstimate, Equation, GuessOutcome, Solution
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, Number, parse, to_text
 from physdiffuser.expressions.tree import Apply
@@ -55,6 +56,7 @@ def document(solution: Solution) -> Json:
             for row, equation in enumerate(solution.pareto, start=1)
         ],
         "none_of_these": _finite(solution.none_of_these),
+        **({"guesses": [_guess(one) for one in solution.guesses]} if solution.guesses else {}),
         "derivation": list(solution.derivation),
         "warnings": list(solution.warnings),
         "notes": dict(solution.notes),
@@ -175,6 +177,7 @@ def solution_from_document(content: object, source: str = "result.json") -> Solu
         names=names,
         columns=tuple(row.text("name") for row in inputs),
         aliases=reader.texts_by_name("aliases"),
+        guesses=tuple(_read_guess(row) for row in reader.rows("guesses")),
         derivation=reader.texts("derivation"),
         warnings=reader.texts("warnings"),
         notes=reader.texts_by_name("notes"),
@@ -249,6 +252,10 @@ def _equation(equation: Equation) -> Json:
     }
 
 
+def _guess(guess: GuessOutcome) -> Json:
+    return asdict(guess) | {"rmse": _finite(guess.rmse)}
+
+
 def _constant(constant: ConstantEstimate) -> Json:
     return {
         "name": constant.name,
@@ -293,6 +300,17 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         names=names,
     )
     return with_printed_latex(made, names)
+
+
+def _read_guess(reader: Reader) -> GuessOutcome:
+    return GuessOutcome(
+        text=reader.text("text"),
+        expression=reader.optional_text("expression"),
+        rmse=reader.optional_number("rmse"),
+        complexity=reader.optional_integer("complexity"),
+        state=reader.one_of("state", ("kept", "simplified", "improved", "beaten", "unusable")),
+        sentence=reader.text("sentence"),
+    )
 
 
 def _read_constant(reader: Reader) -> ConstantEstimate:

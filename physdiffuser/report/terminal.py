@@ -149,6 +149,11 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
     ]
     lines += _labelled("Verdict", [_verdict(best), *checks])
     lines += _probability(solution, best)
+    for number, guess in enumerate(solution.guesses):
+        fitted = "" if guess.expression is None else f"fitted: {visible(guess.expression, _LIMIT)}"
+        shown = [visible(guess.text, _LIMIT), *([fitted] if fitted else []), guess.sentence]
+        wrapped = [line for text in shown for line in _wrapped(text, style, _LABEL_WIDTH + 2, "")]
+        lines += _labelled("Guesses" if number == 0 else "", wrapped)
     constants = _constants(best)
     if constants:
         lines += _labelled("Constants", constants)

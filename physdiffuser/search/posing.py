@@ -137,11 +137,21 @@ def build_generators(
     return instances, tuple(refused)
 
 
-def initial_candidates(formulas: Sequence[str], dataset: Dataset, problem: Problem) -> list[Candidate]:
+def initial_candidates(
+    formulas: Sequence[str], guesses: Sequence[str], dataset: Dataset, problem: Problem
+) -> list[Candidate]:
+    """What a search starts from: the mean, formulas of an earlier run, and those that the user gave."""
     known = {symbol.name: symbol.value for symbol in problem.constants}
     # The mean is finite whatever the rows are: a stopped or short run has an answer, if a poor one.
     mean = Candidate(Number(float(np.average(dataset.target, weights=dataset.weights))), "constant")
-    return [mean] + [
-        Candidate(parse(formula, dataset.names, known), "earlier run", ("found by an earlier run",))
-        for formula in formulas
+    return [
+        mean,
+        *(
+            Candidate(parse(formula, dataset.names, known), "earlier run", ("found by an earlier run",))
+            for formula in formulas
+        ),
+        *(
+            Candidate(parse(formula, dataset.names, known), "guess", ("given as a starting formula",))
+            for formula in guesses
+        ),
     ]

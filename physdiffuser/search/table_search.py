@@ -177,7 +177,7 @@ def search_table(prepared: PreparedSearch, options: SolveOptions, control: RunCo
     PluginError
         If every generator that was asked for by name has failed.
     """
-    first = initial_candidates(prepared.initial, prepared.dataset, prepared.problem)
+    first = initial_candidates(prepared.initial, options.initial, prepared.dataset, prepared.problem)
     loop, result = _loop(prepared, options, control), None
     if _noise_is_unknown(prepared, options):
         prepared, loop, paused = _search_with_noise_models(prepared, loop, first, options, control)

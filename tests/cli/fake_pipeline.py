@@ -49,8 +49,8 @@ def solve(source: Any, *, on_progress: Any, cancelled: Any, **options: Any) -> A
         weights=options["weights"],
         **{name: options[name] for name in reading},
     )
-    if callable(options.get("initial")):
-        options["initial"] = options["initial"](dataset)
+    if callable(options.get("resumed")):
+        options["resumed"] = options["resumed"](dataset)
     if record:
         with open(record, "w") as stream:
             json.dump({"source": source} | options, stream)

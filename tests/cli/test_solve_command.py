@@ -99,6 +99,7 @@ def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
         "thousands": ",",
         "plugins": False,
         "initial": [],
+        "resumed": [],
     }
 
 
@@ -126,6 +127,7 @@ def test_the_defaults(run: Run, table: Path, tmp_path: Path) -> None:
         "units_row": False,
         "plugins": True,
         "initial": [],
+        "resumed": [],
     }
 
 
@@ -232,10 +234,10 @@ def test_resume_starts_from_the_formulas_of_the_earlier_run(run: Run, table: Pat
         row["expression"] for row in json.loads((tmp_path / "run" / "result.json").read_text())["pareto"]
     ]
     options = recorded(run, tmp_path, "--out", "run", "--resume")
-    assert sorted(options["initial"]) == sorted(formulas)
+    assert sorted(options["resumed"]) == sorted(formulas)
     (tmp_path / "run" / "result.json").unlink()
     (tmp_path / "run" / "progress.json").write_text('{"front": ["v_m_s"]}')
-    assert recorded(run, tmp_path, "--out", "run", "--resume")["initial"] == ["v_m_s"]
+    assert recorded(run, tmp_path, "--out", "run", "--resume")["resumed"] == ["v_m_s"]
     assert not (tmp_path / "run" / "progress.json").exists()
 
 

@@ -316,4 +316,5 @@ def test_pickles_of_earlier_versions_load(path: Any) -> None:
     assert points is None or points.test.shape == points.truth.shape, "a field that was renamed"
     table = pd.DataFrame({"x": [1.0, 2.0]})
     assert np.allclose(old.predict(table), [2.497, 9.99], rtol=1e-3)
+    assert old.get_params().keys() == PhysDiffuserRegressor().get_params().keys() and repr(old)
     assert "2.497*x**2" in str(old) and old._repr_html_() and len(old.equations_) == len(old.solution_.pareto)
