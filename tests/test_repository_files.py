@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,16 @@ def test_the_workflow_runs_all_checks_on_all_systems() -> None:
     assert len(job["strategy"]["matrix"]["system"]) == 3
     assert job["strategy"]["matrix"]["python"][0] == "3.11"
     assert any(step.get("run") == ".ci/run" for step in job["steps"])
+
+
+def test_every_fragment_of_the_changelog_has_a_known_type() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["towncrier"]
+    assert settings["start_string"] in (ROOT / settings["filename"]).read_text(encoding="utf-8")
+    types = {kind["directory"] for kind in settings["type"]}
+    for path in (ROOT / settings["directory"]).glob("[!.]*"):
+        name, kind, ending = path.name.rsplit(".", 2)
+        assert name and kind in types and ending == "md", path.name
+        assert path.read_text(encoding="utf-8").strip(), f"{path.name} is empty"
 
 
 def test_only_publishing_may_write() -> None:

@@ -20,7 +20,7 @@ from physdiffuser.report.runfolder import load_solution
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
 OLD = Path(__file__).with_name("schema_1")
 PLAIN = {"string": str, "integer": int, "number": int | float, "boolean": bool}
-OBJECTS = ("formula", "constant", "input", "test set", "table")
+OBJECTS = ("formula", "constant", "input", "test set", "table", "guess")
 
 
 def table(heading: str) -> dict[str, str]:
@@ -41,7 +41,7 @@ def check(value: Any, kind: str, place: str) -> None:
         container, _, item = kind.partition(" of ")
         assert isinstance(value, list if container == "list" else dict), place
         # JSON has no nan, so any number of an object can be null.
-        item = re.sub(r"s( |$)", r"\1", item, count=1)
+        item = "guess" if item == "guesses" else re.sub(r"s( |$)", r"\1", item, count=1)
         item += " or null" if container == "object" and item == "number" else ""
         for one in value if container == "list" else value.values():
             check(one, item, f"{place}[]")
@@ -55,7 +55,7 @@ def check(value: Any, kind: str, place: str) -> None:
 def check_object(content: dict[str, Any], heading: str, place: str) -> None:
     described = table(heading.capitalize())
     optional = {"row", "chosen"} if heading == "formula" and place == "best" else set()
-    optional |= {"table"} if heading == "document" else set()
+    optional |= {"table", "guesses"} if heading == "document" else set()
     assert set(described) - optional <= set(content) <= set(described), place
     for key, value in content.items():
         check(value, described[key], key if heading == "document" else f"{place}.{key}")
@@ -65,20 +65,20 @@ def solved(*options: str, steps: int = 12) -> dict[str, Any]:
     arguments = ["solve", str(OLD / "table.csv"), "--steps", str(steps), "--json", "--no-plugins", *options]
     done = CliRunner().invoke(cli, arguments)
     assert done.exit_code == 0, done.output
-    content = json.loads(done.stdout)
+    content: Any = json.loads(done.stdout)
     assert isinstance(content, dict)
     return content
 
 
 @pytest.fixture(scope="module")
 def real() -> dict[str, Any]:
-    return solved()
+    return solved("--guess", "A*exp(-b*elapsed_time)")
 
 
 def test_a_real_document_is_as_described(real: dict[str, Any]) -> None:
     assert real["schema"] == SCHEMA == 2
     assert "table" in real and real["test_set"]["rows"] == 9
-    assert real["best"]["constants"] and real["best"]["covariance"]
+    assert real["guesses"] and real["best"]["constants"] and real["best"]["covariance"]
     check_object(real, "document", "document")
 
 
