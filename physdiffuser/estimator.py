@@ -160,6 +160,11 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         on_improvement
             Called with each better formula; if it returns True, the search stops with the best so far.
 
+        Returns
+        -------
+        self
+            The estimator.
+
         Raises
         ------
         ValueError
@@ -224,6 +229,11 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             "default" for an array, "pandas" or "polars" for a Series that has the name of the target, and in
             pandas the index of the table. None changes nothing.
 
+        Returns
+        -------
+        self
+            The estimator.
+
         Raises
         ------
         UsageError
@@ -237,9 +247,24 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return self
 
     def select(self, row: int | None = None) -> Self:
-        """Use another row of `equations_`, counted from 1, as `best_`; without a row the one chosen by `fit`.
+        """Use another row of `equations_` as `best_`.
 
         `predict`, exports and plots then take it. `solution_` stays as found.
+
+        Parameters
+        ----------
+        row
+            Counted from 1; the row chosen by `fit` when None.
+
+        Returns
+        -------
+        self
+            The estimator.
+
+        Raises
+        ------
+        UsageError
+            If there is no such row.
         """
         check_is_fitted(self, "solution_")
         self.selected_row_ = row if row is None else int(row)
@@ -262,7 +287,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return front_table(self.solution_, self.best_)
 
     def plot(self, kind: str = "fit", row: int | None = None, axes: Any = None) -> Any:
-        """Draw one picture of a formula with matplotlib; returns the axes.
+        """Draw one picture of a formula with matplotlib.
 
         Parameters
         ----------
@@ -273,39 +298,98 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             A row of `equations_`, counted from 1; the chosen formula when None.
         axes
             Where to draw; new ones when None.
+
+        Returns
+        -------
+        Axes
+            What was drawn on; an array of them for "partial".
         """
         from physdiffuser.report.plots import plot
 
         return plot(self.solution_, self._equation(row), kind, axes)
 
     def report(self, path: str | PathLike[str] | None = None) -> str:
-        """The page of the fit, as `physdiffuser solve` writes it; written to `path` if that is given."""
+        """The page of the fit, as `physdiffuser solve` writes it.
+
+        Parameters
+        ----------
+        path
+            Where it is written, too, if given.
+
+        Returns
+        -------
+        str
+            HTML that needs no other file.
+        """
         check_is_fitted(self, "solution_")
         page: str = self.solution_.report(path)
         return page
 
     def sympy(self, row: int | None = None) -> Any:
-        """The chosen formula, or a row of `equations_` counted from 1, as a sympy expression."""
+        """The chosen formula, or another row, as a sympy expression.
+
+        Parameters
+        ----------
+        row
+            A row of `equations_`, counted from 1; the chosen or selected one when None.
+
+        Returns
+        -------
+        sympy.Expr
+            Its symbols are the aliases of the columns.
+        """
         from physdiffuser.report.functions import to_sympy
 
         equation = self._equation(row)
         return to_sympy(equation.expression, self.solution_.names)
 
     def latex(self, row: int | None = None) -> str:
-        """The chosen formula, or a row of `equations_` counted from 1, as LaTeX."""
+        """The chosen formula, or another row, as LaTeX.
+
+        Parameters
+        ----------
+        row
+            A row of `equations_`, counted from 1; the chosen or selected one when None.
+
+        Returns
+        -------
+        str
+            Without dollar signs.
+        """
         return self._equation(row).latex
 
     def to_numpy(self, row: int | None = None) -> NumpyFunction:
-        """The chosen formula, or a row of `equations_` counted from 1, as a function of numpy arrays."""
+        """The chosen formula, or another row, as a function of numpy arrays.
+
+        Parameters
+        ----------
+        row
+            A row of `equations_`, counted from 1; the chosen or selected one when None.
+
+        Returns
+        -------
+        NumpyFunction
+            Called with one array of shape (rows, columns).
+        """
         from physdiffuser.report.functions import to_numpy
 
         equation = self._equation(row)
         return to_numpy(equation.expression, self.solution_.names)
 
     def to_torch(self, row: int | None = None) -> TorchLaw:
-        """The chosen formula, or a row of `equations_` counted from 1, as a torch module.
+        """The chosen formula, or another row, as a torch module.
 
         Its fitted constants are trainable parameters.
+
+        Parameters
+        ----------
+        row
+            A row of `equations_`, counted from 1; the chosen or selected one when None.
+
+        Returns
+        -------
+        TorchLaw
+            Called with one tensor of shape (rows, columns).
         """
         from physdiffuser.report.functions import to_torch
 

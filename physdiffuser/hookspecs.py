@@ -46,4 +46,9 @@ def physdiffuser_commands(cli: click.Group) -> None:
     """Commands of the program: add click commands to `cli`.
 
     The entry point's name is the command's name, so that `--help` lists it without importing the plugin.
+
+    Parameters
+    ----------
+    cli
+        The program, to which the commands are added.
     """

@@ -121,14 +121,18 @@ def solve_dataset(
 
     Parameters
     ----------
+    dataset
+        The table.
     options
         Options of the search.
-    on_progress, cancelled
-        Called with each better formula, at most ten times a second, and asked often whether to stop.
+    on_progress
+        Called with each better formula, at most ten times a second.
     on_improvement
         Called like `on_progress`; if it returns True, the search stops, and the solution is the best so far.
     progress
         Whether to show a bar with the best law so far; None: only in a notebook.
+    cancelled
+        Asked often whether to stop.
     started
         Clock reading from which the time counts.
     report_seconds
@@ -136,6 +140,11 @@ def solve_dataset(
         one down, time is reserved for it.
     **changes
         Single options, in place of those in `options`.
+
+    Returns
+    -------
+    Solution
+        The answer as plain data.
     """
     options = options.changed(**changes)
     check_options(options)

@@ -40,7 +40,7 @@ def max_relative_error(target: FloatArray, prediction: FloatArray) -> float:
 
     Examples
     --------
-    >>> max_relative_error(np.array([1e-6, 0.0, 2.0]), np.array([3e-6, 0.1, 2.0]))
+    >>> max_relative_error(np.array([0.5, 0.0, 2.0]), np.array([1.5, 0.1, 2.0]))
     2.0
     """
     if not np.isfinite(prediction).all():

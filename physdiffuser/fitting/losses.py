@@ -75,6 +75,8 @@ def mean_loss(residual: FloatArray, weights: FloatArray | None = None, loss: Los
         Shape (rows,).
     weights
         Shape (rows,), or None.
+    loss
+        "squared" or "huber".
 
     Returns
     -------

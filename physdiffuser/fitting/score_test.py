@@ -52,6 +52,8 @@ def node_slopes(
 
     Parameters
     ----------
+    expression
+        The formula.
     nodes
         All of them, as of `positions`.
     inputs

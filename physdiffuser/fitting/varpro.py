@@ -174,6 +174,8 @@ class SeparableModel:
             These.
         homogeneous
             Whether every skeleton is 0 when they are (`vanishes_with`).
+        target, weights
+            Shape (rows,); equal weights when None.
         """
         model = cls.__new__(cls)
         model._bind(tapes, linear, homogeneous, target, weights)

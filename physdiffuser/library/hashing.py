@@ -1,4 +1,4 @@
-"""Clean data: is there an entry B with `u = a + c*B` for some a and c?
+"""Exact lookup without noise: the entries B with `u = a + c*B` for some a and c.
 
 Ratios of differences such as `(u1 - u2)/(u1 - u3)` do not change under an affine map, so equal
 ratios on a few rows mean that the two are affine images of each other there. With the ratios of the

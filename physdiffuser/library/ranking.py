@@ -165,8 +165,10 @@ def ranked(
     Parameters
     ----------
     residuals
-        Each of shape (rows, columns), of arrays of the device. Worked out one at a time, as they are asked
+        Each of shape (rows, columns), of arrays of the device. Computed one at a time, as they are asked
         for, on the processor, and all together on a GPU.
+    device
+        Where they are.
     few
         How many of each row can be asked for.
     variance
@@ -206,6 +208,8 @@ class PairBlocks:
         The entries taken as B, block by block.
     few
         How many of each row can be asked for.
+    device
+        Where the arrays are.
     once
         Whether each pair is asked for once, so that no entry of B comes before one of A.
     """

@@ -36,10 +36,12 @@ class Decoder(nn.Module):
     ----------
     vocabulary
         Number of tokens.
-    width, heads, layers, factor
-        Size of the vectors, heads, blocks, feed-forward size over the width.
+    width, heads, layers
+        Size of the vectors, heads, blocks.
     length
         Longest sequence.
+    factor
+        Feed-forward size over the width.
     attention
         Variant used; it must support causal and cross-attention and a cache.
     """

@@ -29,12 +29,14 @@ class Denoiser(nn.Module):
         Number of tokens.
     mask_token
         Id of the mask.
-    width, heads, layers, factor
-        Size of the vectors, heads, blocks, feed-forward size over the width.
+    width, heads, layers
+        Size of the vectors, heads, blocks.
     length
         Longest window.
     soft_mask
         Whether the embedding of a mask also tells how large a part of the window is masked.
+    factor
+        Feed-forward size over the width.
     attention
         Variant used for self- and cross-attention; it must support both.
     """

@@ -57,6 +57,8 @@ class SetEncoder(nn.Module):
         Whether the token of a column also holds its partial residual curve (`features/partial_curves.py`).
     mixing
         Self-attention blocks over the memory.
+    factor
+        Feed-forward size over the width.
     """
 
     def __init__(

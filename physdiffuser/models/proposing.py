@@ -126,10 +126,12 @@ class LearnedGenerator(ABC):
 
         Parameters
         ----------
-        problem, archive
-            The rows, and the best formulas so far.
+        problem
+            The rows.
         reader
             Shows the rows to the encoder.
+        archive
+            The best formulas so far.
         number
             Of the round, from 0.
         """

@@ -89,12 +89,14 @@ def _vertex(power: FloatArray, top: int) -> float:
 
 
 def without_wave(position: FloatArray, signal: FloatArray, frequency: float) -> FloatArray:
-    """What is left of a signal when its best wave of a frequency, and its mean, are taken out.
+    """A signal less its best wave of a frequency and its mean.
 
     Parameters
     ----------
     position, signal
         Shape (rows,).
+    frequency
+        In radians per unit of the position.
     """
     columns = np.stack([np.sin(frequency * position), np.cos(frequency * position), np.ones_like(position)])
     if not np.isfinite(columns).all():
