@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from physdiffuser.data.unit_files import UnitSource
 
 DEFAULT_SECONDS = 60.0
+# Measurements that can be suggested at most.
+MOST_NEXT = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,11 @@ class SolveOptions:
         are weighted by 1/value**2); "poisson", to its square root, as those of counts; "mixed", a constant
         and a relative part; "robust", constant with rows far off (Huber's loss). "auto" chooses it together
         with the law. Without effect on a table with weights.
+    suggest_next
+        How many next measurements to suggest, those that would best tell the surviving laws apart.
+    suggest_range
+        Ranges of input columns within which they are sought, `{"x": (0, 10)}` or `"x=0:10"`; others have
+        those of the table.
     plugins
         Whether to load generators and operators of other packages.
     initial
@@ -81,6 +88,8 @@ class SolveOptions:
     constants: str | Mapping[str, float | str | None] | None = None
     loss: Loss | Literal["auto"] = "auto"
     noise_model: NoiseModelName = "auto"
+    suggest_next: int = 0
+    suggest_range: str | Mapping[str, tuple[float, float]] | None = None
     plugins: bool = True
     initial: Sequence[str] = ()
     resumed: Sequence[str] | Callable[[Dataset], Sequence[str]] = ()

@@ -15,9 +15,11 @@ from physdiffuser.core.solution import Solution
 from physdiffuser.data.arrays import ColumnRequest, load_dataset_from
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.limits import reading_seconds
+from physdiffuser.data.ranges import parse_ranges
 from physdiffuser.expressions import to_text
 from physdiffuser.finalize.guess_outcomes import guess_outcomes
 from physdiffuser.finalize.magnitudes import solve_in_moderate_units
+from physdiffuser.finalize.next_measurements import next_measurements
 from physdiffuser.finalize.solution import build_solution, constant_solution
 from physdiffuser.options import DEFAULTS, SolveOptions
 from physdiffuser.report.notebook_progress import notebook_progress
@@ -197,6 +199,7 @@ def _solve(
     if options.time_limit is not None:
         # sympy takes a second to start in its own process; it may do so while the search runs.
         shared_worker().start()
+    ranges = parse_ranges(options.suggest_range, dataset)
     posed = pose_table(dataset, options, control)
     if posed.is_constant:
         return constant_solution(posed, options.seed, control)
@@ -204,4 +207,11 @@ def _solve(
     # Matrices here are small: a second BLAS thread gains little on an idle machine, and waits for its
     # turn on a busy one (a QR of 750 x 200 took 28 ms with two threads and 4 ms with one).
     with threadpool_limits(limits=1, user_api="blas"):
-        return build_solution(search_table(prepared, options, control), control)
+        found = search_table(prepared, options, control)
+        solution = build_solution(found, control)
+        if not options.suggest_next:
+            return solution
+        places = {column.name: index for index, column in enumerate(dataset.columns)}
+        wider = {places[name]: ends for name, ends in ranges.items()}
+        suggested = next_measurements(solution, found, options.suggest_next, wider)
+        return replace(solution, next_measurements=suggested)

@@ -22,7 +22,7 @@ from physdiffuser.pipeline import solve_dataset
 
 FIELDS = {field.name: getattr(DEFAULTS, field.name) for field in dataclasses.fields(SolveOptions)}
 # Options that make no sense for a fitted object, or that another parameter covers.
-NOT_OF_THE_ESTIMATOR = {"units_row", "plugins", "resumed"}
+NOT_OF_THE_ESTIMATOR = {"units_row", "plugins", "resumed", "suggest_next", "suggest_range"}
 NOT_OF_THE_COMMAND = {"resumed"}
 
 

@@ -12,7 +12,7 @@ from physdiffuser.cli.options import FiniteNumber, Formulas, Names, WholeNumber,
 from physdiffuser.cli.stdout import reserved_stdout
 from physdiffuser.core.problem import NoiseModelName
 from physdiffuser.errors import UsageError
-from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS
+from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS, MOST_NEXT
 
 _DEVICES = click.Choice(["auto", "cpu", "cuda", "cpu-torch"])
 _DEVICE_HELP = "Compute device: cuda, cpu; auto: only the networks use a GPU."
@@ -81,6 +81,14 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
     help=_NOISE_MODEL_HELP,
 )
 @click.option("--scatter", type=click.Choice(["auto", "constant", "relative"]), hidden=True)
+@click.option(
+    "--suggest-next",
+    type=WholeNumber(0, MOST_NEXT),
+    default=DEFAULTS.suggest_next,
+    metavar="N",
+    help="Suggest N measurements that tell the remaining laws apart.",
+)
+@click.option("--suggest-range", metavar="X=0:10,...", help="Where to measure; else the table's ranges.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder; else under runs/.")
 @click.option("--resume", is_flag=True, help="Start from what an earlier run left in --out.")
 @click.option("--no-plugins", is_flag=True, help="Use only what ships with physdiffuser.")

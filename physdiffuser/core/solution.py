@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.display import Displayed, Restorable
+from physdiffuser.core.next_measurements import NextMeasurements
 from physdiffuser.expressions import Expression
 
 FloatArray = npt.NDArray[np.float64]
@@ -283,6 +284,8 @@ class Solution(Displayed):
         What became of the formulas that the user started from.
     summaries
         The input columns and, last, the target; empty when read back from a file.
+    next_measurements
+        What to measure next; None unless asked for with `suggest_next`.
     """
 
     target: str
@@ -306,6 +309,7 @@ class Solution(Displayed):
     none_of_these: float | None = None
     evidence: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
     guesses: tuple[GuessOutcome, ...] = ()
+    next_measurements: NextMeasurements | None = field(default=None, compare=False, repr=False)
 
     def plot(self, kind: str = "fit", row: int | None = None, axes: Any = None) -> Any:
         """Draw one picture of the chosen formula, or of a row of `pareto` counted from 1, with matplotlib.

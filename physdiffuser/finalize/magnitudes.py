@@ -18,10 +18,12 @@ import numpy.typing as npt
 from physdiffuser.core.solution import ConstantEstimate, Equation, FitPoints, Solution
 from physdiffuser.data.checks import moderate_weights
 from physdiffuser.data.dataset import Dataset
+from physdiffuser.data.ranges import parse_ranges
 from physdiffuser.expressions import Expression, complexity, evaluate, parse, to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import walk
 from physdiffuser.expressions.units.rescale import FORMS, Rescaled, rescaled
+from physdiffuser.finalize.rescaled_suggestions import ranges_inside, suggestions_outside
 from physdiffuser.finalize.scoring import root_mean_square
 from physdiffuser.finalize.shown_rows import rows_to_show
 from physdiffuser.report.digits import ALL_DIGITS, concise, shown_digits
@@ -190,8 +192,14 @@ def solve_in_moderate_units(
         on_progress = on_progress and _reporting(on_progress, magnitudes, names, known)
     from physdiffuser.data.constants import without_auto
 
+    ranges = ranges_inside(parse_ranges(options.suggest_range, dataset), dataset, magnitudes.columns)
     # Numbers in other units are not those of physical constants.
-    options = options.changed(initial=initial, resumed=resumed, constants=without_auto(options.constants))
+    options = options.changed(
+        initial=initial,
+        resumed=resumed,
+        constants=without_auto(options.constants),
+        suggest_range=ranges,
+    )
     solution = solve(magnitudes.apply(dataset), options, on_progress)
     return in_table_units(solution, magnitudes, dataset)
 
@@ -244,6 +252,12 @@ def in_table_units(solution: Solution, magnitudes: Magnitudes, dataset: Dataset)
         warnings=warnings,
         fit_points=_points(solution.fit_points, magnitudes, best),
         summaries=summaries(dataset),
+        next_measurements=suggestions_outside(
+            solution.next_measurements,
+            lambda law: magnitudes.restored(law, sample),
+            (*magnitudes.columns, magnitudes.target),
+            dataset.names,
+        ),
     )
 
 

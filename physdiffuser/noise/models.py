@@ -25,6 +25,8 @@ _FACTORS = (0.1, 0.3, 1.0, 3.0)
 MIXED_NATS = 2.0
 # Predictions of counts below this share of the median get no larger weights.
 SMALLEST_COUNT = 1e-3
+# Power of the target's unit in the scale of each model.
+_EXPONENTS: dict[NoiseKind, float] = {"constant": 1.0, "relative": 0.0, "poisson": 0.5, "mixed": 0.0}
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,13 @@ class NoiseModel:
             shape = np.maximum(shape, SMALLEST_COUNT * float(np.median(shape)))
         inverse = shape.min() / shape
         return np.asarray(inverse / inverse.mean(), float)
+
+    def deviation(self, prediction: FloatArray) -> FloatArray:
+        """Standard deviations, shape (rows,)."""
+        unit = float(np.abs(prediction).max()) or 1.0
+        shape = np.sqrt(_shape(self.kind, prediction / unit, self.ratio / unit))
+        exponent = _EXPONENTS[self.kind]
+        return np.asarray(self.scale * shape * unit ** (1.0 - exponent), float)
 
 
 def fit_noise_model(
@@ -96,8 +105,7 @@ def _fitted(
     # The determinant counts as often as the scale is estimated from rows: (n - p)/n of each logarithm.
     share = freedom / len(target)
     nats = 0.5 * freedom * float(np.log(variance)) + 0.5 * share * float(np.log(shape).sum())
-    exponent = {"constant": 1.0, "relative": 0.0, "poisson": 0.5, "mixed": 0.0}[kind]
-    return NoiseModel(kind, ratio, float(np.sqrt(variance)) * unit**exponent, nats)
+    return NoiseModel(kind, ratio, float(np.sqrt(variance)) * unit ** _EXPONENTS[kind], nats)
 
 
 def _shape(kind: NoiseKind, prediction: FloatArray, ratio: float) -> FloatArray:

@@ -71,7 +71,34 @@ def document(solution: Solution) -> Json:
         "timing": {part: _finite(seconds) for part, seconds in solution.timing.items()},
         "seed": solution.seed,
         "version": solution.version,
+        **_suggested(solution),
     }
+
+
+def _suggested(solution: Solution) -> Json:
+    """The key `next_measurements` where they were asked for."""
+    found = solution.next_measurements
+    if found is None:
+        return {}
+    points = [
+        {
+            "inputs": dict(zip(solution.columns, point.inputs, strict=True)),
+            "noise": _finite(point.noise),
+            "separation": _finite(point.separation),
+            "between": [place + 1 for place in point.between],
+            "predictions": [
+                {"law": number, "value": _finite(value), "error": _finite(error)}
+                for number, (value, error) in enumerate(zip(point.values, point.errors, strict=True), 1)
+            ],
+        }
+        for point in found.points
+    ]
+    laws = [
+        {"law": number, "expression": text, "row": row}
+        for number, (text, row) in enumerate(zip(found.texts, found.rows, strict=True), 1)
+    ]
+    ranges = dict(zip(solution.columns, map(list, found.ranges), strict=True))
+    return {"next_measurements": {"laws": laws, "ranges": ranges, "points": points}}
 
 
 def unfinished_document(

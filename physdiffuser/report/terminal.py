@@ -28,6 +28,7 @@ from physdiffuser.report.digits import (
     table_digits,
 )
 from physdiffuser.report.json_document import is_chosen
+from physdiffuser.report.suggested import APART, ONE_LAW, suggestion_table
 
 _LIMIT = 20_000
 _LABEL_WIDTH = 11
@@ -88,6 +89,7 @@ def render(solution: Solution, style: Style | None = None) -> str:
         _headline(solution, solution.best, style),
         _facts(solution, solution.best, style),
         _derivation(solution, solution.best, style),
+        _suggestions(solution, style),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
@@ -221,6 +223,29 @@ def _derivation(solution: Solution, best: Equation, style: Style) -> list[str]:
             for line in _wrapped(visible(step, _LIMIT), style, 4, f"{number:>{width}}. ")
         ),
     ]
+
+
+def _suggestions(solution: Solution, style: Style) -> list[str]:
+    """What to measure next, with what each of the remaining laws predicts there."""
+    found = solution.next_measurements
+    if found is None:
+        return []
+    title = "  What to measure next"
+    if not found.points:
+        return [title, *(f"    {line}" for line in _wrapped(ONE_LAW, style, 4, ""))]
+    table = suggestion_table(solution, found)
+    cells = [table.header, *table.lines]
+    widths = [max(display_width(line[column]) for line in cells) for column in range(len(table.header))]
+    lines = [
+        "  ".join(
+            " " * (width - display_width(cell)) + cell for cell, width in zip(line, widths, strict=True)
+        )
+        for line in cells
+    ]
+    laws = [f"law {number}: {text}" + (f" ({row})" if row else "") for number, text, row in table.laws]
+    more = [f"further laws that the table does not exclude: {table.more}"] if table.more else []
+    mark, width = style.sign("…", "..."), style.width and style.width - 4
+    return [title, *(f"    {cut(line, width, mark)}" for line in [*laws, *more, *lines, f"({APART})"])]
 
 
 def _wrapped(text: str, style: Style, margin: int, bullet: str) -> list[str]:

@@ -15,6 +15,7 @@ from physdiffuser.data.dataset import Dataset
 from physdiffuser.device import open_device
 from physdiffuser.errors import PluginError, UsageError
 from physdiffuser.expressions import OPERATORS, Number, Symbol, parse
+from physdiffuser.options import MOST_NEXT
 
 if TYPE_CHECKING:
     from physdiffuser.options import SolveOptions
@@ -37,6 +38,12 @@ def check_options(options: SolveOptions) -> None:
     if noise is not None and noise != 0:
         above_zero("noise", noise, (int, float, np.integer, np.floating), "a relative standard deviation")
     above_zero("max_complexity", options.max_complexity, (int, np.integer), "a whole number")
+    suggest = options.suggest_next
+    whole = isinstance(suggest, (int, np.integer)) and not isinstance(suggest, bool)
+    if not whole or not 0 <= suggest <= MOST_NEXT:
+        raise UsageError(f"suggest_next={suggest!r}: must be a whole number from 0 to {MOST_NEXT}")
+    if options.suggest_range and not suggest:
+        raise UsageError("suggest_range says where to look for next measurements: give suggest_next as well")
     if options.loss not in ("auto", "squared", "huber"):
         raise UsageError(f"loss={options.loss!r}: must be 'auto', 'squared' or 'huber'")
     if options.noise_model not in get_args(NoiseModelName):

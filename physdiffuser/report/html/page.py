@@ -37,7 +37,9 @@ from physdiffuser.report.html.evidence import checks_of, names_with_target, step
 from physdiffuser.report.html.extrapolation import extrapolation_warnings
 from physdiffuser.report.html.pictures import column_chart, fit_charts, front_chart
 from physdiffuser.report.html.sensitivity import sensitivities
+from physdiffuser.report.html.suggestions import suggestion_charts
 from physdiffuser.report.json_document import is_chosen
+from physdiffuser.report.suggested import suggestion_table
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -161,12 +163,21 @@ def _content(solution: Solution, best: Equation) -> dict[str, Any]:
         "along": [chart for chart in along if chart is not None],
         "extrapolation": extrapolation_warnings(solution, best),
         "summaries": solution.summaries,
+        **_suggestions(solution),
         "languages": _languages(solution, best),
         # Where the target passes 0 a relative error is a share of almost nothing.
         "one_sign": not any(
             one.name == solution.target and one.low <= 0 <= one.high for one in solution.summaries
         ),
     }
+
+
+def _suggestions(solution: Solution) -> dict[str, Any]:
+    """What to measure next; nothing unless it was asked for."""
+    found = solution.next_measurements
+    if found is None:
+        return {"suggested": None, "differences": []}
+    return {"suggested": suggestion_table(solution, found), "differences": suggestion_charts(solution, found)}
 
 
 def table_row(solution: Solution, equation: Equation, number: int) -> Row:

@@ -1,0 +1,1 @@
+"""Design of experiments: which measurements tell laws apart."""
