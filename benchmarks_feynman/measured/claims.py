@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks_feynman.measured.independent import FloatArray, PrintedFormula, refit
 
@@ -23,8 +24,6 @@ HALF = 0.501
 ESTIMATED = 0.05
 # Share of an interval's width by which a refit may differ.
 INTERVAL = 0.1
-# Rows that the program may have left out as gross errors.
-MOST_OUTLIERS = 3
 
 
 def check_claims(
@@ -37,7 +36,7 @@ def check_claims(
     document
         Of `solve --json`, its formula in the names of all columns of `inputs`.
     test_rows
-        Rows of the test set.
+        Rows of the test set, counted without those that were left out as gross errors.
 
     Returns
     -------
@@ -45,11 +44,11 @@ def check_claims(
         `unknown` where the document does not say what a number refers to.
     """
     best = document["best"]
-    names = [column["alias"] for column in document["inputs"]]
-    fitted = [constant["value"] for constant in best["constants"] if constant["set_to"] is None]
-    formula = PrintedFormula.read(best["expression"], names, fitted)
+    kept = _kept_rows(document, inputs, target)
+    inputs, target = inputs[kept], target[kept]
+    formula = _formula(document)
     prediction = formula.values(inputs)
-    weightings = _weightings(prediction)
+    weightings = _weightings(prediction, target)
     truths: dict[str, Truth] = {
         "rmse": _rmse(best["rmse"], target - prediction, weightings),
         "r2": _r2(best["r2"], target, prediction, weightings),
@@ -66,13 +65,29 @@ def check_claims(
     return truths
 
 
-def _weightings(prediction: FloatArray) -> dict[str, FloatArray]:
+def _formula(document: Mapping[str, Any]) -> PrintedFormula:
+    best = document["best"]
+    names = [column["alias"] for column in document["inputs"]]
+    fitted = [constant["value"] for constant in best["constants"] if constant["set_to"] is None]
+    return PrintedFormula.read(best["expression"], names, fitted)
+
+
+def _kept_rows(document: Mapping[str, Any], inputs: FloatArray, target: FloatArray) -> npt.NDArray[np.intp]:
+    """Rows that the numbers refer to: all but those of the largest errors where the document counts fewer."""
+    order = np.argsort(np.abs(target - _formula(document).values(inputs)))
+    return np.sort(order[: document["rows"]])
+
+
+def _weightings(prediction: FloatArray, target: FloatArray) -> dict[str, FloatArray]:
     """Weights that `solve` may have used: equal ones, and those of its noise models."""
-    size = np.abs(prediction)
-    finite = size[np.isfinite(size)]
-    smallest = 1e-12 * float(finite.max(initial=0.0)) or 1.0
-    size = np.clip(size, smallest, float(finite.max(initial=smallest)))
-    return {"equal": np.ones(len(size)), "relative": size**-2.0, "poisson": 1.0 / size}
+    found = {"equal": np.ones(len(target))}
+    for name, values in (("prediction", prediction), ("value", target)):
+        size = np.abs(values)
+        finite = size[np.isfinite(size)]
+        smallest = 1e-12 * float(finite.max(initial=0.0)) or 1.0
+        size = np.clip(size, smallest, float(finite.max(initial=smallest)))
+        found[f"relative to {name}"], found[f"poisson, {name}"] = size**-2.0, 1.0 / size
+    return found
 
 
 def _equal(printed: float | None, computed: float, tolerance: float = ROUNDING) -> Truth:
@@ -144,20 +159,16 @@ def _is_written(constant: Mapping[str, Any]) -> bool:
 def _intervals(
     constants: Sequence[Mapping[str, Any]], formula: PrintedFormula, inputs: FloatArray, target: FloatArray
 ) -> Truth:
-    """Whether a refit with one of the weightings, and without a few rows far off, gives the intervals."""
+    """Whether a refit with one of the weightings gives the intervals."""
     printed = [constant for constant in constants if constant["low"] is not None]
-    prediction = formula.values(inputs)
-    order = np.argsort(np.abs(target - prediction))
-    for outliers in range(min(MOST_OUTLIERS, len(target) // 4) + 1):
-        rows = np.sort(order[: len(target) - outliers])
-        for weights in _weightings(prediction).values():
-            found = refit(formula, inputs[rows], target[rows], weights[rows])
-            by_size = {
-                size: (value, half)
-                for size, value, half in zip(formula.free, found.sizes, found.half, strict=True)
-            }
-            if all(_reproduced(constant, *by_size[abs(constant["value"])]) for constant in printed):
-                return "true"
+    for weights in _weightings(formula.values(inputs), target).values():
+        found = refit(formula, inputs, target, weights)
+        by_size = {
+            size: (value, half)
+            for size, value, half in zip(formula.free, found.sizes, found.half, strict=True)
+        }
+        if all(_reproduced(constant, *by_size[abs(constant["value"])]) for constant in printed):
+            return "true"
     return "false"
 
 

@@ -87,7 +87,7 @@ def _claims(solution: Solution) -> dict[str, Any]:
     points = solution.fit_points
     whole = points is not None and len(points.truth) == points.rows
     out = np.flatnonzero(points.test).tolist() if points is not None and whole else []
-    kept = ("best", "inputs", "test_set", "notes")
+    kept = ("best", "inputs", "rows", "test_set", "notes")
     return {"document": {key: document(solution)[key] for key in kept}, "test_rows": out}
 
 

@@ -64,7 +64,7 @@ class NoiseModel:
         """Standard deviations, shape (rows,)."""
         unit = float(np.abs(prediction).max()) or 1.0
         shape = np.sqrt(_shape(self.kind, prediction / unit, self.ratio / unit))
-        exponent = _EXPONENTS[self.kind]
+        exponent = _EXPONENTS.get(self.kind, 1.0)
         return np.asarray(self.scale * shape * unit ** (1.0 - exponent), float)
 
 
