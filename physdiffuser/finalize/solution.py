@@ -21,12 +21,13 @@ from physdiffuser.finalize.exactness import Exactness, exactness
 from physdiffuser.finalize.finalists import conditional_form_prior
 from physdiffuser.finalize.finalize import Law, finalize, rivals
 from physdiffuser.finalize.probability import MODEL, row_probabilities
-from physdiffuser.finalize.scoring import equation
+from physdiffuser.finalize.scoring import equation, predict
 from physdiffuser.finalize.shown_rows import left_out, rows_to_show
 from physdiffuser.noise.reweighting import Reweighted
 from physdiffuser.report.summary import summaries
 from physdiffuser.search.loop import SearchResult
 from physdiffuser.search.table_search import Found, PosedTable, RunControl, on_rows
+from physdiffuser.selection.description_length import shortest
 
 # Share of the time for the conclusion in which the formulas get their final constants; the rest is for
 # verifying the chosen one.
@@ -124,6 +125,7 @@ def _final_front(found: Found, control: RunControl, searched: float) -> Front:
         )
     if form_prior is not None and form_prior.fault is not None:
         warnings = (*warnings, form_prior.fault)
+    laws, position = _with_values(laws, position, dataset)
     made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
     if not made:
         return Front([], [], [], [], 0, warnings)
@@ -139,6 +141,16 @@ def _final_front(found: Found, control: RunControl, searched: float) -> Front:
         position=shown.index(position),
         warnings=warnings,
     )
+
+
+def _with_values(laws: list[Law], position: int, dataset: Dataset) -> tuple[list[Law], int]:
+    """Laws with a value on every row, the test set included, and the position of the chosen one; else all."""
+    finite = [law for law in laws if np.isfinite(predict(law.final, dataset.inputs)).all()]
+    if not finite or len(finite) == len(laws):
+        return laws, position
+    kept = any(law is laws[position] for law in finite)
+    chosen = laws[position] if kept else finite[shortest(law.length for law in finite)]
+    return finite, next(number for number, law in enumerate(finite) if law is chosen)
 
 
 def _verified(
