@@ -11,17 +11,19 @@ TYPE_CHECKING = False  # type checkers take it for true; importing it from typin
 if TYPE_CHECKING:
     from typing import Any
 
+    from physdiffuser.dynamics.solve import solve_dynamics
     from physdiffuser.estimator import PhysDiffuserRegressor
     from physdiffuser.pipeline import solve
     from physdiffuser.running import start
 
     __version__: str
 
-__all__ = ["PhysDiffuserRegressor", "__version__", "solve", "start"]
+__all__ = ["PhysDiffuserRegressor", "__version__", "solve", "solve_dynamics", "start"]
 
 _HOME = {
     "PhysDiffuserRegressor": "physdiffuser.estimator",
     "solve": "physdiffuser.pipeline",
+    "solve_dynamics": "physdiffuser.dynamics.solve",
     "start": "physdiffuser.running",
 }
 

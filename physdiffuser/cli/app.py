@@ -24,6 +24,9 @@ class LazyCommand:
 
 BUILT_IN = {
     "solve": LazyCommand("physdiffuser.cli.solve", "solve", "Find the law behind a table.", True),
+    "dynamics": LazyCommand(
+        "physdiffuser.cli.dynamics", "dynamics", "Find the differential equations behind trajectories."
+    ),
     "predict": LazyCommand("physdiffuser.cli.predict", "predict", "Apply a law that was found to a table."),
     "export": LazyCommand("physdiffuser.cli.export", "export", "Write a law as Python, C, LaTeX, ..."),
     "inspect": LazyCommand("physdiffuser.cli.inspect", "inspect", "Look inside the learned generators."),

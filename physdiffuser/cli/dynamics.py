@@ -1,0 +1,110 @@
+"""`physdiffuser dynamics`: from a table of trajectories to differential equations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from physdiffuser.cli import messages
+from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
+from physdiffuser.cli.stdout import reserved_stdout
+
+if TYPE_CHECKING:
+    from physdiffuser.dynamics.solution import DynamicsSolution
+    from physdiffuser.report.runfolder import RunFolder
+
+
+@click.command()
+@click.pass_context
+@click.argument("table")
+@click.option("--time-column", metavar="COLUMN", help="Column of the time; else the first one.")
+@click.option("--states", type=Names(), metavar="A,B", help="State variables; else all other columns.")
+@click.option("--inputs", type=Names(), metavar="A,B", help="Known driving inputs, which are interpolated.")
+@click.option("--runs", metavar="COLUMN", help="Column of numbers that tells the runs apart.")
+@table_options
+@click.option(
+    "--time",
+    type=FiniteNumber(above=0),
+    metavar="SECONDS",
+    help="Most seconds; 60 unless --steps is given.",
+)
+@click.option("--steps", type=WholeNumber(1), metavar="N", help="Most steps of the search for each equation.")
+@click.option("--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Random seed.")
+@click.option("--generators", type=Names(), metavar="A,B", help="Generators to use, not the default ones.")
+@click.option("--operators", type=Names(), metavar="A,B", help="Operators that may occur: add,mul,sin,...")
+@click.option(
+    "--max-complexity",
+    type=WholeNumber(1),
+    default=40,
+    metavar="N",
+    show_default=True,
+    help="Largest right-hand side.",
+)
+@click.option("--constants", metavar="g=9.81", help="Known constants that may occur.")
+@click.option(
+    "--noise-model",
+    type=click.Choice(["auto", "constant", "relative"]),
+    default="auto",
+    metavar="NAME",
+    help="Errors of the states: auto, constant, relative.",
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder; else under runs/.")
+@click.option("--no-plugins", is_flag=True, help="Use only what ships with physdiffuser.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+@click.option("--quiet", is_flag=True, help="No notes on stderr; warnings stay.")
+@reserved_stdout()
+def dynamics(
+    context: click.Context,
+    /,
+    table: str,
+    out: Path | None,
+    no_plugins: bool,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Find the differential equations behind the trajectories in TABLE (a file, or - for standard input).
+
+    The report goes to stdout. A run folder keeps result.json.
+    """
+    from contextlib import ExitStack
+
+    from physdiffuser.dynamics.document import dynamics_document
+    from physdiffuser.dynamics.solve import solve_dynamics
+    from physdiffuser.report.json_document import document_text
+
+    options["inputs"] = options["inputs"] or ()
+    with ExitStack() as stack:
+        folder = _open_folder(table, out, as_json)
+        if folder is not None:
+            stack.enter_context(folder)
+        solution = solve_dynamics(table, plugins=not no_plugins, **options)
+        content = dynamics_document(solution)
+        if folder is not None:
+            folder.save_result(content)
+        for topic, text in solution.notes.items():
+            if not quiet:
+                messages.note(f"{topic}: {text}")
+        for text in solution.warnings:
+            messages.warning(text)
+        messages.output(document_text(content) if as_json else _report(solution))
+        if folder is not None and not quiet:
+            messages.note(f"saved in {folder.path}")
+    return 0
+
+
+def _open_folder(table: str, out: Path | None, as_json: bool) -> RunFolder | None:
+    from physdiffuser.report.runfolder import RunFolder, fresh_folder
+
+    if out is not None:
+        return RunFolder(out)
+    return None if as_json else fresh_folder(table)
+
+
+def _report(solution: DynamicsSolution) -> str:
+    from physdiffuser.cli.run import terminal_style
+    from physdiffuser.dynamics.terminal import render_dynamics
+
+    return render_dynamics(solution, terminal_style())

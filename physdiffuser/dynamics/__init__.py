@@ -1,0 +1,1 @@
+"""Differential equations from trajectories: `dx/dt = f(x, t)` found, refined and checked by simulation."""

@@ -1,0 +1,88 @@
+"""The options of `dynamics`, with one set of defaults for the command and the function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from physdiffuser.errors import UsageError
+from physdiffuser.options import SolveOptions
+
+Order = Literal[1]
+NoiseModel = Literal["auto", "constant", "relative"]
+
+DEFAULT_SECONDS = 60.0
+DEFAULT_STEPS = 8
+"""Steps of the search for each equation: most laws of motion are short, and are found in the first ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicsOptions:
+    """What the search for equations may use, and when it ends.
+
+    Attributes
+    ----------
+    time
+        Time limit in seconds; None: 60, or no limit if `steps` is given.
+    steps
+        Maximum number of steps of the search for each equation; equal steps give equal results on one
+        machine.
+    seed
+        Random seed.
+    generators, operators, constants, max_complexity, plugins
+        As in `SolveOptions`.
+    noise_model
+        Whether the errors of the measured states are constant or relative to the value; "auto" finds out.
+    """
+
+    time: float | None = None
+    steps: int | None = None
+    seed: int = 0
+    generators: Sequence[str] | None = None
+    operators: Sequence[str] | None = None
+    constants: str | Mapping[str, float | str | None] | None = None
+    max_complexity: int = 40
+    noise_model: NoiseModel = "auto"
+    plugins: bool = True
+
+    def __post_init__(self) -> None:
+        if self.noise_model not in ("auto", "constant", "relative"):
+            raise UsageError(f"noise_model={self.noise_model!r}: choose auto, constant or relative")
+        for name, least in (("time", 0.0), ("steps", 1)):
+            value = getattr(self, name)
+            if value is not None and not value >= least:
+                raise UsageError(f"{name}={value!r}: give a number of at least {least:g}")
+
+    @property
+    def time_limit(self) -> float | None:
+        """Seconds; None if the number of steps is the only limit."""
+        return DEFAULT_SECONDS if self.time is None and self.steps is None else self.time
+
+    def search(self, seconds: float | None) -> SolveOptions:
+        """Options of the search for one equation."""
+        return SolveOptions(
+            time=seconds,
+            steps=DEFAULT_STEPS if self.steps is None else self.steps,
+            seed=self.seed,
+            generators=self.generators,
+            operators=self.operators,
+            constants=self.constants,
+            max_complexity=self.max_complexity,
+            plugins=self.plugins,
+        )
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> DynamicsOptions:
+        """Options by name.
+
+        Raises
+        ------
+        UsageError
+            If there is no option of a name.
+        """
+        known = [one.name for one in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise UsageError(f"there is no option {name!r}: the options are {', '.join(known)}")
+        return cls(**given)
