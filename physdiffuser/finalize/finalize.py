@@ -29,6 +29,7 @@ from physdiffuser.finalize.freed_constants import with_freed_constants
 from physdiffuser.finalize.physical_constants import with_named_constants
 from physdiffuser.finalize.poles import regular_form
 from physdiffuser.finalize.standard_rows import standard_entries
+from physdiffuser.finalize.written_form import written_form
 from physdiffuser.fitting import refit
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.exact_constants import with_exact_constants
@@ -72,6 +73,8 @@ class Law:
         Of `final` and `fitted` on the fit rows, relative to the constant model's.
     length
         Nats to describe these rows by it.
+    rewritten
+        Whether `final` has another form than it has by `arrange`: that of a textbook.
     """
 
     entry: Entry
@@ -81,6 +84,7 @@ class Law:
     fitted_loss: float
     changes: tuple[str, ...]
     length: float = float("inf")
+    rewritten: bool = False
 
 
 def finalize(
@@ -158,7 +162,24 @@ def _final_law(
     quick: bool,
     stop: Callable[[], bool],
 ) -> Law:
-    """Worked out, without constants that the rows do not determine, and without needless poles."""
+    """Worked out, without constants that the rows do not determine, as a textbook writes it."""
+    law = _determined_law(entry, problem, description_length, quick, stop)
+    written = written_form(law.final, problem)
+    if written == law.final:
+        return law
+    return replace(
+        law, final=written, loss=relative_loss(problem, evaluate(written, problem.inputs)), rewritten=True
+    )
+
+
+def _determined_law(
+    entry: Entry,
+    problem: Problem,
+    description_length: DescriptionLength,
+    quick: bool,
+    stop: Callable[[], bool],
+) -> Law:
+    """Without constants that the rows do not determine, and without needless poles."""
     law = _finalize_one(entry, problem, description_length, quick, stop)
     found = with_determined_constants(law.final, problem, description_length, stop)
     if found != law.final:

@@ -23,6 +23,7 @@ from physdiffuser.finalize.finalize import Law, finalize, rivals
 from physdiffuser.finalize.probability import MODEL, row_probabilities
 from physdiffuser.finalize.scoring import equation, predict
 from physdiffuser.finalize.shown_rows import left_out, rows_to_show
+from physdiffuser.finalize.written_form import rewritten_fit
 from physdiffuser.noise.reweighting import Reweighted
 from physdiffuser.report.summary import summaries
 from physdiffuser.search.loop import SearchResult
@@ -170,8 +171,9 @@ def _verified(
     left = max(slowdown * LEAST_VERIFYING, control.limit.conclude_by - control.clock())
     # Whether a law is verified must not depend on how fast the machine is: a start is not counted.
     limit = slowdown * VERIFYING_SECONDS + shared_worker().starting()
+    law = front.laws[front.position]
     checked = verify(
-        front.laws[front.position].fitted,
+        rewritten_fit(law.fitted, found.problem) if law.rewritten else law.fitted,
         best.expression,
         dataset.inputs,
         dataset.target,

@@ -1,0 +1,71 @@
+"""The form in which a textbook writes a formula with fitted constants.
+
+`layout` finds a brief form. With fitted numbers several are equally brief, or one is briefer whose numbers
+mean nothing: `2.7e25*m/sqrt(9e16 - v**2)` for `m*c2/sqrt(1 - v**2/c2)`. Here sums and products are brought
+to the form in which each number is an amplitude, a rate, a scale or a place. Each rule keeps the value and
+the number of fitted constants; numbers that were set stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+from physdiffuser.expressions.simplification.factors import Factors, factors_of, sum_of, terms_of
+from physdiffuser.expressions.simplification.textbook_products import textbook_product
+from physdiffuser.expressions.simplification.textbook_sums import is_shift, textbook_sum
+from physdiffuser.expressions.tree import Apply, Expression, Variable
+
+_ALGEBRA = ("mul", "div", "pow", "sqrt", "neg")
+_LARGEST_EXPONENT = 600.0
+_SMALL_RATE = 0.01
+"""A rate below it is written as the scale it is the reciprocal of: `exp(-h/8431)`."""
+
+
+def textbook(expression: Expression) -> Expression:
+    """Write a formula as a textbook does.
+
+    Parameters
+    ----------
+    expression
+        As `arrange` gives it.
+
+    Returns
+    -------
+    A tree of the same value, up to rounding, wherever both are defined.
+    """
+    if not isinstance(expression, Apply):
+        return expression
+    made = Apply(expression.operator, tuple(textbook(argument) for argument in expression.arguments))
+    if made.operator in ("add", "sub"):
+        return textbook_product(textbook_sum(terms_of(made)))
+    if made.operator in _ALGEBRA:
+        return textbook_product(factors_of(made))
+    if made.operator == "exp":
+        return _exponential(made.arguments[0])
+    return Apply(made.operator, tuple(_argument(argument) for argument in made.arguments))
+
+
+def _argument(argument: Expression) -> Expression:
+    """`(x - m)/s` for `k*(x - m)`, and `h/8431` for `0.0001186*h`."""
+    if isinstance(argument, Apply) and argument.operator in ("add", "sub"):
+        return argument
+    product = factors_of(argument)
+    if not product.is_fitted or len(product.items) != 1:
+        return argument
+    (base, power) = product.items[0]
+    if not isinstance(power, int | Fraction) or power < 1:
+        return argument
+    small = abs(float(product.coefficient)) < _SMALL_RATE and isinstance(base, Variable)
+    return replace(product, divided=True).tree if small or is_shift(base) else argument
+
+
+def _exponential(argument: Expression) -> Expression:
+    """`A*exp(-k*t)` for `exp(a - k*t)`."""
+    terms = terms_of(argument)
+    numbers = [term for term in terms if term.is_number and term.is_fitted]
+    if len(numbers) == 1 and len(terms) > 1 and abs(float(numbers[0].coefficient)) < _LARGEST_EXPONENT:
+        rest = sum_of([term for term in terms if term is not numbers[0]])
+        return Factors(math.exp(float(numbers[0].coefficient)), ((_exponential(rest), 1),)).tree
+    return Apply("exp", (_argument(argument),))

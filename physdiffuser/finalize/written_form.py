@@ -1,0 +1,52 @@
+"""The form of a formula that is printed: that of a textbook, where it has the same values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from physdiffuser.core.problem import Problem
+from physdiffuser.expressions import Expression, complexity, evaluate
+from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.expressions.simplification.textbook import textbook
+from physdiffuser.expressions.tree import distinct_constants, fitted_constants
+from physdiffuser.search.rewriting import tame, worth_arranging
+
+# A textbook's form may be more complex by so much: `m*c2/sqrt(1 - v**2/c2)` has a number 1 more.
+_MORE_COMPLEX = 4
+_SAME = 1e-9
+
+
+def written_form(expression: Expression, problem: Problem) -> Expression:
+    """A formula with fitted constants as a textbook writes it; as it is where that has not the same values.
+
+    Parameters
+    ----------
+    expression
+        The formula, arranged.
+    problem
+        The rows, and the operators that may occur.
+    """
+    if not fitted_constants(expression) or not worth_arranging(expression, at_the_end=True):
+        return expression
+    made = textbook(expression)
+    if made == expression or complexity(made) > complexity(expression) + _MORE_COMPLEX:
+        return expression
+    few = len(distinct_constants(made)[1]) <= len(distinct_constants(expression)[1])
+    if few and problem.allows(made) and tame(made, expression) and _same(made, expression, problem):
+        return made
+    return expression
+
+
+def rewritten_fit(fitted: Expression, problem: Problem) -> Expression:
+    """The formula as fitted, written as the printed one: algebra then has to compare constants only."""
+    if not worth_arranging(fitted, at_the_end=True):
+        return fitted
+    made = written_form(arrange(fitted, positive=problem.positive), problem)
+    return made if _same(made, fitted, problem) else fitted
+
+
+def _same(one: Expression, other: Expression, problem: Problem) -> bool:
+    first, second = evaluate(one, problem.inputs), evaluate(other, problem.inputs)
+    with np.errstate(all="ignore"):
+        scale = _SAME * float(np.abs(second).max(initial=0.0))
+        return bool(np.isfinite(first).all() and (np.abs(first - second) <= scale).all())

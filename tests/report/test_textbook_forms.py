@@ -1,0 +1,88 @@
+"""Laws are printed as a textbook writes them, however the search has found them."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scrambling import scrambles, with_numbers
+
+from physdiffuser.expressions import Apply, Expression, Number, Symbol, evaluate, parse, to_text
+from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.expressions.simplification.textbook import textbook
+from physdiffuser.expressions.tree import distinct_constants, substitute
+
+
+@dataclass(frozen=True)
+class Law:
+    """A row of the table of laws: the text is the form that must be printed."""
+
+    name: str
+    text: str
+    constants: dict[str, float]
+    ranges: dict[str, tuple[float, float]]
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.ranges)
+
+    @property
+    def tree(self) -> Expression:
+        """With fitted numbers for the constants."""
+        values = {len(self.ranges) + place: value for place, value in enumerate(self.constants.values())}
+        return with_numbers(parse(self.text, [*self.ranges, *self.constants]), values)
+
+    def inputs(self, rows: int = 60) -> np.ndarray:
+        rng = np.random.default_rng(0)
+        return np.column_stack([rng.uniform(low, high, rows) for low, high in self.ranges.values()])
+
+    def named(self, tree: Expression) -> str:
+        """A formula as text, its fitted numbers by the names of the constants that they are."""
+
+        def name(node: Expression) -> Expression | None:
+            if not isinstance(node, Number):
+                return None
+            for symbol, value in self.constants.items():
+                if abs(abs(float(node.value)) - value) < 1e-7 * value:
+                    found = Symbol(symbol, value)
+                    return found if node.value > 0 else Apply("neg", (found,))
+            return None
+
+        return to_text(substitute(tree, name), self.columns, 6)
+
+
+def read() -> list[Law]:
+    laws = []
+    with (Path(__file__).parent / "textbook_forms.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            pairs = [pair.split("=") for pair in row["constants"].split()]
+            spans = [pair.split("=") for pair in row["ranges"].split()]
+            ranges = {name: tuple(map(float, span.split(":"))) for name, span in spans}
+            laws.append(Law(row["name"], row["law"], {name: float(value) for name, value in pairs}, ranges))  # type: ignore[arg-type]
+    return laws
+
+
+LAWS = read()
+
+
+def test_there_are_eighty_laws_of_different_form() -> None:
+    assert len(LAWS) >= 80
+    assert len({law.name for law in LAWS}) == len(LAWS)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_a_law_is_printed_as_a_textbook_writes_it(law: Law) -> None:
+    inputs = law.inputs()
+    positive = frozenset(place for place, (low, _) in enumerate(law.ranges.values()) if low >= 0)
+    wanted = evaluate(law.tree, inputs)
+    most = len(distinct_constants(law.tree)[1])
+    for way, tree in scrambles(law.tree, seed=len(law.text)).items():
+        assert np.allclose(evaluate(tree, inputs), wanted, rtol=1e-8), f"{way}: the test is wrong"
+        made = textbook(arrange(tree, positive=positive))
+        assert np.allclose(evaluate(made, inputs), wanted, rtol=1e-8, atol=1e-12 * abs(wanted).max()), way
+        assert law.named(made) == law.text, way
+        assert len(distinct_constants(made)[1]) <= most
+        assert textbook(made) == made, way
