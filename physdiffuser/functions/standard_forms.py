@@ -1,69 +1,22 @@
 """The usual laws of one input with up to three constants, and of several inputs together, as skeletons.
 
 A line, a power law, an exponential on a level, a saturation: what most measured curves are fitted with first.
+Those of one input are the rows of the table of families that say so (`FamilySpec.standard`).
 """
 
 from __future__ import annotations
 
-from functools import lru_cache, reduce
+from functools import cache, reduce
 
-from physdiffuser.expressions import Apply, Expression, Parameter, Variable, parse
-from physdiffuser.expressions.tree import add, call, mul, power, substitute, walk
-
-# Each line holds one law, and other ways to write it where an operator is not allowed.
-# Logarithms and fitted exponents are for positive inputs only.
-_ANY_SIGN: tuple[tuple[str, ...], ...] = (
-    ("a*x",),
-    ("a + b*x",),
-    ("a + b*x + c*x**2", "a + b*x + c*(x*x)"),
-    ("a*x**2", "a*(x*x)"),
-    ("a + b*x**2", "a + b*(x*x)"),
-    ("a/x",),
-    ("a + b/x",),
-    ("a/x**2", "a/(x*x)"),
-    ("a/(b + x)",),
-    ("a*x/(b + x)", "a/(1 + b/x)"),
-    ("a + b/(x + c)",),
-    ("a*exp(b*x)", "a*b**x"),
-    ("a + b*exp(c*x)", "a + b*c**x"),
-    ("a*2**x",),
-    ("a + b*2**x",),
-    ("a*10**x",),
-    ("a + b*10**x",),
-    ("a*(1 - exp(b*x))", "a + a*(-1)*exp(b*x)"),
-    ("a*exp(b/x)",),
-    ("a/(1 + b*exp(c*x))", "a/(1 + b*c**x)"),
-    ("a*tanh(b*x)",),
-    ("a*exp(b*x**2)", "a*exp(b*(x*x))"),
-    ("a*exp(b*(x + c)**2)", "a*exp(b*((x + c)*(x + c)))"),
-    ("a/(b + x**2)", "a/(b + x*x)"),
-    ("a/(b + (x + c)**2)", "a/(b + (x + c)*(x + c))"),
-    ("a*x**2/(b + x**2)", "a*(x*x)/(b + x*x)"),
-    ("a*log(1 + b*x)",),
-)
-_POSITIVE: tuple[tuple[str, ...], ...] = (
-    ("a*x**b", "exp(a + b*log(x))"),
-    ("a + b*x**c", "a + b*exp(c*log(x))"),
-    ("a*sqrt(x)", "a*x**(1/2)", "a*exp(log(x)/2)"),
-    ("a + b*sqrt(x)", "a + b*x**(1/2)", "a + b*exp(log(x)/2)"),
-    ("a*log(x)",),
-    ("a + b*log(x)",),
-)
-_PLACES = {1: 0, 2: 1, 3: 2}
-
-
-@lru_cache(maxsize=256)
-def _skeleton(text: str) -> Expression:
-    """The tree of a law with the constants a, b, c as parameters."""
-
-    def replace(node: Expression) -> Expression | None:
-        return Parameter(_PLACES[node.index]) if isinstance(node, Variable) and node.index else None
-
-    return substitute(parse(text, ("x", "a", "b", "c")), replace)
+from physdiffuser.core.family import Standard
+from physdiffuser.expressions import ONE, Apply, Expression, Parameter, Variable
+from physdiffuser.expressions.tree import add, call, div, mul, power, walk
+from physdiffuser.functions.family import Family, alternatives
+from physdiffuser.functions.table import families
 
 
 def standard_forms(columns: int, positive: frozenset[int], operators: frozenset[str]) -> list[Expression]:
-    """Skeletons that only hold the given operators, those with few constants first.
+    """Skeletons that only hold the given operators.
 
     Parameters
     ----------
@@ -75,11 +28,7 @@ def standard_forms(columns: int, positive: frozenset[int], operators: frozenset[
     operators
         Names of the operators that may occur.
     """
-    if columns == 1:
-        rows = _ANY_SIGN + (_POSITIVE if 0 in positive else ())
-        choices = [[_skeleton(text) for text in row] for row in rows]
-    else:
-        choices = _of_several(columns, positive)
+    choices = _of_one(0 in positive) if columns == 1 else _of_several(columns, positive)
     found = []
     for ways in choices:
         allowed = [way for way in ways if _operators(way) <= operators]
@@ -91,13 +40,45 @@ def _operators(skeleton: Expression) -> frozenset[str]:
     return frozenset(node.operator for node in walk(skeleton) if isinstance(node, Apply))
 
 
-def _of_several(columns: int, positive: frozenset[int]) -> list[list[Expression]]:
+def _of_one(positive: bool) -> list[tuple[Expression, ...]]:
+    """The forms of each family, with the other ways to write each."""
+    return [
+        _written(family, form)
+        for family in families()
+        if positive or not family.positive
+        for form in family.spec.standard
+    ]
+
+
+@cache
+def _written(family: Family, form: Standard) -> tuple[Expression, ...]:
+    offset, factor = form == "a + b*f", not family.spec.coefficients
+    first = offset + factor
+    holders = [Parameter(first + place) for place in range(family.constants + len(family.spec.coefficients))]
+    ways = []
+    for tree in alternatives(family):
+        body = family.build([Variable(0)], holders, tree)
+        if factor:
+            body = _times(Parameter(int(offset)), body)
+        ways.append(add(Parameter(0), body) if offset else body)
+    return tuple(ways)
+
+
+def _times(factor: Expression, formula: Expression) -> Expression:
+    """The formula times a factor, which goes into the numerator of a fraction."""
+    match formula:
+        case Apply("div", (above, below)):
+            return div(factor if above == ONE else mul(factor, above), below)
+    return mul(factor, formula)
+
+
+def _of_several(columns: int, positive: frozenset[int]) -> list[tuple[Expression, ...]]:
     linear = reduce(add, (mul(Parameter(index + 1), Variable(index)) for index in range(columns)))
-    forms: list[list[Expression]] = [
-        [add(Parameter(0), linear)],
-        [mul(Parameter(0), call("exp", linear))],
+    forms: list[tuple[Expression, ...]] = [
+        (add(Parameter(0), linear),),
+        (mul(Parameter(0), call("exp", linear)),),
     ]
     if len(positive) == columns:
         powers = reduce(mul, (power(Variable(index), Parameter(index + 1)) for index in range(columns)))
-        forms.append([mul(Parameter(0), powers)])
+        forms.append((mul(Parameter(0), powers),))
     return forms

@@ -10,12 +10,15 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Variable, evaluate, parse
 from physdiffuser.expressions.tree import bind
-from physdiffuser.functions.curve_catalogue import CURVES
-from physdiffuser.functions.curves import Curve, best_points
+from physdiffuser.functions.curves import best_points, skeleton
+from physdiffuser.functions.family import Family, linear_form
+from physdiffuser.functions.table import families_for
 from physdiffuser.generation.enumeration.context import Context
 from physdiffuser.generation.enumeration.registry import STAGES, Size
 from physdiffuser.generation.enumeration.stages.curves import ROWS_OF_CONSTANT
 from physdiffuser.search.archive import ParetoArchive
+
+CURVES = families_for("curves")
 
 
 def offered(problem: Problem, reduction: Reduction) -> ParetoArchive:
@@ -29,16 +32,16 @@ def offered(problem: Problem, reduction: Reduction) -> ParetoArchive:
 
 
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
-def test_a_curve_of_the_catalogue_is_found_from_its_own_values(curve: Curve) -> None:
+def test_a_curve_of_the_catalogue_is_found_from_its_own_values(curve: Family) -> None:
     """With constants beside the points of the grid, and a magnitude far from 1."""
     random = np.random.default_rng(5)
     u = np.sort(random.uniform(0.5, 6.0, 60))
     with np.errstate(all="ignore"):
-        grid = curve.grid(u)
+        grid = curve.tries("curves", u)
         inside = grid[len(grid) // 2] * 1.013
-        many = len(curve.terms(u[None], *inside[:, None, None]))
-        coefficients = np.concatenate([[0.4] if curve.level else [], np.linspace(1.1, -0.7, many)])
-        tree, starts = curve.skeleton(Variable(0), inside, coefficients)
+        many = len(linear_form(curve).terms)
+        coefficients = np.concatenate([[0.4] if curve.spec.offset else [], np.linspace(1.1, -0.7, many)])
+        tree, starts = skeleton(curve, Variable(0), inside, coefficients)
         target = 1e-12 * evaluate(bind(tree, starts), u[:, None])
     assert np.isfinite(target).all()
     assert np.ptp(target) > 1e-6 * np.abs(target).max()
@@ -46,7 +49,7 @@ def test_a_curve_of_the_catalogue_is_found_from_its_own_values(curve: Curve) -> 
 
 
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
-def test_what_is_built_is_what_was_ranked(curve: Curve) -> None:
+def test_what_is_built_is_what_was_ranked(curve: Family) -> None:
     """The formula takes the values of the terms and coefficients that the grid gave."""
     random = np.random.default_rng(1)
     u = random.uniform(0.5, 6.0, 40)
@@ -54,9 +57,9 @@ def test_what_is_built_is_what_was_ranked(curve: Curve) -> None:
     points = list(best_points(curve, u, target, np.ones(40)))
     assert points
     for left, inside, coefficients in points:
-        tree, starts = curve.skeleton(Variable(0), inside, coefficients)
+        tree, starts = skeleton(curve, Variable(0), inside, coefficients)
         values = evaluate(bind(tree, starts), u[:, None])
-        fit = np.log(values) if curve.logarithmic else values
+        fit = np.log(values) if linear_form(curve).logarithmic else values
         variance = np.square(target - target.mean()).sum()
         assert np.square(fit - target).sum() / variance == pytest.approx(left, rel=1e-5)
 

@@ -20,7 +20,8 @@ from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Expression, Parameter, complexity
 from physdiffuser.expressions.tree import mul
 from physdiffuser.fitting import Fit, fit_batched
-from physdiffuser.functions.inner_functions import FAMILIES
+from physdiffuser.functions.family import Family
+from physdiffuser.functions.table import families_for
 from physdiffuser.transforms.output_transforms import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
@@ -38,8 +39,10 @@ class ParametricEntries:
     ----------
     values
         Shape (entries, probes).
+    families
+        The families, those without entries too.
     family
-        Place in `FAMILIES`.
+        Place of each entry's family in `families`.
     argument
         Place of the power product; for functions of two, the number of products and the place in `pairs`.
     products
@@ -47,15 +50,20 @@ class ParametricEntries:
     pairs
         Places of the first and the second column of functions of two.
     constants
-        Shape (entries, 2); zero where there is only one.
+        Shape (entries, most constants of a family); zero where there are fewer.
     """
 
     values: FloatArray
+    families: tuple[Family, ...]
     family: npt.NDArray[np.int64]
     argument: npt.NDArray[np.int64]
     products: int
     pairs: tuple[tuple[int, int], ...]
     constants: FloatArray
+
+    def family_of(self, entry: int) -> Family:
+        """The family of an entry."""
+        return self.families[int(self.family[entry])]
 
     def arguments(self, entry: int, products: Sequence[Expression]) -> tuple[Expression, ...]:
         """What the function of an entry is of."""
@@ -73,10 +81,10 @@ class ParametricEntries:
         self, entry: int, products: Sequence[Expression], first: int
     ) -> tuple[Expression, list[float]]:
         """The formula with parameters from index `first` on, and their starting values."""
-        family = FAMILIES[int(self.family[entry])]
+        family = self.family_of(entry)
         starts = [float(value) for value in self.constants[entry, : family.constants]]
         holders = [Parameter(first + position) for position in range(family.constants)]
-        return family.build(*self.arguments(entry, products), *holders), starts
+        return family.build(self.arguments(entry, products), holders), starts
 
 
 def entries(products: FloatArray, plain: int, operators: frozenset[str]) -> ParametricEntries:
@@ -90,43 +98,39 @@ def entries(products: FloatArray, plain: int, operators: frozenset[str]) -> Para
         The first so many are single columns; most families with two constants, and those of two columns, are
         tried on these only.
     """
-    values: list[FloatArray] = []
-    families: list[int] = []
-    which: list[int] = []
-    constants: list[FloatArray] = []
+    table = families_for("enumeration")
+    width = max((family.constants for family in table), default=0)
     pairs = tuple(combinations(range(min(plain, len(products))), 2))[:MOST_PAIRS]
-    for code, family in enumerate(FAMILIES):
+    # Of no entries to begin with, so that there is something to concatenate.
+    values = [np.empty((0, products.shape[1]))]
+    families, which = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    constants = [np.empty((0, width))]
+    for code, family in enumerate(table):
         if not family.needs <= operators:
             continue
-        if family.of_two:
+        if family.spec.arity == 2:
             arguments = [(len(products) + place, products[[*pair]]) for place, pair in enumerate(pairs)]
         else:
-            most = len(products) if family.constants == 1 else family.products or plain
+            most = len(products) if family.constants == 1 else family.spec.products or plain
             arguments = [(row, products[[row]]) for row in range(min(most, len(products)))]
         for argument, columns in arguments:
             if not (np.ptp(columns, axis=1) > 0).all():
                 continue
             with np.errstate(all="ignore"):
-                grid = family.grid(*columns)
-                made = family.evaluate(
-                    *(column[None] for column in columns), *(grid[:, [k]] for k in range(family.constants))
-                )
+                grid = family.tries("enumeration", *columns)
+                made = family.values(list(columns), grid)
                 size = np.abs(made).max(axis=1)
                 good = np.isfinite(size) & (np.ptp(made, axis=1) > 1e-5 * size)
+            kept = int(good.sum())
             values.append(made[good])
-            families.extend([code] * int(good.sum()))
-            which.extend([argument] * int(good.sum()))
-            padded = np.zeros((int(good.sum()), 2))
-            padded[:, : family.constants] = grid[good]
-            constants.append(padded)
-    if not values:
-        empty = np.empty(0, np.int64)
-        nothing = np.empty((0, products.shape[1]))
-        return ParametricEntries(nothing, empty, empty, len(products), pairs, np.empty((0, 2)))
+            families.append(np.full(kept, code))
+            which.append(np.full(kept, argument))
+            constants.append(np.pad(grid[good], ((0, 0), (0, width - family.constants))))
     return ParametricEntries(
         np.concatenate(values),
-        np.array(families),
-        np.array(which),
+        table,
+        np.concatenate(families),
+        np.concatenate(which),
         len(products),
         pairs,
         np.concatenate(constants),

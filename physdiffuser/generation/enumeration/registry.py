@@ -8,9 +8,9 @@ from typing import ClassVar, TypeVar
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
+from physdiffuser.core.registry import Registry
 from physdiffuser.core.work import Work
 from physdiffuser.generation.enumeration.context import Context
-from physdiffuser.generation.registry import Registry
 
 
 @dataclass(frozen=True)

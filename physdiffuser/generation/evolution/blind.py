@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from physdiffuser.core.registry import Registry
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Variable
 from physdiffuser.expressions.places import Path, positions, replace_at
 from physdiffuser.generation.evolution.mutation import Surroundings
 from physdiffuser.generation.evolution.population import Individual
-from physdiffuser.generation.registry import Registry
 
 _EXPONENTS = (Number(2), Number(3), Number(-1), Number(-2), Number(4), Number(0.5))
 

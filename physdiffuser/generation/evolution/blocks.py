@@ -15,16 +15,12 @@ import numpy.typing as npt
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Variable, evaluate
 from physdiffuser.expressions.evaluation.batch import Evaluator
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
+from physdiffuser.functions.blocks import with_constants
 from physdiffuser.generation.evolution.profile import profile
 
 FloatArray = npt.NDArray[np.float64]
 
 TWO = Number(2)
-# Grid sizes: enough that the best grid point is within reach of Levenberg-Marquardt.
-_RATES = 7
-_FREQUENCIES = 24
-_SHIFTS = 6
-_POWERS = (-3.5, -2.5, -1.5, -1.25, -0.75, -0.35, 0.35, 0.75, 1.25, 1.5, 1.75, 2.5, 3.5)
 _FUNCTIONS = ("exp", "log", "sin", "cos", "tanh", "tan", "asin", "acos", "atan", "abs", "sinh", "cosh")
 _PAIRWISE_FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "tanh")
 
@@ -111,7 +107,8 @@ def _levels(inputs: FloatArray, columns: list[int], allowed: frozenset[str]) -> 
     single = [Variable(index) for index in columns]
     yield list[Expression](single)
     yield [block for one in single for block in _of_one(one)]
-    yield [block for index in columns for block in with_constant(index, inputs[:, index])]
+    curved = {index: with_constants(index, inputs[:, index]) for index in columns}
+    yield [block for index in columns for block in curved[index]]
     pairs = [(left, right) for position, left in enumerate(single) for right in single[position + 1 :]]
     basic = [block for left, right in pairs for block in _of_two(left, right)]
     yield basic
@@ -163,7 +160,7 @@ def _levels(inputs: FloatArray, columns: list[int], allowed: frozenset[str]) -> 
         for left in single
         for right in single
         if left != right
-        for middle in with_constant(left.index, inputs[:, left.index])
+        for middle in curved[left.index]
         for block in (mul(middle, right), div(right, middle), div(middle, right))
     ]
 
@@ -199,46 +196,6 @@ def _of_one(one: Expression) -> list[Expression]:
         mul(one, call("log", one)),
         mul(one, call("exp", Apply("neg", (one,)))),
     ]
-    return blocks
-
-
-def with_constant(index: int, column: FloatArray) -> list[Expression]:
-    """Functions of one column, shape (rows,), with a constant inside that takes values on a grid."""
-    one = Variable(index)
-    low, high = float(column.min()), float(column.max())
-    extent = high - low
-    if extent <= 0.0:
-        return []
-    blocks: list[Expression] = []
-    for rate in np.geomspace(0.2, 20.0, _RATES) / extent:
-        inner = mul(Number(float(rate)), one)
-        blocks += [call("exp", Apply("neg", (inner,))), call("exp", inner), call("tanh", inner)]
-    for turn in np.arange(1, _FREQUENCIES + 1) * (0.5 * np.pi / extent):
-        inner = mul(Number(float(turn)), one)
-        blocks += [call("sin", inner), call("cos", inner)]
-    inside = low + extent * np.linspace(0.08, 0.92, _SHIFTS)
-    outside = [high + extent * part for part in (0.05, 0.3, 1.0)]
-    near = max(abs(low), abs(high))
-    beyond = [near * part for part in (0.03, 0.2, 0.6, 1.5)]
-    for shift in inside:
-        centred = sub(one, Number(float(shift)))
-        square = power(centred, TWO)
-        blocks += [square, call("abs", centred), power(centred, Number(3))]
-        for width in (0.05, 0.15, 0.4):
-            scale = Number(float(width * extent))
-            blocks.append(call("exp", Apply("neg", (power(div(centred, scale), TWO),))))
-            blocks.append(div(ONE, add(ONE, power(div(centred, scale), TWO))))
-            blocks.append(call("tanh", div(centred, scale)))
-    for shift in outside:
-        blocks += [div(ONE, sub(Number(shift), one)), call("log", sub(Number(shift), one))]
-    if low > 0.0:
-        for shift in beyond:
-            shifted = add(one, Number(shift))
-            blocks += [div(ONE, shifted), call("log", shifted), div(ONE, power(shifted, TWO))]
-            squares = add(power(one, TWO), Number(shift * shift))
-            blocks += [div(ONE, squares), call("sqrt", squares), call("exp", div(Number(shift), shifted))]
-        blocks += [power(one, Number(exponent)) for exponent in _POWERS]
-        blocks += [call("exp", div(Number(-rate * near), one)) for rate in (0.1, 0.5, 2.0, 8.0)]
     return blocks
 
 

@@ -11,7 +11,7 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Variable
 from physdiffuser.expressions.evaluation.batch import Evaluator
 from physdiffuser.expressions.tree import fitted_constants
-from physdiffuser.generation.evolution.blocks import with_constant
+from physdiffuser.functions.blocks import with_constants
 from physdiffuser.library.expression_library import LARGEST, NEVER, Library
 from physdiffuser.library.ranking import row_blocks
 from physdiffuser.library.terms import fill
@@ -108,7 +108,7 @@ def _curves(
     curves = [
         curve
         for index in columns
-        for curve in with_constant(index, inputs[:, index])
+        for curve in with_constants(index, inputs[:, index])
         if problem.allows(curve)
     ]
     with np.errstate(all="ignore"):

@@ -11,8 +11,9 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import evaluate, to_text
-from physdiffuser.functions.curve_catalogue import CURVES
-from physdiffuser.functions.curves import Curve, best_points
+from physdiffuser.functions.curves import best_points, skeleton
+from physdiffuser.functions.family import Family, linear_form
+from physdiffuser.functions.table import families_for
 from physdiffuser.generation.enumeration.context import Context, TransformedTarget
 from physdiffuser.generation.enumeration.parametric import ROWS_OF_CONSTANT
 from physdiffuser.generation.enumeration.registry import Size, Stage, register
@@ -47,22 +48,22 @@ class Curves(Stage):
             *([OutputTransform((INVERSE,))] if INVERSE.needs <= problem.operators else []),
         ]
         skeletons: list[Skeleton] = []
-        for curve in CURVES:
-            if not curve.needs <= problem.operators:
+        for family in families_for("curves"):
+            if not family.needs <= problem.operators:
                 continue
             for transform in transforms:
-                target = _target(curve, transform, *left, sign)
+                target = _target(family, transform, *left, sign)
                 if target is not None:
-                    skeletons += _skeletons(problem, reduction, curve, u, target, sign)
+                    skeletons += _skeletons(problem, reduction, family, u, target, sign)
                     yield 0.02
         yield from offer_fitted(context, reduction, skeletons, iterations=60, tolerance=1e-14)
 
 
 def _target(
-    curve: Curve, transform: OutputTransform, divided: FloatArray, weights: FloatArray, sign: float
+    family: Family, transform: OutputTransform, divided: FloatArray, weights: FloatArray, sign: float
 ) -> TransformedTarget | None:
     """What the terms of a curve add up to; None where that is no number."""
-    if curve.logarithmic:
+    if linear_form(family).logarithmic:
         # The reciprocal of a product is a product of the same kind.
         if transform.steps or not (sign * divided > 0).all():
             return None
@@ -78,16 +79,16 @@ def _target(
 def _skeletons(
     problem: Problem,
     reduction: Reduction,
-    curve: Curve,
+    family: Family,
     u: FloatArray,
     target: TransformedTarget,
     sign: float,
 ) -> Iterator[Skeleton]:
     """The curve at the best points of its grid, as far as there are rows for its constants."""
     feature = reduction.features[0]
-    for _, inside, coefficients in best_points(curve, u, target.target, target.weights):
+    for _, inside, coefficients in best_points(family, u, target.target, target.weights):
         if ROWS_OF_CONSTANT * (len(inside) + len(coefficients)) > problem.rows:
             break
-        law, start = curve.skeleton(feature, inside, coefficients, sign)
-        said = f"fitted a {curve.name} of {to_text(feature, problem.names)}"
+        law, start = skeleton(family, feature, inside, coefficients, sign)
+        said = f"fitted a {family.name} of {to_text(feature, problem.names)}"
         yield Skeleton(target.transform, law, start, (*target.transform.sentences(), said))

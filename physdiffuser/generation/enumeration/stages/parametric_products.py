@@ -12,7 +12,6 @@ from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import Expression, Parameter, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
-from physdiffuser.functions.inner_functions import FAMILIES
 from physdiffuser.generation.enumeration import parametric
 from physdiffuser.generation.enumeration.context import PROBES, Context, TransformedTarget
 from physdiffuser.generation.enumeration.registry import Size, Stage, register
@@ -139,7 +138,7 @@ def _skeletons(
     target: _Quotient,
 ) -> Iterator[Skeleton]:
     """An entry with a constant beside it, and without."""
-    family = FAMILIES[int(made.family[entry])].name
+    family = made.family_of(entry).name
     of = " and ".join(to_text(tree, context.problem.names) for tree in made.arguments(entry, trees))
     derivation = (*target.transform.sentences(), f"fitted a function of the kind '{family}' of {of}")
     for constant in (True, False):

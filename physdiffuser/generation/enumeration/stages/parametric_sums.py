@@ -21,7 +21,6 @@ from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import Expression, Parameter, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
-from physdiffuser.functions.inner_functions import FAMILIES
 from physdiffuser.generation.enumeration import parametric
 from physdiffuser.generation.enumeration.context import PROBES, Context, TransformedTarget
 from physdiffuser.generation.enumeration.registry import Size, Stage, register
@@ -261,7 +260,7 @@ def _simplest(found: list[_Pair], parts: _Parts) -> Iterator[tuple[int, ...]]:
     counts: Counter[int] = Counter()
     for _, left, right in sorted(found):
         constants = sum(
-            FAMILIES[int(parts.made.family[part.entry])].constants
+            parts.made.family_of(part.entry).constants
             for part in (parts.parts[left], parts.parts[right])
             if part.entry is not None
         )

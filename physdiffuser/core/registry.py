@@ -1,4 +1,4 @@
-"""Parts of a generator by name, each registered where it is defined."""
+"""Parts of one kind by name, each registered where it is defined."""
 
 from __future__ import annotations
 

@@ -1,0 +1,28 @@
+"""Logarithms."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.family import FamilySpec
+from physdiffuser.functions.grids import block_ends, block_offsets, column, saturations
+from physdiffuser.functions.table import register
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def _offsets(u: FloatArray) -> FloatArray:
+    if u.min() <= 0:
+        return column([])
+    return column(np.geomspace(0.02 * u.min(), 30 * u.max(), 20))
+
+
+register(FamilySpec("logarithm", "log(1 + c*u)", ("c",), {"enumeration": saturations}, standard=("a*f",)))
+register(FamilySpec("natural logarithm", "log(u)", positive=("u",), standard=("a*f", "a + b*f")))
+register(
+    FamilySpec(
+        "logarithm with offset", "log(u + c)", ("c",), {"enumeration": _offsets, "blocks": block_offsets}
+    )
+)
+register(FamilySpec("logarithm up to an end", "log(k - u)", ("k",), {"blocks": block_ends}))

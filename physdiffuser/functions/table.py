@@ -1,0 +1,39 @@
+"""The table of function families: one row for each function with constants inside, whoever uses it.
+
+The modules of `physdiffuser.functions.families` hold the rows, in groups; each is registered where it is
+defined. The rows of plugins are behind them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from physdiffuser.core.family import FamilySpec, Use
+from physdiffuser.core.registry import Registry
+from physdiffuser.functions.family import Family, compiled
+
+_ROWS: Registry[FamilySpec] = Registry("function family")
+
+
+def register(spec: FamilySpec) -> FamilySpec:
+    """Add a row to the table; a name that is taken is a ValueError."""
+    _ROWS.add(spec.name, spec)
+    return spec
+
+
+@cache
+def _built_in() -> tuple[FamilySpec, ...]:
+    importlib.import_module("physdiffuser.functions.families")
+    return tuple(_ROWS.parts().values())
+
+
+def families() -> tuple[Family, ...]:
+    """All families, in the order in which they were registered."""
+    return tuple(map(compiled, _built_in()))
+
+
+def families_for(use: Use) -> tuple[Family, ...]:
+    """The families of a use: functions of one argument first, then by the number of constants inside."""
+    chosen = [family for family in families() if use in family.spec.grids]
+    return tuple(sorted(chosen, key=lambda family: (family.spec.arity, family.constants)))
