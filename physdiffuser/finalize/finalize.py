@@ -16,6 +16,7 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Number, complexity, evaluate
 from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.expressions.simplification.canonical import canonical
+from physdiffuser.expressions.simplification.textbook import textbook
 from physdiffuser.expressions.tree import fitted_constants, substitute
 from physdiffuser.finalize.determined import is_singular, with_determined_constants
 from physdiffuser.finalize.finalists import (
@@ -29,7 +30,7 @@ from physdiffuser.finalize.freed_constants import with_freed_constants
 from physdiffuser.finalize.physical_constants import with_named_constants
 from physdiffuser.finalize.poles import regular_form
 from physdiffuser.finalize.standard_rows import standard_entries
-from physdiffuser.finalize.written_form import written_form
+from physdiffuser.finalize.written_form import with_short_constants, written_form
 from physdiffuser.fitting import refit
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.exact_constants import with_exact_constants
@@ -164,12 +165,16 @@ def _final_law(
 ) -> Law:
     """Worked out, without constants that the rows do not determine, as a textbook writes it."""
     law = _determined_law(entry, problem, description_length, quick, stop)
-    written = written_form(law.final, problem)
+    written = with_short_constants(written_form(law.final, problem), problem, description_length.floor)
+    changes = law.changes
+    if problem.name_constants:
+        named, names = with_named_constants(written, problem)
+        if names:
+            written, changes = textbook(_refitted(named, problem)), (*changes, *names)
     if written == law.final:
         return law
-    return replace(
-        law, final=written, loss=relative_loss(problem, evaluate(written, problem.inputs)), rewritten=True
-    )
+    loss = relative_loss(problem, evaluate(written, problem.inputs))
+    return replace(law, final=written, loss=loss, changes=changes, rewritten=True)
 
 
 def _determined_law(
@@ -294,9 +299,6 @@ def _finalize_one(
     if fitted_constants(fitted):
         final, changes = _with_exact_constants(fitted, fitted_loss, problem, description_length, stop)
     final = _simplified(final, problem, description_length.floor)
-    if problem.name_constants:
-        named, names = with_named_constants(final, problem)
-        final, changes = arrange(_refitted(named, problem), positive=problem.positive), (*changes, *names)
     return Law(entry, fitted, _readable(final, problem), loss_of(final), fitted_loss, changes)
 
 

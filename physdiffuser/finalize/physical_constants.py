@@ -33,6 +33,8 @@ FARTHEST = 2.5
 _WINDOW = math.log(10.0)
 """Products are counted within a decade to both sides, in logarithms."""
 _SAME = 1e-9
+_ROUNDING = 2e-14
+"""Of logarithms of up to 80, and of products of powers."""
 
 # In products of several constants, and by themselves.
 _COMMON = ("G", "h", "hbar", "e", "k_B", "N_A", "R", "epsilon_0", "mu_0", "sigma_SB", "m_e", "m_p", "g_n")
@@ -155,10 +157,10 @@ def agreement(value: float, error: float | None) -> Agreement | None:
     relative = error / abs(value)
     best: Agreement | None = None
     size = math.log(abs(value))
-    for position in table.near(value, FARTHEST * relative):
+    for position in table.near(value, FARTHEST * math.hypot(relative, _ROUNDING)):
         log, cost = float(table.logs[position]), float(table.costs[position])
         (number, half_pi), factors = table.row(position)
-        uncertain = math.hypot(relative, _uncertainty(factors))
+        uncertain = math.hypot(relative, _uncertainty(factors), _ROUNDING)
         away = abs(log - size)
         if away > FARTHEST * uncertain:
             continue

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from physdiffuser.core.archive import relative_loss
 from physdiffuser.core.problem import Problem
-from physdiffuser.expressions import Expression, complexity, evaluate
+from physdiffuser.expressions import Expression, Number, complexity, evaluate
 from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.expressions.simplification.textbook import textbook
-from physdiffuser.expressions.tree import distinct_constants, fitted_constants
+from physdiffuser.expressions.tree import distinct_constants, fitted_constants, substitute
 from physdiffuser.search.rewriting import tame, worth_arranging
 
 # A textbook's form may be more complex by so much: `m*c2/sqrt(1 - v**2/c2)` has a number 1 more.
 _MORE_COMPLEX = 4
 _SAME = 1e-9
+# Loss of a formula that is right to the last digit or two.
+_ROUNDING_LOSS = 4e-30
 
 
 def written_form(expression: Expression, problem: Problem) -> Expression:
@@ -35,6 +38,32 @@ def written_form(expression: Expression, problem: Problem) -> Expression:
     if few and problem.allows(made) and tame(made, expression) and _same(made, expression, problem):
         return made
     return expression
+
+
+def with_short_constants(expression: Expression, problem: Problem, floor: float) -> Expression:
+    """The fitted constants of a law without noise to fifteen digits where that keeps it exact.
+
+    Parameters
+    ----------
+    expression
+        The formula.
+    problem
+        The rows.
+    floor
+        Relative loss that rounding alone causes.
+    """
+    if not fitted_constants(expression) or _loss(expression, problem) > floor:
+        return expression
+
+    def rounded(node: Expression) -> Expression | None:
+        return Number(float(f"{node.value:.15g}")) if isinstance(node, Number) and not node.exact else None
+
+    made = substitute(expression, rounded)
+    return made if _loss(made, problem) <= max(_loss(expression, problem), _ROUNDING_LOSS) else expression
+
+
+def _loss(expression: Expression, problem: Problem) -> float:
+    return relative_loss(problem, evaluate(expression, problem.inputs))
 
 
 def rewritten_fit(fitted: Expression, problem: Problem) -> Expression:

@@ -199,12 +199,22 @@ def _least_squares(columns: list[list[Real]], target: list[Real], first: int | N
     return solution
 
 
+def equals(tree: Expression, value: Real) -> bool:
+    """Whether a number of 60 digits is the value of a formula without columns."""
+    with mpmath.workdps(_WORKING_DIGITS):
+        try:
+            wanted = value_at(tree, ())[0]
+        except Undefined:
+            return False
+        return bool(abs(wanted - value) <= _RECOGNISED * abs(value))
+
+
 @lru_cache(maxsize=1024, typed=True)
 def recognise(value: Real) -> Expression | None:
     """The exact form of a number of 60 digits, if it has a simple one.
 
-    Tried are exact doubles, whole powers of fractions and of pi under a root up to the fourth, the
-    exponentials of fractions, and the logarithms of all these.
+    Tried are exact doubles, whole numbers, whole powers of fractions and of pi under a root up to the fourth,
+    the exponentials of fractions, and the logarithms of all these.
     """
     with mpmath.workdps(60):
         if value == 0 or abs(value) < mpmath.mpf(10) ** -60:
@@ -215,6 +225,9 @@ def recognise(value: Real) -> Expression | None:
         double = float(value)
         if abs(mpmath.mpf(double) - value) <= _RECOGNISED * size:
             return _number(Fraction(double))
+        whole = int(mpmath.nint(value)) if size < mpmath.mpf(10) ** 30 else 0
+        if whole and abs(whole - value) <= _RECOGNISED * size:
+            return Number(whole)
         found = _root(sign, size)
         if found is not None:
             return found

@@ -27,6 +27,7 @@ from physdiffuser.expressions.tree import free_constants, substitute, walk
 from physdiffuser.verification.constants import (
     Freedom,
     Polish,
+    equals,
     exact_floats,
     has_floats,
     polish,
@@ -178,11 +179,21 @@ def _close(left: float, right: float) -> bool:
     return abs(left - right) <= STRICT_TOLERANCE * max(abs(left), abs(right))
 
 
-def put_exact(skeleton: Expression, found: Polish) -> Expression | None:
-    """The skeleton with exact forms of the constants, or None if one is not recognised."""
+def put_exact(skeleton: Expression, found: Polish, written: Sequence[Expression] = ()) -> Expression | None:
+    """The skeleton with exact forms of the constants, or None if one is not recognised.
+
+    Parameters
+    ----------
+    skeleton, found
+        A formula, and the values of its constants.
+    written
+        Products of named constants that may be among them.
+    """
     values: list[Expression] = []
     for constant in found.constants:
         value = recognise(constant)
+        if value is None:
+            value = next((tree for tree in written if equals(tree, constant)), None)
         if value is None:
             return None
         values.append(value)

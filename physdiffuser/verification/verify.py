@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Expression, Number, evaluate
-from physdiffuser.expressions.tree import free_constants, substitute, variables
+from physdiffuser.expressions import PI, Apply, Expression, Number, Symbol, evaluate
+from physdiffuser.expressions.tree import Variable, free_constants, substitute, variables, walk
 from physdiffuser.fitting.accuracy import agrees
 from physdiffuser.verification.constants import Polish, exact_floats, has_floats, polish
 from physdiffuser.verification.equivalence import Verdict, equivalent, put_exact
@@ -195,13 +195,23 @@ def _by_algebra(
             if again is None or not again.met:
                 break
             found = again
-        exact = put_exact(skeleton, found)
+        exact = put_exact(skeleton, found, _named_products(shown))
         if exact is not None:
             left = max(0.0, deadline - time.monotonic())
             verdict = equivalent(exact, shown, ranges, seconds=left / 2, worker=worker)
             if verdict != "unknown":
                 break
     return verdict
+
+
+def _named_products(expression: Expression) -> list[Expression]:
+    """The largest parts without columns that hold a named constant."""
+    leaves = [node for node in walk(expression) if not isinstance(node, Apply)]
+    if not any(isinstance(leaf, Variable) for leaf in leaves):
+        named = any(isinstance(leaf, Symbol) and leaf != PI for leaf in leaves)
+        return [expression] if named else []
+    parts = expression.arguments if isinstance(expression, Apply) else ()
+    return list(dict.fromkeys(found for part in parts for found in _named_products(part)))
 
 
 def _with_round_constants(expression: Expression) -> Expression:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+from physdiffuser.core.solution import Solution
 from physdiffuser.data.arrays import dataset_from_arrays
 from physdiffuser.data.constants import PHYSICAL_CONSTANTS, names_constants, parse_constants
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.finalize.physical_constants import FARTHEST, agreement
 from physdiffuser.pipeline import solve_dataset
+from physdiffuser.report.terminal import render
 
 scipy_constants = pytest.importorskip("scipy.constants")
 
@@ -69,6 +73,36 @@ def test_a_note_names_the_constant_and_the_formula_stays() -> None:
 def test_with_auto_the_formula_has_the_name() -> None:
     text, notes = gravity(constants="auto")
     assert text == "G*m1*m2/r**2" and notes == [None]
+
+
+def energy(noise: float, **options: object) -> Solution:
+    """Table of the relativistic energy in SI units."""
+    rng = np.random.default_rng(0)
+    inputs = np.column_stack([rng.uniform(1, 5, 300), rng.uniform(1e7, 2.8e8, 300)])
+    c = scipy_constants.c
+    clean = inputs[:, 0] * c**2 / np.sqrt(1 - inputs[:, 1] ** 2 / c**2)
+    target = clean * (1 + noise * rng.standard_normal(300))
+    dataset = dataset_from_arrays(inputs, target, names=["m", "v"], target_name="E")
+    return solve_dataset(dataset, steps=20, **options)  # type: ignore[arg-type]
+
+
+def test_products_of_constants_stand_in_the_formula_and_it_is_verified() -> None:
+    best = energy(1e-3, constants="auto").best
+    assert best is not None and best.text == "c**2*m/sqrt(1 - v**2/c**2)"
+    assert best.verdict == "verified"
+    assert [constant.set_to for constant in best.constants] == ["c**2", "c**2"]
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_in_si_units_each_number_has_a_meaning_and_few_digits(noise: float) -> None:
+    solution = energy(noise)
+    best = solution.best
+    assert best is not None and best.verdict == "verified"
+    first, *others = [constant for constant in best.constants if constant.text != "1"]
+    assert all(one.value == pytest.approx(scipy_constants.c**2, rel=3e-3) for one in (first, *others))
+    assert first.agrees_with == "c**2"
+    for text in (render(solution), best.latex, *best.derivation, *solution.warnings):
+        assert not re.search(r"\d[.\d]{16,}", text), text
 
 
 def test_auto_may_stand_beside_other_constants() -> None:

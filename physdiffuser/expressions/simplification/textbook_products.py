@@ -113,7 +113,10 @@ def _line(argument: Expression) -> tuple[float, Expression, float] | None:
 def _from_one(product: Factors, place: int, terms: Sequence[Factors], power: Value) -> Factors | None:
     """`k/sqrt(c - v**2)` as `K/sqrt(1 - v**2/c)`, `k/((x - m)**2 + w)` as `K/(1 + (x - m)**2/w)`."""
     number, other = _number_and_other(terms)
-    if number is None or other is None or not (number.is_fitted and product.is_fitted) or power == 1:
+    if number is None or other is None or not number.is_fitted or power == 1:
+        return None
+    # The number in front takes it in, or there are two numbers inside, one of which goes to the front.
+    if not product.is_fitted and not (power < 0 and other.is_fitted):
         return None
     # One power of a column or of a distance: in x**2/(x**2 + K) it is no scale.
     if not is_power(other) or not is_plain(other) or (power == -1 and _shares_column(other, product, place)):
