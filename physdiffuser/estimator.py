@@ -63,7 +63,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     noise
         Relative standard deviation of the target, if known.
     loss
-        "squared", or "huber" for tables with outliers; "auto" compares neighbouring rows to choose.
+        "squared", or "robust" for errors with heavy tails; "auto" chooses.
     noise_model
         How errors of `y` depend on its value: "constant", "relative", "poisson", "mixed" or "robust"; "auto"
         chooses it together with the law. Without effect when rows have different weights.

@@ -54,12 +54,12 @@ class SolveOptions:
         the physical constants. The word `auto`, by itself or among names: fitted constants that agree with
         physical constants become them.
     loss
-        "squared", or "huber" for tables with outliers; "auto" compares neighbouring rows to choose.
+        "squared", or "robust" for errors with heavy tails; "auto" chooses. The former "huber" is "robust".
     noise_model
         How the errors of the target depend on its value: "constant"; "relative", in proportion to it (rows
         are weighted by 1/value**2); "poisson", to its square root, as those of counts; "mixed", a constant
-        and a relative part; "robust", constant with rows far off (Huber's loss). "auto" chooses it together
-        with the law. Without effect on a table with weights.
+        and a relative part; "robust", constant errors with heavy tails (Student's t). "auto" chooses it
+        together with the law. Of these only "robust" has an effect on a table with weights.
     suggest_next
         How many next measurements to suggest, those that would best tell the surviving laws apart.
     suggest_range
@@ -93,6 +93,11 @@ class SolveOptions:
     plugins: bool = True
     initial: Sequence[str] = ()
     resumed: Sequence[str] | Callable[[Dataset], Sequence[str]] = ()
+
+    def __post_init__(self) -> None:
+        if str(self.loss) == "huber":
+            warnings.warn("the loss 'huber' is now called 'robust'", FutureWarning, stacklevel=3)
+            object.__setattr__(self, "loss", "robust")
 
     @property
     def time_limit(self) -> float | None:

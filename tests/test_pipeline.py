@@ -135,11 +135,11 @@ def test_weights_hide_a_bad_row() -> None:
     assert solution.best is not None and solution.best.text == "m*v**2/2"
 
 
-def test_huber_bears_outliers() -> None:
+def test_the_robust_loss_bears_outliers() -> None:
     inputs, target = table(noise=0.01)
     target[::50] *= 5
     dataset = dataset_from_arrays(inputs, target, names=["m", "v", "z"])
-    solution = solve_dataset(dataset, time=20, loss="huber")
+    solution = solve_dataset(dataset, time=20, loss="robust")
     assert solution.best is not None and solution.best.text == "m*v**2/2"
 
 

@@ -33,7 +33,7 @@ def run(
     """Processor seconds to the law (None if not found), the rate of scored formulas, and the formula."""
     table = sample(law, rows=law.rows or ROWS, noise=noise, dummy=law.dummy, seed=seed)
     fresh = sample(law, rows=1000, dummy=law.dummy, seed=seed, stream="test")
-    loss = "huber" if law.outliers else "squared"
+    loss = "robust" if law.outliers else "squared"
     problem = Problem(table.inputs, table.target, table.names, loss=loss, seed=seed)  # type: ignore[arg-type]
     archive = ParetoArchive(problem)
     generator = EvolutionGenerator(**options)  # type: ignore[arg-type]

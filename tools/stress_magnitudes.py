@@ -212,7 +212,7 @@ def _options(rng: np.random.Generator, table: pd.DataFrame, rows: int, learned: 
     choices: list[Callable[[], dict[str, Any]]] = [
         dict,
         lambda: {"noise_model": "relative"},
-        lambda: {"loss": "huber"},
+        lambda: {"loss": "robust"},
         lambda: {"noise": float(rng.choice([1e-12, 0.01, 0.5]))},
         lambda: {"weights": "e", **weighted(float(rng.choice([-300, -200, 0, 200, 300])))},
         lambda: {"errors": "e", **weighted(float(rng.choice([-300, -200, 0, 200, 300])))},

@@ -16,7 +16,7 @@ from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS, MOST_NEXT
 
 _DEVICES = click.Choice(["auto", "cpu", "cuda", "cpu-torch"])
 _DEVICE_HELP = "Compute device: cuda, cpu; auto: only the networks use a GPU."
-_LOSS_HELP = "What is minimised: squared, or huber, which bears outliers; else found out."
+_LOSS_HELP = "What is minimised: squared, or robust for heavy tails; else found out."
 _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mixed, robust."
 
 
@@ -68,7 +68,7 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
 )
 @click.option(
     "--loss",
-    type=click.Choice(["auto", "squared", "huber"]),
+    type=click.Choice(["auto", "squared", "robust", "huber"]),
     default=DEFAULTS.loss,
     metavar="NAME",
     help=_LOSS_HELP,
@@ -119,6 +119,9 @@ def solve(
     search["time"] = DEFAULTS.changed(time=seconds, steps=search["steps"]).time_limit
     search["plugins"] = not no_plugins
     search["initial"] = tuple(text for texts in search["initial"] for text in texts)
+    if search["loss"] == "huber":
+        messages.warning("--loss huber is now called --loss robust; the old name will be removed")
+        search["loss"] = "robust"
     scatter = search.pop("scatter")
     if scatter is not None:
         messages.warning("--scatter is now called --noise-model; the old name will be removed")

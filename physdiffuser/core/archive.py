@@ -27,7 +27,7 @@ class Entry:
     Attributes
     ----------
     loss
-        Weighted mean squared residual (or Huber loss) divided by that of the constant model:
+        Weighted mean squared residual (or robust loss) divided by that of the constant model:
         0 is perfect, 1 is as good as a constant.
     nats
         What the formula takes to write down, its fitted constants left out.

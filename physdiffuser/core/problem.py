@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from physdiffuser.units.unit import Unit
 
 FloatArray = npt.NDArray[np.float64]
-Loss = Literal["squared", "huber"]
+Loss = Literal["squared", "robust"]
 NoiseModelName = Literal["auto", "constant", "relative", "poisson", "mixed", "robust"]
 
 
@@ -56,7 +56,7 @@ class Problem:
     sigma
         Standard deviation of the target in a row of weight 1, where the user has stated the errors.
     loss
-        "squared", or "huber" for tables with outliers.
+        "squared", or "robust" for errors with heavy tails.
     seed
         Everything random in a generator is derived from it.
     target_name

@@ -93,6 +93,7 @@ def _fit_of(expression: Expression, problem: Problem) -> Uncertainty | None:
         problem.target,
         weights=problem.weights,
         sigma=problem.sigma,
+        loss=problem.loss,
     )
 
 
@@ -188,6 +189,7 @@ def _freed(
         problem.target,
         weights=problem.weights,
         sigma=problem.sigma,
+        loss=problem.loss,
     )
     return {
         index: (float(value), float(error))

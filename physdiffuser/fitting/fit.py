@@ -73,7 +73,7 @@ def fit_constants(
     weights
         Shape (rows,), positive (1/sigma**2 for known errors), or None.
     loss
-        "squared", or "huber" for tables with outliers.
+        "squared", or "robust" for errors with heavy tails.
     initial
         Shape (parameters,) or (parameters, k): starts to use before any other; no others are drawn where
         these are as many as `starts`.

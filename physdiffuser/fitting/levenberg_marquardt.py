@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.fitting.linear import unit_columns
-from physdiffuser.fitting.losses import Loss, huber_weights
+from physdiffuser.fitting.losses import Loss
+from physdiffuser.fitting.student import student_fit, student_weights
 from physdiffuser.fitting.varpro import Projected, SeparableModel
 
 FloatArray = npt.NDArray[np.float64]
@@ -69,8 +70,8 @@ class Solutions:
     parameters
         Shape (parameters, starts).
     loss
-        Shape (starts,): weighted sum of squares in units of the target's scale (of the reweighted
-        residuals for Huber's loss); inf for starts that never were finite.
+        Shape (starts,): weighted sum of squares in units of the target's scale (in its place
+        the robust loss times the number of rows); inf for starts that never were finite.
     outcomes
         One per start.
     iterations
@@ -106,7 +107,7 @@ def levenberg_marquardt(
     tolerance
         A start has converged when its next step promises to lower the loss by less than this fraction.
     loss
-        "squared", or "huber" (iteratively reweighted least squares).
+        "squared", or "robust" for errors with heavy tails (iteratively reweighted least squares).
     """
     count = starts.shape[1]
     final = np.array(starts, dtype=np.float64)
@@ -115,7 +116,7 @@ def levenberg_marquardt(
 
     weights = None
     state = model.start(final)
-    if loss == "huber":
+    if loss == "robust":
         state, weights = _reweight(model, state)
     least = exact_loss(model)
     active = np.flatnonzero(np.isfinite(state.loss))
@@ -130,12 +131,16 @@ def levenberg_marquardt(
         chosen = active[which]
         final[:, chosen] = state.parameters[:, which]
         final_loss[chosen] = state.loss[which]
+        if weights is not None and chosen.size:
+            # With weights of their own the sums of squares of two starts cannot be compared.
+            left = state.residual[which] / weights[which]
+            final_loss[chosen] = np.asarray(student_fit(left).variance) * left.shape[-1]
         for index in chosen:
             outcomes[index] = outcome
 
     nonlinear = model.nonlinear_index
     if nonlinear.size == 0:
-        if loss == "huber":
+        if loss == "robust":
             for _ in range(iterations):
                 before = state.parameters
                 state, weights = _reweight(model, state, weights)
@@ -244,15 +249,12 @@ def _solve(hessian: FloatArray, damping: FloatArray, gradient: FloatArray) -> Fl
 def _reweight(
     model: SeparableModel, state: Projected, weights: FloatArray | None = None
 ) -> tuple[Projected, FloatArray]:
-    """One round of reweighting: Huber's weights from the residuals, linear parameters solved anew."""
-    root = model.root_weights
+    """One round of reweighting: Student's weights from the residuals, linear parameters solved anew."""
     residual = state.residual
     if weights is not None:
         residual = residual / weights
-    if root is not None:
-        residual = residual / root
     finite = np.isfinite(residual)
-    new = np.sqrt(huber_weights(np.where(finite, residual, 0.0)))
+    new = np.sqrt(student_weights(np.where(finite, residual, 0.0)))
     # Far rows keep a trace of weight, so that dividing by it gives their residual back.
     new = np.maximum(new, 1e-6)
     return model.project(state.parameters, new), new

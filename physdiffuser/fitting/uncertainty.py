@@ -18,6 +18,8 @@ import numpy.typing as npt
 from physdiffuser.expressions import Expression
 from physdiffuser.fitting.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.linear import power_of_two
+from physdiffuser.fitting.losses import Loss
+from physdiffuser.fitting.student import pseudo_residuals
 
 FloatArray = npt.NDArray[np.float64]
 Covariance = Literal["auto", "classical", "sandwich"]
@@ -144,6 +146,7 @@ def uncertainty(
     weights: FloatArray | None = None,
     sigma: float | None = None,
     covariance: Covariance = "auto",
+    loss: Loss = "squared",
 ) -> Uncertainty:
     """Standard errors at a least-squares fit.
 
@@ -164,6 +167,8 @@ def uncertainty(
     covariance
         "classical" takes the weights for the truth about the noise; "sandwich" does not. "auto" takes
         the sandwich when sigma is not given and there are enough rows for it.
+    loss
+        That was minimised. After "robust" residuals count as they did in the fit.
     """
     tape = EvaluationTape(skeleton, inputs)
     count, rows = tape.parameters, tape.rows
@@ -175,6 +180,9 @@ def uncertainty(
     if root is not None:
         residual, slopes = residual * root, slopes * root
     freedom = rows - count
+    usual = float(np.sqrt(float(residual @ residual) / freedom)) if freedom > 0 else float("inf")
+    if loss == "robust" and residual.any():
+        residual = pseudo_residuals(residual, count)
     largest = power_of_two(np.abs(slopes).max(axis=1, initial=0.0))
     unit = slopes / largest[:, None]
     length = np.sqrt(np.einsum("pr,pr->p", unit, unit))
@@ -182,11 +190,11 @@ def uncertainty(
     unit /= length[:, None]
     spread = np.sqrt(float(residual @ residual) / freedom) if freedom > 0 else float("inf")
     if sigma is not None:
-        spread = sigma / scale
+        spread = usual = sigma / scale
     if not (np.isfinite(unit).all() and np.isfinite(residual).all()):
         nothing = np.full(count, np.inf)
         return Uncertainty(
-            skeleton, parameters, nothing, np.eye(count), spread * scale, freedom, sigma is not None
+            skeleton, parameters, nothing, np.eye(count), usual * scale, freedom, sigma is not None
         )
 
     left, singular, right = np.linalg.svd(unit.T, full_matrices=False)
@@ -216,7 +224,7 @@ def uncertainty(
         np.asarray(parameters, dtype=np.float64),
         errors,
         correlation,
-        spread * scale,
+        usual * scale,
         freedom,
         sigma is not None,
     )

@@ -1,28 +1,32 @@
-"""Noise models of the target: constant, relative, Poisson and mixed errors, each with its likelihood.
+"""Noise models of the target: constant, relative, Poisson, mixed and heavy-tailed errors, with likelihoods.
 
 The standard deviation of a row is `s*sqrt(v(f))` with the prediction `f` of a law and the shape `v` of the
-model: 1, `f**2`, `|f|`, or `a**2 + f**2`. The scale `s` is estimated from the residuals for every model. The
-ratio `a` of the mixed model is one parameter more, and is charged as one.
+model: 1, `f**2`, `|f|`, or `a**2 + f**2`. The scale `s` is estimated from the residuals for every model.
+Robust errors are constant ones that follow Student's t. The ratio `a` of the mixed model, and the degrees of
+freedom of Student's t, are one parameter more, and are charged as one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.fitting.student import student_fit
+
 FloatArray = npt.NDArray[np.float64]
 
-NoiseKind = Literal["constant", "relative", "poisson", "mixed"]
+NoiseKind = Literal["constant", "relative", "poisson", "mixed", "robust"]
 KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
 
 # Values of the mixed model's ratio that are tried, as quantiles of |f| times these factors.
 _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
 _FACTORS = (0.1, 0.3, 1.0, 3.0)
-# Nats by which a mixed model must be better than a simple one, beside its parameter.
-MIXED_NATS = 2.0
+# Nats by which a model with one parameter more must be better than a simple one, beside its parameter.
+PARAMETER_NATS = 2.0
 # Predictions of counts below this share of the median get no larger weights.
 SMALLEST_COUNT = 1e-3
 # Power of the target's unit in the scale of each model.
@@ -42,16 +46,20 @@ class NoiseModel:
     scale
         Standard deviation where the shape is 1.
     nats
-        Negative logarithm of the likelihood, up to a constant of the table, with the ratio charged.
+        Negative logarithm of the likelihood, up to a constant of the table, with the ratio or the degrees of
+        freedom charged.
+    freedom
+        Degrees of freedom of Student's t; infinite for normal errors.
     """
 
     kind: NoiseKind
     ratio: float
     scale: float
     nats: float
+    freedom: float = math.inf
 
     def weights(self, prediction: FloatArray) -> FloatArray:
-        """Inverse variances with mean 1, shape (rows,)."""
+        """Inverse variances by the shape of the model, with mean 1, shape (rows,)."""
         unit = float(np.abs(prediction).max()) or 1.0  # squares of 1e200 are no numbers
         shape = _shape(self.kind, prediction / unit, self.ratio / unit)
         if self.kind == "poisson":
@@ -82,14 +90,17 @@ def fit_noise_model(
     """
     rows = len(target)
     ratios = [0.0]
-    extra = 0.0
+    extra = 0.0 if kind in ("constant", "relative", "poisson") else _parameter_nats(rows)
     if kind == "mixed":
         sizes = np.quantile(np.abs(prediction), _QUANTILES)
         ratios = [factor * size for size in sizes for factor in _FACTORS if size > 0] or [1.0]
-        extra = 0.5 * float(np.log(max(rows, 2))) + MIXED_NATS
     fits = [_fitted(kind, ratio, target, prediction, max(rows - constants, 1)) for ratio in ratios]
     best = min(fits, key=lambda fit: fit.nats)
-    return NoiseModel(best.kind, best.ratio, best.scale, best.nats + extra)
+    return replace(best, nats=best.nats + extra)
+
+
+def _parameter_nats(rows: int) -> float:
+    return 0.5 * float(np.log(max(rows, 2))) + PARAMETER_NATS
 
 
 def _fitted(
@@ -99,6 +110,8 @@ def _fitted(
     unit = float(np.abs(target).max()) or 1.0
     shape = _shape(kind, prediction / unit, ratio / unit)
     residual = (target - prediction) / unit
+    if kind == "robust":
+        return _heavy_tailed(residual, unit, freedom)
     variance = float(np.square(residual / np.sqrt(shape)).sum()) / freedom
     if not np.isfinite(variance) or variance <= 0.0:
         return NoiseModel(kind, ratio, 0.0, float("inf"))
@@ -108,9 +121,21 @@ def _fitted(
     return NoiseModel(kind, ratio, float(np.sqrt(variance)) * unit ** _EXPONENTS[kind], nats)
 
 
+def _heavy_tailed(residual: FloatArray, unit: float, freedom: int) -> NoiseModel:
+    """Student's t for residuals in units of `unit`."""
+    if not np.isfinite(residual).all() or not residual.any():
+        return NoiseModel("robust", 0.0, 0.0, float("inf"))
+    fit = student_fit(residual)
+    # As for normal errors, with the variance that they would have to be as likely.
+    variance = float(fit.variance) * len(residual) / freedom
+    return NoiseModel(
+        "robust", 0.0, float(fit.scale) * unit, 0.5 * freedom * float(np.log(variance)), float(fit.freedom)
+    )
+
+
 def _shape(kind: NoiseKind, prediction: FloatArray, ratio: float) -> FloatArray:
     size = np.abs(prediction)
-    if kind == "constant":
+    if kind in ("constant", "robust"):
         return np.ones(len(size))
     if kind == "mixed":
         floor = max(ratio, 1e-150)

@@ -155,7 +155,7 @@ def reweight(dataset: Dataset, loss: Loss | Literal["auto"], noise_model: NoiseM
         )
     dataset = replace(dataset, weights=weights)
     if noise_model == "robust" and loss == "auto":
-        loss = "huber"
+        loss = "robust"
     if loss != "auto":
         return Reweighted(dataset, loss, tuple(said))
     if not found.off:
@@ -165,7 +165,7 @@ def reweight(dataset: Dataset, loss: Loss | Literal["auto"], noise_model: NoiseM
             f"{_named(dataset, found.off)} far from the neighbouring rows: such rows count less "
             "(--loss squared to count all alike)"
         )
-        return Reweighted(dataset, "huber", tuple(said))
+        return Reweighted(dataset, "robust", tuple(said))
     return _without(dataset, found.off, tuple(said))
 
 
@@ -180,7 +180,15 @@ def with_noise_model(reweighted: Reweighted, model: NoiseModel, advantage: float
             f"have a constant and a proportional part, equal at {model.ratio:.2g}",
             f"1/({model.ratio:.2g}**2 + {name}**2)",
         ),
+        "robust": ("", ""),
     }[model.kind]
+    if model.kind == "robust":
+        said = (
+            f"errors of {name} have heavy tails, as Student's t with {model.freedom:g} degrees of freedom: "
+            "rows far from the law count less, which describes the table in "
+            f"{advantage:.0f} nats less than normal errors (--noise-model constant to count all rows alike)"
+        )
+        return replace(reweighted, loss="robust", said=(*reweighted.said, said))
     said = (
         f"errors of {name} {what}: rows are weighted by {weight}, which describes the table in "
         f"{advantage:.0f} nats less than equal weights (--noise-model constant to count all rows alike)"
@@ -198,8 +206,8 @@ def without_outliers(reweighted: Reweighted, rows: tuple[int, ...]) -> Reweighte
     if not rows:
         return reweighted
     whole = reweighted.dataset
-    # The last remark on a table searched with Huber's loss is that such rows count less.
-    said = reweighted.said[:-1] if reweighted.loss == "huber" else reweighted.said
+    # The last remark on a table searched with the robust loss is that such rows count less.
+    said = reweighted.said[:-1] if reweighted.loss == "robust" else reweighted.said
     return replace(_without(whole, rows, said), why=BY_LAW)
 
 

@@ -3,7 +3,8 @@
 Least squares with equal weights follows the rows with the largest values. Where the target spans more than a
 small ratio, the table is therefore searched twice: with equal weights and with weights for errors in
 proportion to the value. The descriptions of both searches are then compared under every noise model, with its
-likelihood; see `physdiffuser.noise.models`. The search goes on with the weights of the best one.
+likelihood; see `physdiffuser.noise.models`. The search goes on with the weights of the best one, or with the
+likelihood of Student's t. Of tables that span less, the formulas of the one search are compared.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from physdiffuser.core.archive import Entry
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.noise.models import KINDS, NoiseKind, NoiseModel, fit_noise_model
+from physdiffuser.noise.reweighting import ENOUGH_ROWS
+from physdiffuser.selection.description_length import residual_is_noise
 
 if TYPE_CHECKING:
+    from physdiffuser.core.problem import NoiseModelName
     from physdiffuser.search.loop import SearchLoop
 
 FloatArray = npt.NDArray[np.float64]
@@ -82,6 +86,34 @@ def relative_weights(target: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.mean(), float)
 
 
+def decided_law(loops: list[SearchLoop], model: NoiseModelName) -> NoisyLaw | None:
+    """The shortest description whose noise model is asked for, or clearly better than constant errors.
+
+    Parameters
+    ----------
+    loops
+        The searches that have been made; of a table that does not span much only one.
+    model
+        "mixed", or "auto".
+    """
+    if model == "mixed":
+        return best_law(loops, ("mixed",))
+    rows = loops[0].problem.all_rows
+    law = best_law(loops)
+    if law is not None and law.model.kind == "robust" and not _leaves_noise(law, rows):
+        # What a law misses, a narrow peak say, looks like heavy tails.
+        law = best_law(loops, [kind for kind in KINDS if kind != "robust"])
+    if law is None or law.model.kind == "constant" or law.advantage < DECISIVE:
+        return None
+    return law if len(loops) > 1 or _leaves_noise(law, rows) else None
+
+
+def _leaves_noise(law: NoisyLaw, rows: Problem) -> bool:
+    with np.errstate(all="ignore"):
+        residual = rows.target - evaluate(law.expression, rows.inputs)
+    return residual_is_noise(rows.inputs, residual)
+
+
 def best_law(loops: list[SearchLoop], kinds: Sequence[NoiseKind] = KINDS) -> NoisyLaw | None:
     """The shortest description of the rows by a formula of some searches, under any of the noise models.
 
@@ -113,7 +145,7 @@ def needs_other_search(loop: SearchLoop) -> bool:
     if not models:
         return True
     constant, *others = models.values()
-    return min(other.nats for other in others) < constant.nats + SURE
+    return min(other.nats for other in others if other.kind != "robust") < constant.nats + SURE
 
 
 def _under_best_model(
@@ -142,6 +174,7 @@ def _noise_models(entry: Entry, rows: Problem) -> dict[NoiseKind, NoiseModel]:
 
 
 def _kinds(rows: Problem) -> tuple[NoiseKind, ...]:
-    if rows.target.min() <= 0 <= rows.target.max():
-        return ("constant", "mixed")
-    return KINDS
+    signed = ("relative", "poisson") if rows.target.min() <= 0 <= rows.target.max() else ()
+    # Outliers of smaller tables are found one by one.
+    few = ("robust",) if rows.rows < ENOUGH_ROWS else ()
+    return tuple(kind for kind in KINDS if kind not in (*signed, *few))

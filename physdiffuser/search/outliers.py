@@ -160,7 +160,7 @@ def _usual_laws(problem: Problem, archive: ParetoArchive) -> Iterator[Expression
                 problem.inputs,
                 problem.target,
                 weights=problem.weights,
-                loss="huber",
+                loss="robust",
                 initial=fit.parameters,
                 starts=2,
                 iterations=12,

@@ -44,8 +44,8 @@ def check_options(options: SolveOptions) -> None:
         raise UsageError(f"suggest_next={suggest!r}: must be a whole number from 0 to {MOST_NEXT}")
     if options.suggest_range and not suggest:
         raise UsageError("suggest_range says where to look for next measurements: give suggest_next as well")
-    if options.loss not in ("auto", "squared", "huber"):
-        raise UsageError(f"loss={options.loss!r}: must be 'auto', 'squared' or 'huber'")
+    if options.loss not in ("auto", "squared", "robust"):
+        raise UsageError(f"loss={options.loss!r}: must be 'auto', 'squared' or 'robust'")
     if options.noise_model not in get_args(NoiseModelName):
         models = ", ".join(map(repr, get_args(NoiseModelName)))
         raise UsageError(f"noise_model={options.noise_model!r}: must be one of {models}")

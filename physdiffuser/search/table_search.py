@@ -20,17 +20,22 @@ from physdiffuser.data.dataset import Dataset
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions import evaluate, to_text
 from physdiffuser.expressions.printing.latex import to_latex
-from physdiffuser.noise.models import KINDS
 from physdiffuser.noise.precision import decimal_precision
-from physdiffuser.noise.reweighting import Reweighted, put_back, reweight, with_noise_model, without_outliers
+from physdiffuser.noise.reweighting import (
+    ENOUGH_ROWS,
+    Reweighted,
+    put_back,
+    reweight,
+    with_noise_model,
+    without_outliers,
+)
 from physdiffuser.options import SolveOptions
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop, SearchResult, SearchSettings
 from physdiffuser.search.noise_inference import (
-    DECISIVE,
     FIRST_SHARE,
     SECOND_SHARE,
-    best_law,
+    decided_law,
     is_wide,
     needs_other_search,
     relative_weights,
@@ -213,7 +218,9 @@ def _noise_is_unknown(prepared: PreparedSearch, options: SolveOptions) -> bool:
     dataset, model = prepared.dataset, options.noise_model
     if dataset.weights is not None or prepared.reweighted.full_dataset is not None:
         return False
-    return model == "mixed" or (model == "auto" and is_wide(dataset.target))
+    if prepared.problem.loss != "squared" or options.loss == "squared":
+        return False
+    return model == "mixed" or (model == "auto" and (is_wide(dataset.target) or dataset.rows >= ENOUGH_ROWS))
 
 
 def _search_with_noise_models(
@@ -223,9 +230,9 @@ def _search_with_noise_models(
     options: SolveOptions,
     control: RunControl,
 ) -> tuple[PreparedSearch, SearchLoop, SearchResult]:
-    """Search with equal weights and with those of relative errors, and choose the noise model.
+    """Search with equal weights and, where it matters, with those of relative errors; choose the noise model.
 
-    Returns the search to be continued, with its weights in the prepared table.
+    Returns the search to be continued, with its weights and its loss in the prepared table.
     """
     steps, begun, end = options.steps, control.clock(), control.limit.search_until
 
@@ -235,34 +242,37 @@ def _search_with_noise_models(
         return lambda: spent() >= most or control.clock() >= until
 
     result = loop.run(steps, float("inf"), first, pause(FIRST_SHARE, lambda: loop.spent))
-    mixed = options.noise_model == "mixed"
-    if loop.exact or loop.cancelled() or not (mixed or needs_other_search(loop)):
+    if loop.exact or loop.cancelled():
         return prepared, loop, result
     known = [entry.candidate for entry in loop.archive.front()]
-    table = _weighted(prepared, relative_weights(prepared.dataset.target), options)
-    other = _loop(table, options, control)
-    other_result = other.run(
-        steps, float("inf"), known, pause(SECOND_SHARE, lambda: loop.spent + other.spent)
-    )
-    law = best_law([loop, other], ("mixed",) if mixed else KINDS)
-    if law is None or (not mixed and (law.model.kind == "constant" or law.advantage < DECISIVE)):
+    loops, spent = [loop], loop.spent
+    if options.noise_model == "mixed" or (is_wide(prepared.dataset.target) and needs_other_search(loop)):
+        table = _weighted(prepared, relative_weights(prepared.dataset.target), options)
+        other = _loop(table, options, control)
+        other_result = other.run(
+            steps, float("inf"), known, pause(SECOND_SHARE, lambda: loop.spent + other.spent)
+        )
+        loops.append(other)
+        spent += other.spent
+        known += [entry.candidate for entry in other.archive.front()]
+    law = decided_law(loops, options.noise_model)
+    if law is None:
         return prepared, loop, result
-    known += [entry.candidate for entry in other.archive.front()]
     with np.errstate(all="ignore"):
         weights = law.model.weights(evaluate(law.expression, prepared.dataset.inputs))
-    table = _weighted(prepared, weights, options)
-    table = replace(table, reweighted=with_noise_model(table.reweighted, law.model, law.advantage))
-    if law.model.kind == "relative":
+    table = _weighted(prepared, None if law.model.kind == "robust" else weights, options)
+    reweighted = with_noise_model(table.reweighted, law.model, law.advantage)
+    table = replace(table, reweighted=reweighted, problem=replace(table.problem, loss=reweighted.loss))
+    if law.model.kind == "relative" and len(loops) > 1:
         return table, other, other_result
     # Formulas of both searches are judged with the weights of the chosen model.
     chosen = _loop(table, options, control)
-    spent = loop.spent + other.spent
     left = None if steps is None else max(1, steps - spent)
     return table, chosen, chosen.run(left, float("inf"), known)
 
 
 def _weighted(
-    prepared: PreparedSearch, weights: npt.NDArray[np.float64], options: SolveOptions
+    prepared: PreparedSearch, weights: npt.NDArray[np.float64] | None, options: SolveOptions
 ) -> PreparedSearch:
     """The same search with other weights, and new instances of the generators."""
     dataset = replace(prepared.dataset, weights=weights)

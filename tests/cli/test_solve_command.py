@@ -66,7 +66,7 @@ def test_quiet_leaves_warnings(run: Run, tmp_path: Path) -> None:
 
 COLUMNS = "--target a --inputs b --weights w --operators add,mul --constants G=6.674e-11,c"
 SEARCH = "--time 7.5 --steps 12 --seed 3 --generators enumeration,sparse --noise 0.01 --max-complexity 20"
-READING = "--encoding utf-8 --delimiter semicolon --header --device cpu --loss huber --noise-model relative"
+READING = "--encoding utf-8 --delimiter semicolon --header --device cpu --loss robust --noise-model relative"
 
 
 def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
         "operators": ["add", "mul"],
         "max_complexity": 20,
         "constants": "G=6.674e-11,c",
-        "loss": "huber",
+        "loss": "robust",
         "noise_model": "relative",
         "encoding": "utf-8",
         "delimiter": ";",

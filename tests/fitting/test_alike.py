@@ -43,7 +43,7 @@ def table(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return inputs, target, rng.uniform(0.5, 2.0, rows)
 
 
-@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("loss", ["squared", "robust"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_together_as_alone(loss: Loss, weighted: bool) -> None:
     inputs, target, weights = table(60)
@@ -65,7 +65,7 @@ def test_together_as_alone(loss: Loss, weighted: bool) -> None:
         alone = fit_constants(skeleton, inputs, target, weights=given, loss=loss, initial=start, starts=1)
         assert fit.skeleton == skeleton
         assert fit.outcome.usable
-        # Huber's rounds of reweighting go on for as long as any of them improves.
+        # Rounds of reweighting go on for as long as any of them improves.
         assert fit.loss <= alone.loss * (1 + (1e-6 if loss == "squared" else 1e-3))
         if loss == "squared" and fit.outcome is alone.outcome is Outcome.CONVERGED:
             np.testing.assert_allclose(fit.parameters, alone.parameters, rtol=1e-3, atol=1e-6)
@@ -90,7 +90,7 @@ def test_a_start_needs_a_value_for_each_parameter() -> None:
 
 
 @pytest.mark.parametrize("name", ["cpu-torch", pytest.param("cuda", marks=GPU)])
-@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("loss", ["squared", "robust"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_on_a_device_as_by_numpy(name: str, loss: Loss, weighted: bool) -> None:
     inputs, target, weights = table(80)
@@ -120,7 +120,9 @@ def test_on_a_device_as_by_numpy(name: str, loss: Loss, weighted: bool) -> None:
     assert [fit.skeleton for fit in found] == skeletons
     if loss == "squared":
         assert [fit.outcome for fit in found] == [fit.outcome for fit in expected]
-    np.testing.assert_allclose([fit.loss for fit in found], [fit.loss for fit in expected], rtol=1e-6)
+    # The robust loss of the saturated form has many flat places: rounding decides where its fit ends.
+    tolerance = 1e-6 if loss == "squared" else 1e-2
+    np.testing.assert_allclose([fit.loss for fit in found], [fit.loss for fit in expected], rtol=tolerance)
     for one, other in zip(found[2:], expected[2:], strict=True):
         if other.outcome is Outcome.CONVERGED and loss == "squared":
             # As far as the rows fix them: to the root of what the loss is known to.

@@ -180,13 +180,12 @@ def test_known_constants_in_products() -> None:
     assert floats(found.expression) == []
 
 
-def test_outliers_with_huber() -> None:
+def test_outliers_with_the_robust_loss() -> None:
     inputs, target = table("1.5*x**1.5 + 2*y", 100, 1e-4)
     target[:3] *= 5
-    found = snap(as_fitted("1.4*x**1.49 + 2.1*y", NAMES), inputs, target, loss="huber")
-    # The outliers still count a little, so only one constant is proved; all are near.
+    found = snap(as_fitted("1.4*x**1.49 + 2.1*y", NAMES), inputs, target, loss="robust")
     assert to_text(found.expression, NAMES, digits=4) == "1.5*x**1.5 + 2*y"
-    assert found.changes == ("2.0001 (standard error 0.004) agrees with 2",)
+    assert len(found.changes) == 3
 
 
 def test_relative_noise_over_decades_is_seen() -> None:

@@ -97,11 +97,11 @@ def test_noise_and_weights() -> None:
     assert min(error) < 0.01
 
 
-def test_huber_loss_sees_through_outliers() -> None:
+def test_the_robust_loss_sees_through_outliers() -> None:
     clean = _problem("2.5*x**1.3 + 1", {"x": (0.5, 5)})
     target = clean.target.copy()
     target[::15] += 40.0
-    problem = Problem(clean.inputs, target, clean.names, loss="huber")
+    problem = Problem(clean.inputs, target, clean.names, loss="robust")
     archive = _search(problem, 25)
     good = np.ones(200, dtype=np.bool_)
     good[::15] = False

@@ -144,7 +144,7 @@ def test_tables_too_small_for_a_network_get_no_candidates(name: str, rows: int, 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS))
 def test_outliers_weights_and_constant_columns(name: str, weights: Path) -> None:
-    given = problem(rows=30, weights=np.ones(30), loss="huber")
+    given = problem(rows=30, weights=np.ones(30), loss="robust")
     given.inputs[:, 1] = 2.0
     given.target[3] = 1e12
     assert all(

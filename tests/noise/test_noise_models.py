@@ -14,13 +14,15 @@ def errors(kind: NoiseKind, size: np.ndarray) -> np.ndarray:
         "relative": 0.1 * size,
         "poisson": 0.3 * np.sqrt(size),
         "mixed": np.sqrt(0.3**2 + (0.1 * size) ** 2),
+        "robust": np.full(len(size), 0.3),
     }[kind]
 
 
 def table(kind: NoiseKind, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     prediction = np.exp(rng.uniform(0, 3, rows))
-    return prediction + errors(kind, prediction) * rng.standard_normal(rows), prediction
+    unit = rng.standard_t(3, rows) if kind == "robust" else rng.standard_normal(rows)
+    return prediction + errors(kind, prediction) * unit, prediction
 
 
 @pytest.mark.parametrize("kind", KINDS)

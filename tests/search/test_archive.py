@@ -198,7 +198,7 @@ class TestOffer:
         prediction = evaluate(parse("a**2*b", NAMES), base.inputs)
         plain = relative_loss(replace(base, target=target), prediction)
         weighted = relative_loss(replace(base, target=target, weights=weights), prediction)
-        robust = relative_loss(replace(base, target=target, loss="huber"), prediction)
+        robust = relative_loss(replace(base, target=target, loss="robust"), prediction)
         residual = (target - prediction) ** 2
         centre = np.average(target, weights=weights)
         expected = weights @ residual / (weights @ (target - centre) ** 2)
@@ -358,13 +358,13 @@ class TestAllRows:
         assert archive.offer(candidate("a*b + a**2*b/9")) is False
         assert archive.latest == math.inf
 
-    @pytest.mark.parametrize("loss", ["squared", "huber"])
-    def test_refits_on_all_rows_use_weights_and_the_loss(self, loss: Literal["squared", "huber"]) -> None:
+    @pytest.mark.parametrize("loss", ["squared", "robust"])
+    def test_refits_on_all_rows_use_weights_and_the_loss(self, loss: Literal["squared", "robust"]) -> None:
         few, whole = self.few()
         target = whole.target.copy()
         target[::7] *= 3
         weights = np.where(np.arange(20_000) % 5 == 0, 5.0, 1e-3)
-        weights = None if loss == "huber" else weights / weights.mean()
+        weights = None if loss == "robust" else weights / weights.mean()
         changed = replace(whole, target=target, weights=weights, loss=loss)
         archive = ParetoArchive(replace(few, full_problem=changed, loss=loss))
         archive.offer(candidate("0.9e0*a**2*b"))

@@ -111,3 +111,22 @@ def test_the_old_name_of_the_option() -> None:
         assert done.exit_code == 0
         assert json.loads(done.stdout)["best"]["expression"] == "x**2"
         assert "--scatter is now called --noise-model" in done.stderr
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_heavy_tails_are_recognised(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    inputs = rng.uniform(1, 5, (150, 2))
+    clean = 2.37 * inputs[:, 0] * inputs[:, 1]
+    solution = answer(inputs, clean + 0.3 * rng.standard_t(1.5, 150), ["a", "b"], steps=40, loss="auto")
+    assert solution.best is not None
+    assert solution.best.text.endswith("*a*b")
+    assert solution.best.constants[0].value == pytest.approx(2.37, rel=0.02)
+    assert any("heavy tails" in text for text in solution.warnings) or any(
+        "far from" in text for text in solution.warnings
+    )
+
+
+def test_the_former_name_of_the_loss_is_accepted() -> None:
+    with pytest.warns(FutureWarning, match="robust"):
+        assert DEFAULTS.changed(loss="huber").loss == "robust"

@@ -129,7 +129,7 @@ def test_few_rows_stay_and_count_less() -> None:
     y[9] *= 10
     reweighted = reweight(dataset_from_arrays(x, y), "auto", "auto")
     assert (
-        reweighted.loss == "huber" and reweighted.full_dataset is None and reweighted.dataset.rows == len(y)
+        reweighted.loss == "robust" and reweighted.full_dataset is None and reweighted.dataset.rows == len(y)
     )
 
 

@@ -147,18 +147,18 @@ class TestArchive:
         archive.offer(candidate("a**2*b"))
         assert archive.best_loss < 1e-6
 
-    def test_huber_bears_outliers(self) -> None:
+    def test_the_robust_loss_bears_outliers(self) -> None:
         base = problem(0.05)
         target = base.target.copy()
         target[:4] += 200
         right, wrong = candidate("a**2*b"), candidate("4*a*b - 3")
-        squared, huber = (
-            ParetoArchive(replace(base, target=target, loss=loss)) for loss in ("squared", "huber")
+        squared, robust = (
+            ParetoArchive(replace(base, target=target, loss=loss)) for loss in ("squared", "robust")
         )
-        for archive in (squared, huber):
+        for archive in (squared, robust):
             archive.offer(right)
             archive.offer(wrong)
-        assert huber.best_loss < 0.3 * squared.best_loss
+        assert robust.best_loss < 0.3 * squared.best_loss
 
 
 def _length(loss: float, units: int, constants: int, rows: int) -> float:

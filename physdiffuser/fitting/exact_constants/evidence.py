@@ -13,8 +13,9 @@ from physdiffuser.expressions.tree import bind, parameter_count
 from physdiffuser.fitting.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, SettingRule
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
-from physdiffuser.fitting.losses import Loss, huber_weights
+from physdiffuser.fitting.losses import Loss
 from physdiffuser.fitting.noise_model import noise_weights
+from physdiffuser.fitting.student import student_weights
 from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.fitting.varpro import SeparableModel
 
@@ -173,9 +174,10 @@ class Evidence:
             return None
         values = found.parameters[:, 0]
         prediction = model.tape.value(values)
-        if self._loss == "huber":
+        if self._loss == "robust":
             # The weights of the free fit stay for all states: which rows are outliers is then settled.
-            robust = huber_weights(self._target - prediction)
+            root = 1.0 if model.root_weights is None else model.root_weights
+            robust = student_weights(root * (self._target - prediction))
             self._weights = robust if self._weights is None else robust * self._weights
             model = SeparableModel(skeleton, self._inputs, self._target, self._weights)
             found = levenberg_marquardt(model, values[:, None], iterations=20)

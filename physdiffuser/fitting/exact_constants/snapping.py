@@ -87,7 +87,7 @@ def snap(
     weights
         Shape (rows,), positive, or None.
     loss
-        "squared" or "huber".
+        "squared" or "robust".
     noise
         Standard deviation of the target relative to its root mean square, if known.
     known_constants

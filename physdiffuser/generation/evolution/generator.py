@@ -13,6 +13,7 @@ from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import OPERATORS, Expression, Number, Variable, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import free_constants, mul, substitute
 from physdiffuser.fitting import fit_constants, refit
+from physdiffuser.fitting.student import student_weights
 from physdiffuser.generation.evolution.blind import BlindMutation
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.enrich import enriched
@@ -179,7 +180,7 @@ class EvolutionGenerator:
 
     def _generation(self) -> None:
         self.generations += 1
-        if self._problem.loss == "huber":
+        if self._problem.loss == "robust":
             self._reweight()
         if not len(self._elites):
             self._add(
@@ -308,7 +309,7 @@ class EvolutionGenerator:
             self._add([inner], one.source, True, True)
 
     def _reweight(self) -> None:
-        """Huber's weights, from the residuals of the formula that fits most rows best.
+        """Student's weights, from the residuals of the formula that fits most rows best.
 
         Iterated least squares. Not of the formula of smallest loss: that one bends towards the outliers.
         """
@@ -325,9 +326,8 @@ class EvolutionGenerator:
                 best, residual = merit, left
         if residual is None:
             return
-        width = 1.345 * 1.4826 * float(np.median(residual))
-        if width > 0.0:
-            weights = np.minimum(1.0, width / np.maximum(residual, 1e-300))
+        if residual.any():
+            weights = student_weights(residual)
             if self._base_weights is not None:
                 weights = weights * self._base_weights
             self._scorer.reweight(weights)

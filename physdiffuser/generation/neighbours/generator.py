@@ -117,7 +117,7 @@ class NeighbourGenerator:
             residual = problem.target - evaluate(expression, problem.inputs)
         if not np.isfinite(residual).all():
             return None
-        if problem.loss == "huber":
+        if problem.loss == "robust":
             limit = 2.5 * 1.4826 * float(np.median(np.abs(residual)))
             residual = np.clip(residual, -limit, limit)
         return np.asarray(residual, np.float64)
