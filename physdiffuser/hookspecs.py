@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import click
 
-    from physdiffuser.specs import AttentionSpec, GeneratorSpec, OperatorSpec
+    from physdiffuser.specs import AttentionSpec, FamilySpec, GeneratorSpec, OperatorSpec
 
 PROJECT = "physdiffuser"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -38,6 +38,12 @@ def physdiffuser_generators() -> GeneratorSpec | Sequence[GeneratorSpec]:
 @hookspec
 def physdiffuser_operators() -> OperatorSpec | Sequence[OperatorSpec]:
     """Operators, which formulas may then contain (`--operators NAME`)."""
+    raise NotImplementedError
+
+
+@hookspec
+def physdiffuser_functions() -> FamilySpec | Sequence[FamilySpec]:
+    """Function families: functions with constants inside, which the search then tries as its own."""
     raise NotImplementedError
 
 

@@ -6,13 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from physdiffuser.core.family import FamilySpec, everywhere
 from physdiffuser.core.generator import GeneratorSpec
 from physdiffuser.expressions.operators import OperatorSpec
 
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["ATTENTION_CAPABILITIES", "AttentionSpec", "GeneratorSpec", "OperatorSpec"]
+__all__ = [
+    "ATTENTION_CAPABILITIES",
+    "AttentionSpec",
+    "FamilySpec",
+    "GeneratorSpec",
+    "OperatorSpec",
+    "everywhere",
+]
 
 ATTENTION_CAPABILITIES = frozenset({"padding_mask", "cross", "causal", "weights", "coordinates", "cache"})
 

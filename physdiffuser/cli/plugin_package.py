@@ -11,12 +11,13 @@ from string import Template
 from physdiffuser.errors import FileError, UsageError
 from physdiffuser.io.atomic import write_text_atomic
 
-KINDS = ("generator", "operator", "attention")
+KINDS = ("generator", "operator", "family", "attention")
 
 # What each kind adds to the files that all have: template, and its place in the package.
 _FILES: Mapping[str, Mapping[str, str]] = {
     "generator": {"generator_module": "{package}/__init__.py", "generator_test": "tests/test_contract.py"},
     "operator": {"operator_module": "{package}/__init__.py", "operator_test": "tests/test_contract.py"},
+    "family": {"family_module": "{package}/__init__.py", "family_test": "tests/test_contract.py"},
     "attention": {
         "attention_module": "{package}/__init__.py",
         "attention_network": "{package}/attention.py",
@@ -26,6 +27,7 @@ _FILES: Mapping[str, Mapping[str, str]] = {
 _USAGE = {
     "generator": "    physdiffuser solve data.csv --generators enumeration,{name}",
     "operator": "    physdiffuser solve data.csv --operators add,mul,div,{name}",
+    "family": "    physdiffuser solve data.csv      # the family is tried with all others",
     "attention": (
         "    physdiffuser train config.yaml      # with `model: {{encoder: {{attention: {name}}}}}` in it\n"
         "    PHYSDIFFUSER_WEIGHTS=FOLDER/model physdiffuser solve data.csv --generators autoregressive "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group(short_help="List, create and check plugins.")
 def plugins() -> None:
-    """List, create and check plugins: attention variants, generators, operators, commands."""
+    """List, create and check plugins: attention variants, families, generators, operators, commands."""
 
 
 @plugins.command("list")
@@ -109,6 +109,7 @@ def _check(record: Registered[Any], limit: float) -> None:
 
     checks: dict[str, Callable[..., list[str]]] = {
         "attention": testing.check_attention,
+        "family": testing.check_family,
         "generator": testing.check_generator,
         "operator": testing.check_operator,
     }

@@ -26,7 +26,17 @@ _NAME = re.compile(r"[^\W\d]\w*")
 
 
 def everywhere(grid: Grid) -> dict[Use, Grid]:
-    """One grid for all uses."""
+    """One grid for all uses.
+
+    Parameters
+    ----------
+    grid
+        From the values of the argument, shape (rows,), to the constants to try, shape (tries, constants).
+
+    Returns
+    -------
+    The `grids` of a `FamilySpec`.
+    """
     return dict.fromkeys(get_args(Use), grid)
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from physdiffuser.core.family import FamilySpec, Use
 from physdiffuser.core.registry import Registry
 from physdiffuser.functions.family import Family, compiled
+from physdiffuser.plugin_system.manager import load_plugins
 
 _ROWS: Registry[FamilySpec] = Registry("function family")
 
@@ -28,9 +29,20 @@ def _built_in() -> tuple[FamilySpec, ...]:
     return tuple(_ROWS.parts().values())
 
 
-def families() -> tuple[Family, ...]:
-    """All families, in the order in which they were registered."""
+def built_in_names() -> frozenset[str]:
+    """Names of the families of this package."""
+    return frozenset(spec.name for spec in _built_in())
+
+
+@cache
+def _compiled() -> tuple[Family, ...]:
     return tuple(map(compiled, _built_in()))
+
+
+def families() -> tuple[Family, ...]:
+    """All families: those of this package in the order of registration, then those of plugins by name."""
+    plugins = load_plugins().families
+    return (*_compiled(), *(compiled(plugins[name].spec) for name in sorted(plugins)))
 
 
 def families_for(use: Use) -> tuple[Family, ...]:

@@ -25,6 +25,7 @@ from physdiffuser.plugin_system.records import describe
 
 if TYPE_CHECKING:
     from physdiffuser.core.archive import Archive, Entry
+    from physdiffuser.core.family import FamilySpec, Grid, Use
     from physdiffuser.core.generator import Generator, GeneratorSpec
     from physdiffuser.core.problem import Budget, Problem
 
@@ -50,6 +51,9 @@ CANDIDATES_PER_STEP = 1000
 """Candidates that a generator may still yield once its budget is spent; then its turn is ended."""
 
 BUILD_LIMIT = 60.0
+
+MOST_TRIES = 5_000
+"""Points of a family's grid: each is a row of values on hundreds of rows of the table."""
 
 
 _READABLE = ("best_loss", "is_solved", "offered")
@@ -317,3 +321,55 @@ class GuardedOperator:
                 off = ", and is switched off" if numeric.faults >= FAULTS_ALLOWED else ""
                 return f"plugin package {self.package}: operator {self.name!r} {numeric.reason}{off}"
         return None
+
+
+def grid_fault(tries: Any, constants: int) -> str | None:
+    """What is wrong with the constants that a grid returned; None if nothing is."""
+    if not isinstance(tries, np.ndarray) or tries.dtype != np.float64:
+        return f"returned {getattr(tries, 'dtype', type(tries).__name__)}, not an array of float64"
+    if tries.ndim != 2 or tries.shape[1] != constants:
+        return f"returned an array of shape {tries.shape}, not (tries, {constants})"
+    if len(tries) > MOST_TRIES:
+        return f"returned {len(tries)} constants to try; at most {MOST_TRIES} are allowed"
+    if not np.isfinite(tries).all():
+        return "returned constants that are not finite"
+    return None
+
+
+class GuardedGrid:
+    """A grid of a plugin's family behind a guard: no constants to try where it fails.
+
+    Arguments are passed read-only. After `FAULTS_ALLOWED` failed calls it is not called any more.
+    """
+
+    def __init__(self, package: str, spec: FamilySpec, use: Use, grid: Grid) -> None:
+        self.package = package
+        self.name = spec.name
+        self.use = use
+        self.faults = 0
+        self.reason = ""
+        self._grid = grid
+        self._constants = len(spec.constants)
+
+    def __call__(self, *arguments: FloatArray) -> FloatArray:
+        if self.faults < FAULTS_ALLOWED:
+            try:
+                tries = self._grid(*map(_read_only, arguments))
+            except (Exception, SystemExit) as error:
+                self.reason = f"raised {describe(error)}"
+            else:
+                fault = grid_fault(tries, self._constants)
+                if fault is None:
+                    return tries
+                self.reason = fault
+            self.faults += 1
+        return np.empty((0, self._constants))
+
+    @property
+    def warning(self) -> str | None:
+        """What went wrong so far, for the user; None if nothing did."""
+        if not self.faults:
+            return None
+        off = ", and is switched off" if self.faults >= FAULTS_ALLOWED else ""
+        what = f"plugin package {self.package}: family {self.name!r}, grid for {self.use!r},"
+        return f"{what} {self.reason}{off}"

@@ -22,6 +22,7 @@ from physdiffuser.plugin_system.limits import SHARE, LoadLimit
 from physdiffuser.plugin_system.records import BUILT_IN_PACKAGE as BUILT_IN_PACKAGE
 from physdiffuser.plugin_system.records import (
     CHECKS,
+    HOOKS,
     BadRecordError,
     Failure,
     Origin,
@@ -34,11 +35,15 @@ if TYPE_CHECKING:
     import click
 
     from physdiffuser.core.generator import GeneratorSpec
-    from physdiffuser.plugin_system.guard import GuardedOperator
-    from physdiffuser.specs import AttentionSpec
+    from physdiffuser.plugin_system.guard import GuardedGrid, GuardedOperator
+    from physdiffuser.specs import AttentionSpec, FamilySpec
 
 # The generators that ship are registered by a module of the same form as a plugin.
 BUILT_IN = "physdiffuser.generation.builtin"
+# Where the names of the families that ship and the check of families are.
+FAMILIES, FAMILY_CHECKS = "physdiffuser.functions.table", "physdiffuser.functions.checks"
+# Seconds for each call of a family's grid when it is loaded.
+GRID_LIMIT = 2.0
 GROUP = "physdiffuser"
 COMMAND_GROUP = "physdiffuser.commands"
 
@@ -54,8 +59,9 @@ class Plugins:
     attentions: dict[str, Registered[AttentionSpec]] = field(default_factory=dict)
     generators: dict[str, Registered[GeneratorSpec]] = field(default_factory=dict)
     operators: dict[str, Registered[Any]] = field(default_factory=dict)
+    families: dict[str, Registered[FamilySpec]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
-    operator_guards: list[GuardedOperator] = field(default_factory=list)
+    guards: list[GuardedOperator | GuardedGrid] = field(default_factory=list)
     seconds: float = float("inf")
 
     @property
@@ -64,9 +70,9 @@ class Plugins:
         return tuple(failure.warning for failure in self.failures)
 
     @property
-    def operator_faults(self) -> tuple[str, ...]:
-        """One message per plugin operator that has misbehaved in this process so far."""
-        return tuple(fault for guard in self.operator_guards if (fault := guard.warning) is not None)
+    def faults(self) -> tuple[str, ...]:
+        """One message per plugin operator or grid that has misbehaved in this process so far."""
+        return tuple(fault for guard in self.guards if (fault := guard.warning) is not None)
 
     def build_limit(self) -> float:
         """Seconds that a plugin may take to build a generator."""
@@ -88,7 +94,7 @@ class Plugins:
 
     def all(self) -> Iterator[Registered[Any]]:
         """Every record, by kind and then by name."""
-        for table in (self.attentions, self.generators, self.operators):
+        for table in (self.attentions, self.families, self.generators, self.operators):
             yield from (table[name] for name in sorted(table))
 
     def _find(self, kind: str, table: Mapping[str, Registered[Spec]], name: str) -> Spec:
@@ -275,7 +281,8 @@ class _Loader:
         records: list[Registered[Any]] = []
         hooks = 0
         for kind, check in CHECKS.items():
-            caller = self.manager.subset_hook_caller(f"physdiffuser_{kind}s", remove_plugins=others)
+            hook = HOOKS.get(kind, f"physdiffuser_{kind}s")
+            caller = self.manager.subset_hook_caller(hook, remove_plugins=others)
             hooks += len(caller.get_hookimpls())
             for result in caller():
                 for spec in result if isinstance(result, list | tuple) else (result,):
@@ -292,7 +299,8 @@ class _Loader:
 
     def settle(self) -> None:
         """Fill the tables, once all names are known; a name offered twice is nobody's."""
-        for (kind, name), records in self.offered.items():
+        # Families last: their formulas may hold operators of plugins.
+        for (kind, name), records in sorted(self.offered.items(), key=lambda item: item[0][0] == "family"):
             own = [record for record in records if record.origin.built_in]
             chosen = own or records
             if len(records) > 1:
@@ -324,8 +332,31 @@ class _Loader:
                     )
                     record = replace(record, spec=replace(record.spec, build=build))
                 self.loaded.generators[record.name] = record
+            case "family":
+                self._accept_family(record)
             case _:
                 self._accept_operator(record)
+
+    def _accept_family(self, record: Registered[FamilySpec]) -> None:
+        from physdiffuser.plugin_system.guard import GuardedGrid
+
+        if record.name in importlib.import_module(FAMILIES).built_in_names():
+            packages = f"{record.origin.package} ({record.origin.entry_point}) and {BUILT_IN_PACKAGE}"
+            reason = f"the family {record.name!r} is provided by {packages}; {BUILT_IN_PACKAGE}'s own is used"
+            self.loaded.failures.append(record.origin.failed(reason, (record.name,)))
+            return
+        try:
+            importlib.import_module(FAMILY_CHECKS).check_family(record.spec, limit=GRID_LIMIT)
+        except Exception as error:
+            failure = record.origin.failed(f"it is refused ({describe(error)})", (record.name,))
+            self.loaded.failures.append(failure)
+            return
+        guards = {
+            use: GuardedGrid(record.origin.package, record.spec, use, grid)
+            for use, grid in record.spec.grids.items()
+        }
+        self.loaded.guards.extend(guards.values())
+        self.loaded.families[record.name] = replace(record, spec=replace(record.spec, grids=guards))
 
     def _accept_operator(self, record: Registered[Any]) -> None:
         from physdiffuser.expressions.operators import OPERATORS, register
@@ -340,7 +371,7 @@ class _Loader:
         except ValueError as error:
             self.loaded.failures.append(record.origin.failed(str(error), (record.name,)))
         else:
-            self.loaded.operator_guards.append(guard)
+            self.loaded.guards.append(guard)
             self.loaded.operators[record.name] = replace(record, spec=OPERATORS[record.name])
 
 

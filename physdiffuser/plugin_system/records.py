@@ -50,7 +50,7 @@ class Registered(Generic[Spec]):
     Attributes
     ----------
     name, kind
-        As the record names itself; "attention", "generator" or "operator".
+        As the record names itself; "attention", "family", "generator" or "operator".
     origin
         The installed distribution and its entry point.
     spec
@@ -150,4 +150,18 @@ def _check_operator(spec: Any) -> None:
     check_operator(spec)  # within the limits for loading, which end sooner
 
 
-CHECKS = {"attention": _check_attention, "generator": _check_generator, "operator": _check_operator}
+def _check_family(spec: Any) -> None:
+    from physdiffuser.specs import FamilySpec
+
+    # Its formula is read when all operators are known.
+    _check_common(spec, FamilySpec)
+
+
+CHECKS = {
+    "attention": _check_attention,
+    "generator": _check_generator,
+    "operator": _check_operator,
+    "family": _check_family,
+}
+# Where the hook is not called after the kind.
+HOOKS = {"family": "physdiffuser_functions"}

@@ -209,7 +209,7 @@ def search_table(prepared: PreparedSearch, options: SolveOptions, control: RunCo
         *prepared.warnings,
         *result.warnings,
         *result.archive.faults,
-        *prepared.loaded.operator_faults,
+        *prepared.loaded.faults,
     )
     return Found(dataset, problem, reweighted, split, loop, result, warnings, options.seed)
 

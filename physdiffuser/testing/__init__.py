@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from physdiffuser.core.problem import Problem
     from physdiffuser.specs import AttentionSpec, GeneratorSpec
 
+from physdiffuser.functions.checks import check_family
 from physdiffuser.plugin_system.contract import CALL_LIMIT, CALLS_IN_ALL, Calls, ContractError, _require
 from physdiffuser.plugin_system.operator_checks import check_operator
 
@@ -40,6 +41,7 @@ __all__ = [
     "Calls",
     "ContractError",
     "check_attention",
+    "check_family",
     "check_generator",
     "check_operator",
 ]

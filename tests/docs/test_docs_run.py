@@ -94,7 +94,7 @@ def test_the_page_on_plugins_runs_as_written(environment: tuple[Path, dict[str, 
         capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("[") == 2  # what the two checks say
+    assert done.stdout.count("[") == 3  # what the three checks say
     # Every kind is made, installed, checked and used.
     commands = "\n".join(ran)
     for kind in KINDS:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from physdiffuser import PhysDiffuserRegressor, hookspecs
-from physdiffuser.specs import ATTENTION_CAPABILITIES, AttentionSpec, GeneratorSpec, OperatorSpec
+from physdiffuser.specs import ATTENTION_CAPABILITIES, AttentionSpec, FamilySpec, GeneratorSpec, OperatorSpec
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PLUGINS = (DOCS / "plugins.md").read_text(encoding="utf-8")
@@ -24,11 +24,12 @@ HOOKS = {
 }
 
 
-def test_there_are_four_hooks() -> None:
+def test_there_are_five_hooks() -> None:
     assert set(HOOKS) == {
         "physdiffuser_attentions",
         "physdiffuser_generators",
         "physdiffuser_operators",
+        "physdiffuser_functions",
         "physdiffuser_commands",
     }
 
@@ -40,7 +41,7 @@ def test_every_hook_and_argument_is_documented(name: str) -> None:
     assert inspect.getdoc(HOOKS[name])
 
 
-@pytest.mark.parametrize("spec", [AttentionSpec, GeneratorSpec, OperatorSpec])
+@pytest.mark.parametrize("spec", [AttentionSpec, FamilySpec, GeneratorSpec, OperatorSpec])
 def test_every_field_of_the_records_is_documented(spec: type) -> None:
     for field in dataclasses.fields(spec):
         assert f"`{field.name}`" in PLUGINS or f"`{field.name}(" in PLUGINS, field.name

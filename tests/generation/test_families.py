@@ -7,10 +7,17 @@ import numpy.typing as npt
 import pytest
 
 from physdiffuser.core.family import FamilySpec, everywhere
-from physdiffuser.expressions import Number, Variable, evaluate, to_text
+from physdiffuser.expressions import OPERATORS, Number, Variable, evaluate, to_text
+from physdiffuser.expressions.tree import bind
+from physdiffuser.functions import table
 from physdiffuser.functions.blocks import with_constants
+from physdiffuser.functions.curves import best_points
 from physdiffuser.functions.family import Family, compiled, linear_form, numeric
+from physdiffuser.functions.standard_forms import standard_forms
 from physdiffuser.functions.table import families, families_for
+from physdiffuser.generation.enumeration.parametric import entries
+from physdiffuser.plugin_system.manager import Plugins
+from physdiffuser.plugin_system.records import Origin, Registered
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -121,6 +128,33 @@ def test_fields_that_contradict_each_other_are_refused() -> None:
         FamilySpec("f", "u*k", ("k",), {"search": _ones})  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="for enumeration only"):
         FamilySpec("f", "u + k*v", ("k",), everywhere(_ones))
+
+
+def test_one_row_takes_part_in_every_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`x/(k + x)` in one row is screened, fitted as a curve, a building block and a usual law."""
+    row = FamilySpec(
+        "half_saturation",
+        "u/(k + u)",
+        ("k",),
+        everywhere(lambda u: np.array([[0.3], [1.0], [4.0]])),
+        standard=("a*f", "a + b*f"),
+    )
+    x = np.random.default_rng(2).uniform(0.2, 5.0, (60, 2))
+    before = standard_forms(1, frozenset({0}), frozenset(OPERATORS))
+    origin = Origin("test", "1", "test")
+    plugins = Plugins(families={row.name: Registered(row.name, "family", origin, row, row)})
+    monkeypatch.setattr(table, "load_plugins", lambda: plugins)
+    made = entries(x.T, 2, frozenset(OPERATORS))
+    assert [made.family_of(entry).name for entry in range(len(made.values))].count(row.name) == 6
+    [family] = [family for family in families_for("curves") if family.name == row.name]
+    target = 2 + 3 * x[:, 0] / (1 + x[:, 0])
+    (left, inside, coefficients), *_ = best_points(family, x[:, 0], target, np.ones(60))
+    assert left < 1e-20 and np.allclose([*inside, *coefficients], [1.0, 2.0, 3.0])
+    blocks = [to_text(block, ("x",)) for block in with_constants(0, x[:, 0])]
+    assert {"x/(0.3 + x)", "x/(4 + x)"} <= set(blocks)
+    new = standard_forms(1, frozenset({0}), frozenset(OPERATORS))[len(before) :]
+    shown = [to_text(bind(form, [7.5, 8.5, 9.5]), ("x",)) for form in new]
+    assert shown == ["7.5*x/(8.5 + x)", "7.5 + 8.5*x/(9.5 + x)"]
 
 
 def test_names_are_told_apart() -> None:

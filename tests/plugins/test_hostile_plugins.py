@@ -43,7 +43,7 @@ if "bad" in loaded.operators:
     values = [evaluate(Apply("bad", (Variable(0),)), inputs) for _ in range(200)]
     outcome["shapes"] = sorted({value.shape for value in values})
     outcome["finite"] = bool(np.isfinite(values[-1]).any())
-    outcome["faults"] = loaded.operator_faults
+    outcome["faults"] = loaded.faults
 for kind in ("generator", "operator"):
     try:
         getattr(loaded, kind)("bad")

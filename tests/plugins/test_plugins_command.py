@@ -15,7 +15,7 @@ from physdiffuser.cli.plugins import plugins
 from physdiffuser.errors import FileError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = {"generator": "power-law", "operator": "my_cbrt", "attention": "tempered"}
+NAMES = {"generator": "power-law", "operator": "my_cbrt", "family": "gompertz", "attention": "tempered"}
 
 
 def run(
