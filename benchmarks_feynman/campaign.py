@@ -137,7 +137,7 @@ def _run(
     from benchmarks_feynman.command import make_executor, run_tasks
     from benchmarks_feynman.executors import LOCAL
     from benchmarks_feynman.systems import check_system
-    from physdiffuser.cli import messages
+    from physdiffuser.cli.process import messages
 
     for system in stage.systems:
         check_system(system)
@@ -156,7 +156,7 @@ def write_tables(plan: Plan, path: Path, document: Path) -> None:
     """
     from benchmarks_feynman.report.plan_tables import block
     from benchmarks_feynman.results import read_results
-    from physdiffuser.cli import messages
+    from physdiffuser.cli.process import messages
     from physdiffuser.io.atomic import write_text_atomic
 
     lines = read_results(path)
@@ -172,7 +172,7 @@ def write_tables(plan: Plan, path: Path, document: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; messages and exit codes are those of `physdiffuser`."""
-    from physdiffuser.cli import messages
+    from physdiffuser.cli.process import messages
 
     try:
         campaign.main(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from physdiffuser.cli import messages
-from physdiffuser.cli.stdout import reserved_stdout
+from physdiffuser.cli.process import messages
+from physdiffuser.cli.process.stdout import reserved_stdout
 from physdiffuser.errors import NothingFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def _check(
         raise UsageError("--seed: give one or more integers that are not negative, separated by commas")
     if not noises or not all(0 <= noise < float("inf") for noise in noises):
         raise UsageError("--noise: give one or more numbers from 0, such as 0,0.01")
-    for peer in peers:  # told before hours of running, not after
+    for peer in peers:  # an unknown system is reported before hours of running, not after
         check_system(peer)
     if peers_only and not peers:
         raise UsageError("--peers-only needs --peers")

@@ -39,7 +39,7 @@ _LEAST_R2 = 0.5
 # Enough on a machine that is busy with other tables; nothing but the verdict waits for it.
 _SYMBOLIC_SECONDS = 30.0
 # No constant that is right to nine digits moves a value by so much, and no constant that is right to three
-# decimals leaves so much of the variance: what differs by more needs no algebra to be told from the law.
+# decimals leaves so much of the variance: what differs by more is not the law, without any algebra.
 _DIFFERENT = 1e-4
 _LOOSELY_DIFFERENT = 0.01
 # With more fitted constants than any law has, a proof takes minutes; the verdict is *unknown*.

@@ -36,7 +36,7 @@ class Table:
     inputs
         Shape (rows, columns).
     target
-        Shape (rows,): with noise, scatter and outliers.
+        Shape (rows,): with noise and outliers.
     clean
         Shape (rows,): what the law gives.
     """
@@ -111,7 +111,7 @@ def sample(
     Parameters
     ----------
     law
-        The law. Its own `outliers` and `scatter` are applied to the `train` stream.
+        The law. Its own `outliers` and `relative_noise` are applied to the `train` stream.
     rows
         Number of rows.
     seed
@@ -153,8 +153,8 @@ def _disturb(law: Law, clean: FloatArray, noise: float, random: np.random.Genera
     target = clean.copy()
     if noise:
         target += noise * float(np.sqrt(np.mean(clean**2))) * random.standard_normal(len(clean))
-    if law.scatter:
-        target *= 1.0 + law.scatter * random.standard_normal(len(clean))
+    if law.relative_noise:
+        target *= 1.0 + law.relative_noise * random.standard_normal(len(clean))
     if law.outliers:
         count = max(1, round(law.outliers * len(clean)))
         rows = random.choice(len(clean), size=count, replace=False)

@@ -71,7 +71,7 @@ class Law:
         Columns added that the law does not need.
     outliers
         Share of the rows that are far off.
-    scatter
+    relative_noise
         Noise in proportion to each value.
     constants
         Names of constants in `text` that are to be fitted, with values to start from; only in the suite
@@ -91,7 +91,7 @@ class Law:
     rows: int | None = None
     dummy: int = 0
     outliers: float = 0.0
-    scatter: float = 0.0
+    relative_noise: float = 0.0
     constants: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -165,7 +165,7 @@ def load_suite(name: str) -> tuple[Law, ...]:
             rows=int(row["rows"]) if row.get("rows") else None,
             dummy=int(row.get("dummy") or 0),
             outliers=float(row.get("outliers") or 0),
-            scatter=float(row.get("scatter") or 0),
+            relative_noise=float(row.get("relative_noise") or 0),
         )
         for row in _table(f"{name}_laws.csv")
     )

@@ -64,7 +64,7 @@ class _Prepared:
 
 
 def handle(task: Task, prepared: _Prepared, emit: Emit) -> None:
-    """Solve and judge one task, telling how far it has come."""
+    """Solve and judge one task, reporting how far it has come."""
     (law,) = select([task.suite], [task.id])
     settings = task.settings
     rows, dummy = settings.rows_for(law), settings.dummy_for(law)

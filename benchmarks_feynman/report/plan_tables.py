@@ -249,7 +249,7 @@ def dev(plan: Plan, found: Found) -> list[str]:
         rows.append(tuple(cells))
     lines = [
         f"{plan.stages[0].settings.time:g} s and one core a table, each with the rows, columns, outliers and "
-        "scatter of its own. Under noise constants cannot be exact, so *form* is what counts there.",
+        "noise of its own. Under noise constants cannot be exact, so *form* is what counts there.",
         "",
         *table_lines(Table(tuple(header), rows)),
         "",

@@ -89,9 +89,9 @@ print("with a cache, token by token:", f"{(torch.cat(steps, dim=1) - first).abs(
 # %%
 memory = torch.randn(1, 3, 32)
 with torch.no_grad():
-    told, weights = attention(tokens, memory, need_weights=True)
+    result, weights = attention(tokens, memory, need_weights=True)
     one, single = attention(tokens, memory[:, :1], need_weights=True)
-print("result", tuple(told.shape), " weights", tuple(weights.shape))
+print("result", tuple(result.shape), " weights", tuple(weights.shape))
 print("with a single memory vector every weight is", single.unique().tolist())
 
 # %% [markdown]

@@ -95,8 +95,8 @@ for name, (_, left) in networks.items():
 # ## What a slice is
 #
 # For each point the slice it belongs to most, in each head, after this short training; the stronger the
-# colour, the more of the point is in it. Nobody told the network what a region is: it found that points with
-# like position and velocity can share one average. With more slices the regions are smaller, and some
+# colour, the more of the point is in it. The network was given no notion of a region: it found that points
+# with like position and velocity can share one average. With more slices the regions are smaller, and some
 # slices stay nearly empty.
 
 # %%

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 
-from physdiffuser.cli.early_signals import end_at_once_on_signals
+from physdiffuser.cli.process.early_signals import end_at_once_on_signals
 
 __all__ = ["main"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import click
 
-from physdiffuser.cli.early_signals import interrupt_on_signals
+from physdiffuser.cli.process.early_signals import interrupt_on_signals
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
             return command
         if cmd_name not in _plugin_commands():
             return None
-        from physdiffuser.cli.stdout import reserved_stdout
+        from physdiffuser.cli.process.stdout import reserved_stdout
         from physdiffuser.plugin_system.manager import load_command
 
         # What the module prints while it is imported is no output of the command; what the command prints is.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from physdiffuser.cli import messages
 from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
-from physdiffuser.cli.stdout import reserved_stdout
+from physdiffuser.cli.process import messages
+from physdiffuser.cli.process.stdout import reserved_stdout
 
 if TYPE_CHECKING:
     from physdiffuser.dynamics.solution import DynamicsSolution

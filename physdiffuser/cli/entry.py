@@ -17,8 +17,8 @@ from collections.abc import Sequence
 
 import click
 
-from physdiffuser.cli import ending, messages, stdout
 from physdiffuser.cli.app import cli
+from physdiffuser.cli.process import ending, messages, stdout
 from physdiffuser.errors import PhysdiffuserError
 
 DEBUG_VARIABLE = "PHYSDIFFUSER_DEBUG"
@@ -64,7 +64,7 @@ def _run(arguments: Sequence[str] | None, started: float | None) -> int:
         click.echo("", err=True)
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        # The reader has left (`| head`); nobody is there to be told.
+        # The reader has left (`| head`); there is nobody to write to.
         stdout.drop()
         return IO
     except OSError as error:
@@ -93,7 +93,7 @@ def _prepare() -> None:
 
 def _usage(error: click.UsageError) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        click.echo(error.format_message(), err=True)  # no mistake to be told of, only what there is
+        click.echo(error.format_message(), err=True)  # a list of what there is, not an error
         return USAGE
     messages.error(error.format_message())
     if error.ctx is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from physdiffuser.cli.stdout import reserved_stdout
+from physdiffuser.cli.process.stdout import reserved_stdout
 from physdiffuser.cli.stored import chosen_equation, load_run, row_option, write_output
 
 FORMATS = ("python", "numpy", "c", "torch", "sympy", "latex")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from physdiffuser.cli import messages
 from physdiffuser.cli.options import table_options
-from physdiffuser.cli.stdout import reserved_stdout
+from physdiffuser.cli.process import messages
+from physdiffuser.cli.process.stdout import reserved_stdout
 from physdiffuser.cli.stored import chosen_equation, load_run, row_option, write_output
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from physdiffuser.cli import messages, stdout
+from physdiffuser.cli.process import messages, stdout
+from physdiffuser.cli.process.stopping import Stopping
 from physdiffuser.cli.progress import ProgressLine
-from physdiffuser.cli.stopping import Stopping
 from physdiffuser.errors import FileError, NothingFoundError, UsageError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 import click
 
-from physdiffuser.cli import messages
 from physdiffuser.cli.options import FiniteNumber, Formulas, Names, WholeNumber, table_options
-from physdiffuser.cli.stdout import reserved_stdout
+from physdiffuser.cli.process import messages
+from physdiffuser.cli.process.stdout import reserved_stdout
 from physdiffuser.core.problem import NoiseModelName
 from physdiffuser.errors import UsageError
 from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS, MOST_NEXT
@@ -127,8 +127,8 @@ def solve(
         messages.warning("--scatter is now called --noise-model; the old name will be removed")
         search["noise_model"] = scatter
 
+    from physdiffuser.cli.process.stopping import Stopping
     from physdiffuser.cli.run import Run
-    from physdiffuser.cli.stopping import Stopping
 
     started = context.find_object(float)  # of the program, where it is one
     run = Run(table, search, out=out, resume=resume, as_json=as_json, quiet=quiet, started=started)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from physdiffuser.cli import messages
 from physdiffuser.cli.options import WholeNumber
+from physdiffuser.cli.process import messages
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.io.display import visible
 

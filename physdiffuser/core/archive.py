@@ -16,7 +16,7 @@ from physdiffuser.fitting import losses
 FloatArray = npt.NDArray[np.float64]
 
 SAME_LOSS = 1e-6
-# Losses that leave nothing to judge.
+# Losses that are zero up to rounding.
 NOTHING_LEFT = 1e-18
 
 

@@ -8,7 +8,7 @@ from physdiffuser.expressions.printing.format import Digits
 from physdiffuser.expressions.tree import fitted_constants, mul, sub, substitute, variables
 
 DIGITS = 5
-# A formula longer than this tells a reader nothing inside a sentence.
+# A formula longer than this is no news to a reader inside a sentence.
 LONGEST_SHOWN = 160
 
 
@@ -91,17 +91,17 @@ def derivation(
         Of the constants of the law.
     """
     target = target_symbol(problem)
-    # That -0.5 agrees with -0.5 tells a reader nothing.
+    # That -0.5 agrees with -0.5 is no news to a reader.
     changes = tuple(change for change in changes if not _unchanged(change))
     if not variables(final):
         return (*steps, f"the mean of {problem.rows:,} rows, as no column explains more", *changes)
     before = found_as(target, fitted, problem)
     after = found_as(target, final, problem, digits)
-    told = list(steps)
-    worth_telling = fitted_constants(fitted) > 0 and before != after and len(before) <= LONGEST_SHOWN
-    if worth_telling and not (told and told[-1].endswith(before)):
-        told.append(f"constants fitted to {problem.rows:,} rows: {before}")
-    told.extend(changes)
-    if not (told and told[-1].endswith(after)):
-        told.append(f"the law: {after}")
-    return tuple(told)
+    made = list(steps)
+    worth_a_step = fitted_constants(fitted) > 0 and before != after and len(before) <= LONGEST_SHOWN
+    if worth_a_step and not (made and made[-1].endswith(before)):
+        made.append(f"constants fitted to {problem.rows:,} rows: {before}")
+    made.extend(changes)
+    if not (made and made[-1].endswith(after)):
+        made.append(f"the law: {after}")
+    return tuple(made)

@@ -1,4 +1,4 @@
-"""What a generator is told: the rows to explain and the rules a formula must obey."""
+"""What a generator is given: the rows to explain and the rules a formula must obey."""
 
 from __future__ import annotations
 

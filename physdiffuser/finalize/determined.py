@@ -48,7 +48,7 @@ def with_determined_constants(
         The formula.
     problem
         The rows.
-    yardstick
+    description_length
         Measures lengths of descriptions.
     stop
         Asked before each fit; once it answers True, the formula so far is given.

@@ -21,7 +21,7 @@ MOST_ROWS = 2_000
 
 
 def shows_pattern(dataset: Dataset, prediction: FloatArray) -> bool:
-    """Whether the columns predict what a formula leaves over.
+    """Whether the columns predict the residuals of a formula.
 
     Noise is often a share of the target, and a few large rows then carry all of the residuals: a
     pattern must show in the residuals and in their share of the prediction.

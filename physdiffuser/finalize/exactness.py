@@ -18,7 +18,7 @@ from physdiffuser.selection.description_length import ROUNDING_LOSS, exact_nats,
 
 FloatArray = npt.NDArray[np.float64]
 
-# Rows on which it is asked whether rounding explains what a formula leaves over, and those of refits.
+# Rows on which it is tested whether rounding explains the residuals of a formula, and those of refits.
 _MOST_ROWS, _REFITTED_ROWS = 2_000, 400
 # From so many fitted constants on a formula may follow any smooth law. It does if it keeps this share of its
 # digits without one of them: each constant of an interpolation adds some digits, each of a law nearly all.
@@ -47,7 +47,7 @@ def exactness(expression: Expression, dataset: Dataset, prediction: FloatArray) 
     Three conditions must hold. Every row agrees to 1e-9 of its value, or to the rounding of the terms that
     cancel there (`physdiffuser.fitting.accuracy.agrees`). The formula, with its fitted constants written to
     the accuracy of the fit, is shorter than the digits of the target that it explains; with three of them or
-    more, each one is needed for most of these digits. What the formula leaves over is rounding: smooth errors
+    more, each one is needed for most of these digits. The residuals are rounding: smooth errors
     above it, which no change of the constants removes, are those of an interpolation.
 
     Parameters

@@ -31,7 +31,7 @@ class Worked(Protocol):
 
     @property
     def loss(self) -> float:
-        """What it leaves over."""
+        """Its residuals."""
 
 
 Row = TypeVar("Row", bound=Worked)
@@ -93,7 +93,7 @@ def conditional_form_prior(
     failed
         Names of those that were switched off.
     problem
-        The table, as they were told it.
+        The table, as the generators were given it.
     """
     for name, generator in generators.items():
         if isinstance(generator, FormPrior) and steps.get(name, 0) and name not in failed:
@@ -106,10 +106,10 @@ class ConditionalDescriptionLength:
 
     Parameters
     ----------
-    yardstick
+    description_length
         Of the table.
-    judge
-        Knows a code for this table; None where there is none.
+    form_prior
+        Gives the nats of a form for this table; None where there is none.
     """
 
     def __init__(self, description_length: DescriptionLength, form_prior: FormNats | None = None) -> None:
@@ -142,7 +142,7 @@ def finalists(
     ----------
     archive
         What the search has found.
-    ruler
+    measure
         Of the table.
     standard
         Usual laws that belong into the Pareto table whatever the archive has kept.

@@ -228,7 +228,7 @@ def _best_told(ways: list[Law], lengths: ConditionalDescriptionLength) -> Law:
 
 
 def _length(law: Law, lengths: ConditionalDescriptionLength) -> float:
-    """Of the law as it is shown or, if shorter, as it was found, with what the shown one leaves over.
+    """Of the law as it is shown or, if shorter, as it was found, with the residuals of the shown one.
 
     A law does not become less likely because its constants are made exact, or because it is arranged as
     one would write it: of `(1 + r**2/b**2)/(r**2 + b**2)**1.5` a power of 5/2, which is rare, is made.

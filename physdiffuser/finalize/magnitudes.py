@@ -207,12 +207,12 @@ def solve_in_moderate_units(
 def _reporting(
     report: OnProgress, magnitudes: Magnitudes, names: Sequence[str], known: dict[str, float]
 ) -> OnProgress:
-    def told(progress: Progress) -> None:
+    def rescaled(progress: Progress) -> None:
         front = tuple(magnitudes.outer(text, names, known) for text in progress.front)
         best = magnitudes.outer(progress.best, names, known, 6)
         report(replace(progress, best=best, front=front, latex=""))
 
-    return told
+    return rescaled
 
 
 @np.errstate(over="ignore")
@@ -306,7 +306,7 @@ def _with_digits(made: Equation, dataset: Dataset) -> Equation:
     if max(error, made.rmse) <= _ROUNDING * float(np.abs(dataset.target).max()):
         made = replace(made, rmse=error)  # the rounding errors of these units
     if not math.isclose(error, made.rmse, rel_tol=1e-6):
-        # It is weighted by what the rows say of their errors, or the formula has no value in these units.
+        # Its rows are weighted by their errors, or the formula has no value in these units.
         return replace(made, table_digits=ALL_DIGITS, extra_digits=ALL_DIGITS)
     return with_printed_digits(made, dataset.names, error_of, dataset.rows)
 

@@ -159,7 +159,7 @@ def agrees(
 def beyond_rounding(
     expression: Expression, inputs: FloatArray, target: FloatArray, prediction: FloatArray
 ) -> FloatArray | None:
-    """What a formula leaves over that no change of its fitted constants removes, if rounding is smaller.
+    """Residuals of a formula that no change of its fitted constants removes, if rounding is smaller.
 
     To first order: the residuals without their part in the space of the derivatives by the constants. A
     law leaves rounding; an interpolation leaves the error of its approximation, which is larger.

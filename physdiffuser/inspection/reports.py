@@ -84,7 +84,7 @@ def inspect_table(
     seed
         Of rows, places and sampling.
     pair
-        Columns on which rows are drawn; the two most telling when None.
+        Columns on which rows are drawn; the two most relevant when None.
     remask
         Share of re-masking in the trajectories; that of the weights when None.
     trajectories
@@ -94,7 +94,7 @@ def inspect_table(
     command
         That makes this page again.
     say
-        Told what is being done.
+        Called with what is being done.
     """
     origin = Origin(networks.label, subject.title, networks.trained, dpi)
     say("reading the table")

@@ -74,12 +74,12 @@ def from_table(table: str, options: dict[str, Any]) -> tuple[Subject, tuple[str,
     data = load_dataset(table, **options)
     names = [column.shown for column in data.columns]
     if len(names) > MAX_VARIABLES:
-        telling = listed(
+        relevant = listed(
             [names[index] for index in relevant_columns(data.inputs, data.target)], MAX_VARIABLES
         )
         raise DataError(
             f"{data.source}: {len(names)} input columns, and the encoder has places for {MAX_VARIABLES}; "
-            f"name at most {MAX_VARIABLES} with --inputs. The most telling are {telling}"
+            f"name at most {MAX_VARIABLES} with --inputs. The most relevant are {relevant}"
         )
     if not names:
         raise DataError(f"{data.source}: no input column is left to look at")

@@ -14,7 +14,7 @@ from physdiffuser.io.display import visible
 def check_writable(folder: Path, option: str = "--out") -> None:
     """Check that files can be written to a folder, which may not exist yet.
 
-    Leaves nothing behind, not even folders that it had to make.
+    Removes what it made, the folders included.
 
     Parameters
     ----------

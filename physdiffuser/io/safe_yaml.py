@@ -109,19 +109,25 @@ def _loader(only_text: bool) -> Any:
         tag: constructor for tag, constructor in yaml.SafeLoader.yaml_constructors.items() if tag in _TAGS
     }
     StrictLoader.add_constructor("tag:yaml.org,2002:int", StrictLoader.construct_yaml_int)
-    StrictLoader.yaml_implicit_resolvers = {}
-    StrictLoader.add_implicit_resolver(
+    _resolve_scalars(StrictLoader, only_text)
+    return StrictLoader
+
+
+def _resolve_scalars(loader: Any, only_text: bool) -> None:
+    """What text without quotes means: null, and, unless it all stays text, true, false and numbers."""
+    loader.yaml_implicit_resolvers = {}
+    loader.add_implicit_resolver(
         "tag:yaml.org,2002:null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""]
     )
     if not only_text:
         # YAML 1.2, core schema: https://yaml.org/spec/1.2.2/#1032-tag-resolution
-        StrictLoader.add_implicit_resolver(
+        loader.add_implicit_resolver(
             "tag:yaml.org,2002:bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF")
         )
-        StrictLoader.add_implicit_resolver(
+        loader.add_implicit_resolver(
             "tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]{1,30}\Z"), list("-+0123456789")
         )
-        StrictLoader.add_implicit_resolver(
+        loader.add_implicit_resolver(
             "tag:yaml.org,2002:float",
             re.compile(
                 r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
@@ -129,4 +135,3 @@ def _loader(only_text: bool) -> Any:
             ),
             list("-+.0123456789"),
         )
-    return StrictLoader

@@ -42,7 +42,7 @@ class Library:
     Parameters
     ----------
     inputs
-        Shape (probes, features): the rows on which entries are told apart and looked up.
+        Shape (probes, features): the rows on which entries are distinguished and looked up.
     features
         Trees of the features: columns, or groups of columns.
     operators

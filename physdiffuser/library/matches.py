@@ -39,11 +39,11 @@ class Match(ABC):
     reduction
         Its factors are divided out of the target; the entries are functions of its features.
     transform
-        The output transform that is undone on the target.
+        The output transform that is inverted on the target.
     cost
         Search cost of the entries and of the transform.
     prefactor
-        A further factor of the target, divided out before the transform is undone.
+        A further factor of the target, divided out before the transform is inverted.
     """
 
     reduction: Reduction
@@ -175,7 +175,7 @@ def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candida
 
 
 def _transformed_target(match: Match, problem: Problem) -> tuple[FloatArray, FloatArray] | None:
-    """What the terms of a match add up to, with row weights; None where the transform cannot be undone."""
+    """What the terms of a match add up to, with row weights; None where the transform cannot be inverted."""
     factor = match.reduction.product(problem.inputs)
     if match.prefactor is not None:
         factor = factor * evaluate(match.prefactor, problem.inputs)

@@ -5,7 +5,7 @@ For targets t_k with row weights w_k, and every library entry f, the least-squar
 products for all entries and all targets at once. A product law `t ~ A*(a + b*B)` is the same
 question with target t/A and weights w*A**2.
 
-Everything is single precision: residuals below about 1e-6 of the variance cannot be told apart
+Everything is single precision: residuals below about 1e-6 of the variance cannot be distinguished
 here, and the best are fitted again in double precision by the caller.
 
 Libraries, and what is worked out with them, may be arrays of another device (`physdiffuser.device`).
@@ -31,7 +31,7 @@ Precision = TypeVar("Precision", np.float32, np.float64)
 
 # Share of a second moment below which a variance is lost in single precision.
 CANCELS = 1e-5
-# The same for pairs, where what is left after two entries is to be told from nothing.
+# The same for pairs, where the residual after two entries is to be distinguished from 0.
 PAIR_CANCELS = 1e-3
 # In single precision: entries that have less apart are one, and what rounding adds to an explained share of
 # variance, times what two entries have apart.
@@ -91,7 +91,7 @@ class Affine:
         cross = self.cross @ values.T
         mean = self.mean @ values.T
         square = self.mean @ squares.T
-        # What cancels in single precision is not told from rounding: it explains less, never more.
+        # What cancels in single precision is not distinguished from rounding: it explains less, never more.
         least = square * np.float32(CANCELS)
         np.multiply(mean, mean, out=mean)
         square -= mean
@@ -142,7 +142,7 @@ class LeadingPairs:
             for product in (library.values @ sums[0], library.values @ sums[1], library.squares @ sums[0])
         )
         variance = square - mean * mean
-        # What cancels in single precision is not told from rounding: it explains nothing.
+        # What cancels in single precision is not distinguished from rounding: it explains nothing.
         root = np.sqrt(np.where(variance > PAIR_CANCELS * square, variance, np.inf)).astype(np.float32)
         correlation = cross / root
         leading = np.argsort(-np.abs(correlation), kind="stable")[:count]

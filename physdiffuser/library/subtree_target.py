@@ -1,7 +1,7 @@
-"""What the data ask of one part of a formula.
+"""The target of one subtree of a formula.
 
-For a place in a formula, the operators on the way to it are undone one after the other on the target: what is
-left is the column of values that the subtree there should have had (semantic backpropagation,
+For a place in a formula, the operators on the way to it are inverted one after the other on the target. The
+result is the column of values that the subtree there should have had (semantic backpropagation,
 Pawlak, Wieloch & Krawiec, *IEEE Trans. Evol. Comput.* 19, 2015). Here every row also carries a weight, the
 squared derivative of the target by that value, so that noise blown up by the inversion does not mislead.
 """
@@ -20,7 +20,7 @@ from physdiffuser.expressions.places import Path, along
 
 FloatArray = npt.NDArray[np.float64]
 
-# Rows where the operators can be undone, as a share; with fewer the demand is not trusted.
+# Rows where the operators can be inverted, as a share; with fewer the subtree target is not used.
 _USABLE_ROWS = 0.75
 
 
@@ -76,7 +76,7 @@ class SubtreeTarget:
 def subtree_target(
     rows: Rows, expression: Expression, path: Path, factor: float, offset: float
 ) -> SubtreeTarget | None:
-    """Undo the outer scale and then the operators along a path; None when they cannot be undone.
+    """Undo the outer scale and then the operators along a path; None when they cannot be inverted.
 
     Where an operator has several inverses (squares, sines) the one nearest to the present value is taken;
     where it has none, the step that Newton's method would take.

@@ -1,4 +1,4 @@
-"""Whether a table is noisy, told before any law is known.
+"""Whether a table is noisy, decided before any law is known.
 
 A smooth function is fitted better and better by polynomials of growing degree; noise is not. Where the error
 of predicting rows left out of the fit stops falling, and what is left looks like a normal distribution rather
@@ -32,8 +32,8 @@ FLAT = 0.85
 FLOOR = 1.25
 # Polynomials whose errors are this much above the least do as well.
 AS_WELL = 1.05
-# Reductions whose errors are this much above the most telling one's have missed something.
-AS_TELLING = 1.1
+# Reductions whose errors are this much above the best one's have missed something.
+AS_GOOD = 1.1
 # Errors of normal distribution have a kurtosis of 3; polynomials in their worst corners leave ten and more.
 KURTOSIS = 4.5
 # A polynomial that explains less has not understood the law, and one that explains more has found it.
@@ -72,7 +72,7 @@ def levels(problem: Problem, reductions: Iterable[Reduction]) -> list[Level]:
 
 
 def is_noisy(problem: Problem, known: Iterable[Level]) -> bool:
-    """Whether the errors of polynomials in the most telling reduction's features show a floor of noise."""
+    """Whether the errors of polynomials in the features of the best reduction show a floor of noise."""
     best = min(known, key=lambda level: level.error, default=None)
     if best is None or best.falling or not SMALLEST < best.error < LARGEST:
         return False
@@ -82,8 +82,8 @@ def is_noisy(problem: Problem, known: Iterable[Level]) -> bool:
     return float(np.mean(left**4)) < KURTOSIS and residual_is_noise(inputs, left)
 
 
-def telling(some: Iterable[Reduction], known: list[Level]) -> list[Reduction]:
-    """Those of some reductions that predict rows hardly worse than the most telling one does.
+def best_of_each_size(some: Iterable[Reduction], known: list[Level]) -> list[Reduction]:
+    """Those of some reductions that predict rows hardly worse than the best one does.
 
     The best of each number of features, the fewest first: with more of them nothing is missed.
     """
@@ -92,20 +92,20 @@ def telling(some: Iterable[Reduction], known: list[Level]) -> list[Reduction]:
     best: dict[int, Level] = {}
     for level in known:
         size = len(level.reduction.features)
-        if level.reduction in wanted and level.error < AS_TELLING * least:
+        if level.reduction in wanted and level.error < AS_GOOD * least:
             best[size] = min(level, best.get(size, level), key=lambda one: one.error)
     return [best[size].reduction for size in sorted(best)]
 
 
-def as_telling(known: list[Level]) -> set[Reduction]:
-    """The reductions that predict rows hardly worse than the most telling one does."""
-    limit = AS_TELLING * min(level.error for level in known)
+def as_good(known: list[Level]) -> set[Reduction]:
+    """The reductions that predict rows hardly worse than the best one does."""
+    limit = AS_GOOD * min(level.error for level in known)
     return {level.reduction for level in known if level.error < limit}
 
 
-def telling_first(reductions: list[Reduction], known: list[Level]) -> list[Reduction]:
-    """The reductions, with those that predict rows hardly worse than the most telling one does first."""
-    enough = as_telling(known)
+def best_first(reductions: list[Reduction], known: list[Level]) -> list[Reduction]:
+    """The reductions, with those that predict rows hardly worse than the best one does first."""
+    enough = as_good(known)
     return sorted(reductions, key=lambda reduction: reduction not in enough)
 
 

@@ -112,7 +112,7 @@ class Plugins:
 
 
 def available_generators(plugins: bool = True) -> dict[str, GeneratorSpec]:
-    """All generators by name: the built-in ones, and those of plugins unless told otherwise."""
+    """All generators by name: the built-in ones, and those of plugins unless they are left out."""
     return {name: entry.spec for name, entry in load_plugins(plugins).generators.items()}
 
 
@@ -123,7 +123,7 @@ def load_plugins(plugins: bool | None = None, *, time: float | None = None) -> P
     ----------
     plugins
         False loads only what the package itself ships (`--no-plugins`). None stands for what the last
-        call said, and at first for True: parts deep inside need not be told.
+        call said, and at first for True: parts deep inside need not pass it on.
     time
         Seconds that the run has in all, inf for no limit; loading takes half of it at most. None when no
         run begins.

@@ -20,7 +20,7 @@ from physdiffuser.reduction.data_collapse import collapsed
 from physdiffuser.reduction.factors import demanded, hypotheses
 from physdiffuser.reduction.power_law import power_law_reductions
 from physdiffuser.reduction.scale_groups import scale_reductions
-from physdiffuser.reduction.variable_merging import joined
+from physdiffuser.reduction.variable_merging import merged
 
 
 class SharedAnalysis:
@@ -72,8 +72,8 @@ class SharedAnalysis:
 
 def _reduction_analysis(problem: Problem) -> ReductionAnalysis:
     every, rough = hypotheses(problem), power_law_reductions(problem)
-    told = levels(problem, [*rough, *every])
-    return ReductionAnalysis(tuple(every), tuple(rough), tuple(told), is_noisy(problem, told))
+    known_levels = levels(problem, [*rough, *every])
+    return ReductionAnalysis(tuple(every), tuple(rough), tuple(known_levels), is_noisy(problem, known_levels))
 
 
 def _failure(what: str, error: Exception) -> str:
@@ -90,7 +90,7 @@ def _later_reductions(
     pairs: list[Reduction] = []
     groups: list[Reduction] = []
     if demanded(problem) is None:
-        pairs = yield from joined(problem, first[-1])
+        pairs = yield from merged(problem, first[-1])
         groups = yield from scale_reductions(problem, [*pairs, *first])
     found = yield from collapsed(problem, first)
     known = {_unordered(reduction) for reduction in first}

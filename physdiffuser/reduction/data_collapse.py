@@ -13,7 +13,7 @@ of Stefansson, Koncar and Jones 1997), refined by local linear fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -22,98 +22,65 @@ import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
-from physdiffuser.expressions import Expression, Number, complexity
-from physdiffuser.expressions.tree import add, call, div, mul, power, sub
+from physdiffuser.expressions import Expression, complexity
 from physdiffuser.reduction.factors import demanded, relevant_columns
+from physdiffuser.reduction.merges import MERGES
 from physdiffuser.reduction.scale_groups import alike
 
 FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]
 
-# Rows whose neighbours are looked for, and fewest with which it makes sense.
-ROWS = 400
-FEWEST_ROWS = 24
-# Features at the start; steps of the search look at all pairs of them.
-MOST_FEATURES = 6
-SOME_FEATURES = 5
-# States followed at each number of features, ways looked at more closely for each, and reductions in the end.
-BEAM = 4
-CLOSER = 12
-FRAMES_OF_SIZE = {1: 2, 2: 2, 3: 1, 4: 1}
-# A combined feature is at most so complex.
-MOST_COMPLEX = 11
-# A step may leave the rows this much less predictable; chance alone does as much.
-SLACK = 1.15
-UNIMPORTANT = 1e-3
-# The features must predict the rows to this share of what the mean leaves over.
-PREDICTS = 0.5
-# ... and not much worse than others do.
-COMPARABLE = 2.5
-# Errors of one row count at most so many times the target's variance.
-MOST_ERROR = 4.0
-
-_HALF = Fraction(1, 2)
-_DROP_EXPONENTS = tuple(Fraction(n, 2) for n in (1, -1, 2, -2, 3, -3, 4, -4, 6, -6, 8, -8))
-_MERGE_EXPONENTS = tuple(Fraction(n, 2) for n in (1, -1, 2, -2, 4, -4))
-
 
 @dataclass(frozen=True)
-class Join:
-    """A way to make one feature out of two."""
+class CollapsePolicy:
+    """How far the search for data collapse goes, and what it accepts.
 
-    needs: frozenset[str]
-    evaluate: Callable[[FloatArray, FloatArray], FloatArray]
-    build: Callable[[Expression, Expression], Expression]
-    ordered: bool
-    positive: bool = False
+    The values were chosen on development laws with 0, 1 and 10 % noise; `max_features=0` turns it off, which
+    is measured in docs/search.md.
+
+    Attributes
+    ----------
+    rows, min_rows
+        Rows whose neighbours are looked for, and fewest with which it makes sense. The cost grows with the
+        square of the rows.
+    max_features, usual_features
+        Features at the start: all pairs of them are merged at each step. The larger number only where nothing
+        else is known.
+    beam, closer
+        States followed at each number of features, and ways looked at more closely for each.
+    reductions
+        Reductions returned, by their number of features.
+    max_complexity
+        Of a merged feature.
+    slack, negligible
+        A step may leave the rows this factor, and this much more, less predictable, as chance alone does.
+    predicts
+        The features must predict the rows to this share of the variance.
+    comparable
+        ... and at most this factor worse than the best features do.
+    max_error
+        Errors of one row count at most so many times the target's variance.
+    """
+
+    rows: int = 400
+    min_rows: int = 24
+    max_features: int = 6
+    usual_features: int = 5
+    beam: int = 4
+    closer: int = 12
+    reductions: tuple[int, ...] = (2, 2, 1, 1)
+    max_complexity: int = 11
+    slack: float = 1.15
+    negligible: float = 1e-3
+    predicts: float = 0.5
+    comparable: float = 2.5
+    max_error: float = 4.0
 
 
-def _powers(first: int, second: int, positive: bool) -> Join:
-    """`u**first * v**second`."""
+POLICY = CollapsePolicy()
 
-    def evaluate(u: FloatArray, v: FloatArray) -> FloatArray:
-        result: FloatArray = u**first * v ** float(second)
-        return result
-
-    def build(u: Expression, v: Expression) -> Expression:
-        left = u if first == 1 else power(u, Number(first))
-        right = v if abs(second) == 1 else power(v, Number(abs(second)))
-        return mul(left, right) if second > 0 else div(left, right)
-
-    needs = {"mul" if second > 0 else "div"} | ({"pow"} if first > 1 or abs(second) > 1 else set())
-    return Join(frozenset(needs), evaluate, build, ordered=(first, second) != (1, 1), positive=positive)
-
-
-def _squared(node: Expression) -> Expression:
-    return power(node, Number(2))
-
-
-SUM = Join(frozenset({"add"}), np.add, add, ordered=False)
-DIFFERENCE = Join(frozenset({"sub"}), np.subtract, sub, ordered=False)
-SUM_OF_SQUARES = Join(
-    frozenset({"add", "pow"}),
-    lambda u, v: u * u + v * v,
-    lambda u, v: add(_squared(u), _squared(v)),
-    ordered=False,
-)
-DIFFERENCE_OF_SQUARES = Join(
-    frozenset({"sub", "pow"}),
-    lambda u, v: u * u - v * v,
-    lambda u, v: sub(_squared(u), _squared(v)),
-    ordered=False,
-)
-_JOINS = (
-    _powers(1, 1, False),
-    _powers(1, -1, False),
-    _powers(1, 2, True),
-    _powers(1, -2, True),
-    SUM,
-    DIFFERENCE,
-    SUM_OF_SQUARES,
-    DIFFERENCE_OF_SQUARES,
-    Join(frozenset({"mul", "cos"}), lambda u, v: u * np.cos(v), lambda u, v: mul(u, call("cos", v)), True),
-    Join(frozenset({"mul", "sin"}), lambda u, v: u * np.sin(v), lambda u, v: mul(u, call("sin", v)), True),
-)
+_DROP_EXPONENTS = tuple(Fraction(n, 2) for n in (1, -1, 2, -2, 3, -3, 4, -4, 6, -6, 8, -8))
+_MERGE_EXPONENTS = tuple(Fraction(n, 2) for n in (1, -1, 2, -2, 4, -4))
 
 
 @dataclass(frozen=True)
@@ -159,15 +126,15 @@ def collapsed(problem: Problem, first: Sequence[Reduction]) -> Generator[float, 
     first
         Where to begin, besides the bare columns.
     """
-    rows = problem.generator(5).permutation(problem.rows)[:ROWS]
-    if len(rows) < FEWEST_ROWS or problem.columns < 2:
+    rows = problem.generator(5).permutation(problem.rows)[: POLICY.rows]
+    if len(rows) < POLICY.min_rows or problem.columns < 2:
         return ()
     waiting, judge = _starts(problem, rows, first)
     yield 0.02 * sum(map(len, waiting.values()))
     beam: list[_State] = []
     kept: list[_State] = []
     for size in range(max(waiting, default=0), 0, -1):
-        beam = sorted([*beam, *waiting.get(size, [])], key=lambda state: state.merit)[:BEAM]
+        beam = sorted([*beam, *waiting.get(size, [])], key=lambda state: state.merit)[: POLICY.beam]
         reached: dict[frozenset[bytes], _State] = {}
         for state in beam:
             if size == 1:
@@ -177,13 +144,19 @@ def collapsed(problem: Problem, first: Sequence[Reduction]) -> Generator[float, 
                 key = frozenset(alike(value) for value in reduced.values)
                 if key not in reached or reduced.merit < reached[key].merit:
                     reached[key] = reduced
-            yield 4e-4 * len(_JOINS) * size**2 + 0.05
+            yield 4e-4 * len(MERGES) * size**2 + 0.05
         beam = list(reached.values())
-        ranked = sorted(beam, key=lambda state: state.merit)[: FRAMES_OF_SIZE.get(size - 1, 0)]
+        ranked = sorted(beam, key=lambda state: state.merit)[: _reductions_of(size - 1)]
         # The search goes on to fewer features, the enumeration begins with the fewest.
-        kept[:0] = [state for state in ranked if state.score < PREDICTS]
+        kept[:0] = [state for state in ranked if state.score < POLICY.predicts]
     least = min((state.score for state in kept), default=0.0)
-    return tuple(state.reduction() for state in kept if state.score <= COMPARABLE * least + UNIMPORTANT)
+    return tuple(
+        state.reduction() for state in kept if state.score <= POLICY.comparable * least + POLICY.negligible
+    )
+
+
+def _reductions_of(features: int) -> int:
+    return POLICY.reductions[features - 1] if 0 < features <= len(POLICY.reductions) else 0
 
 
 def _starts(
@@ -191,16 +164,16 @@ def _starts(
 ) -> tuple[dict[int, list[_State]], _Judge]:
     """What units demand, or the bare columns and what slopes suggest, by number of features; and a judge."""
     inputs, target = problem.inputs[rows], problem.target[rows]
-    telling = relevant_columns(problem.inputs, problem.target)
+    relevant = relevant_columns(problem.inputs, problem.target)
     # Where no column stands out, nothing is known of any of them.
-    chosen = telling if 0 < len(telling) < problem.columns else list(range(problem.columns))
+    chosen = relevant if 0 < len(relevant) < problem.columns else list(range(problem.columns))
     bare = Reduction.of_columns((), chosen)
     found: dict[int, list[_State]] = {}
     off = np.median(np.abs(_local_predictions(bare.values(inputs).T, target) - target))
     judge = _Judge(target, max(1.5 * float(off), 1e-3 * float(np.median(np.abs(target)))) or 1.0)
     by_units = demanded(problem)
-    if by_units is not None and by_units.columns >= set(telling):
-        # Joins of bare columns would rarely balance in their units.
+    if by_units is not None and by_units.columns >= set(relevant):
+        # Merged columns would rarely balance in their units.
         reductions = [by_units]
     else:
         reductions = [*first, bare]
@@ -208,7 +181,7 @@ def _starts(
         size = len(reduction.features)
         fewer = any(others and number < size for number, others in found.items())
         # Many features take long; they are worth it only where nothing else is known.
-        if not 2 <= size <= (SOME_FEATURES if fewer else MOST_FEATURES):
+        if not 2 <= size <= (POLICY.usual_features if fewer else POLICY.max_features):
             continue
         values = reduction.values(inputs).T
         with np.errstate(all="ignore"):
@@ -244,7 +217,7 @@ class _Judge:
         """Mean squared error of each row of predictions of the target; 1 is the mean's error."""
         square = np.square(np.arcsinh(predicted / self._scale) - self._image)
         # One row at a pole must not decide.
-        errors: FloatArray = np.minimum(square, MOST_ERROR * self._spread).mean(axis=-1) / self._spread
+        errors: FloatArray = np.minimum(square, POLICY.max_error * self._spread).mean(axis=-1) / self._spread
         return errors
 
     def restored(self, divided: FloatArray, predicted: FloatArray) -> FloatArray:
@@ -309,16 +282,16 @@ def _reduced(state: _State, operators: frozenset[str], judge: _Judge) -> list[_S
             left = [other for other in range(count) if other not in (first, second)]
             rest = total - distances[first] - distances[second]
             factors = [_divisors(state, position, _MERGE_EXPONENTS) for position in (first, second)]
-            for join in _JOINS:
-                if (not join.ordered and first > second) or not join.needs <= operators:
+            for merge in MERGES:
+                if (not merge.ordered and first > second) or not merge.needs <= operators:
                     continue
-                if join.positive and not (positive[first] and positive[second]):
+                if merge.positive and not (positive[first] and positive[second]):
                     continue
-                tree = join.build(state.trees[first], state.trees[second])
-                if complexity(tree) > MOST_COMPLEX:
+                tree = merge.build(state.trees[first], state.trees[second])
+                if complexity(tree) > POLICY.max_complexity:
                     continue
                 with np.errstate(all="ignore"):
-                    value = join.evaluate(state.values[first], state.values[second])
+                    value = merge.evaluate(state.values[first], state.values[second])
                 if not np.isfinite(value).all() or not np.ptp(value) > 0:
                     continue
                 made = replace(
@@ -328,18 +301,27 @@ def _reduced(state: _State, operators: frozenset[str], judge: _Judge) -> list[_S
                 )
                 look(rest + _distances(value), made, factors)
     tried.sort(key=lambda item: item[0])
-    closer: list[_State] = []
-    for _, made, position, exponent in tried[:CLOSER]:
-        if exponent:
-            with np.errstate(all="ignore"):
-                target = made.target / state.values[position] ** (
-                    int(exponent) if exponent.denominator == 1 else float(exponent)
-                )
-            if not np.isfinite(target).all():
-                continue
-            made = replace(made, target=target, factors=(*made.factors, (state.trees[position], exponent)))
-        closer.append(replace(made, score=_local_score(made.values, made.target, judge)))
-    return [made for made in closer if made.score <= SLACK * state.score + UNIMPORTANT]
+    divided = [
+        _divided(state, made, position, exponent) for _, made, position, exponent in tried[: POLICY.closer]
+    ]
+    closer = [
+        replace(made, score=_local_score(made.values, made.target, judge))
+        for made in divided
+        if made is not None
+    ]
+    return [made for made in closer if made.score <= POLICY.slack * state.score + POLICY.negligible]
+
+
+def _divided(state: _State, made: _State, position: int, exponent: Fraction) -> _State | None:
+    """A state with a power of one of the features of `state` divided out; None where it is not finite."""
+    if not exponent:
+        return made
+    with np.errstate(all="ignore"):
+        power = int(exponent) if exponent.denominator == 1 else float(exponent)
+        target = made.target / state.values[position] ** power
+    if not np.isfinite(target).all():
+        return None
+    return replace(made, target=target, factors=(*made.factors, (state.trees[position], exponent)))
 
 
 def _order(values: FloatArray) -> FloatArray:

@@ -30,7 +30,7 @@ MAX_EXPONENT = 6
 FINEST = 5
 # Doubt about an exponent up to which it is divided out where no column is dropped.
 CAREFUL = 0.1
-# Symmetries are looked for among at most so many columns, and the telling columns are at most so many.
+# Symmetries are looked for among at most so many columns, and the relevant columns are at most so many.
 MOST_COLUMNS = 14
 MOST_TELLING = 6
 # Rows, and exponents tried, when columns are separated from a target that changes sign.
@@ -74,8 +74,8 @@ def reductions(inputs: FloatArray, target: FloatArray) -> list[Reduction]:
     columns = inputs.shape[1]
     bare = Reduction.of_columns((), range(columns))
     if columns > MOST_COLUMNS:
-        telling = relevant_columns(inputs, target)
-        return [*_some_columns(inputs, target, telling), bare]
+        relevant = relevant_columns(inputs, target)
+        return [*_some_columns(inputs, target, relevant), bare]
     if (target > 0).any() and (target < 0).any():
         separable = _separable(inputs, target)
         left = [column for column in range(columns) if column not in dict(separable)]

@@ -1,4 +1,4 @@
-"""Dimensional analysis of a table whose units nobody told: scale symmetries, taken out one after the other.
+"""Dimensional analysis of a table without units: scale symmetries, taken out one after the other.
 
 Every law of physics stays true in other units. So for each base unit in it there is a way to multiply columns
 by powers of one factor that multiplies y by another (Buckingham 1914), and one column can go: divided out

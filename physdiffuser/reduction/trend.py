@@ -1,7 +1,7 @@
 """How a table goes on the whole: a polynomial in what a reduction lets its law depend on.
 
 In the logarithms of features and target, where they have one sign, so that a power law is a plane. What the
-polynomial leaves over tells reductions apart: the right one has fewer features and leaves as little.
+polynomial does not explain distinguishes reductions: the right one has fewer features and leaves as little.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def image_of(target: FloatArray) -> tuple[FloatArray, bool]:
 
 
 def trend(values: FloatArray, target: FloatArray) -> tuple[FloatArray | None, float]:
-    """Slopes of the polynomial, None where it says little, and what it leaves over.
+    """Slopes of the polynomial, None where it explains little, and the unexplained share.
 
     Parameters
     ----------
@@ -95,13 +95,13 @@ def plausible(problem: Problem, reductions: list[Reduction]) -> list[Reduction]:
     Those that divide nothing out stay, and all do where no polynomial follows the rows.
     """
     errors: list[float] = []
-    told = False
+    informative = False
     for reduction in reductions:
         found = divided(problem, reduction)
         slopes, error = (None, float("inf")) if found is None else trend(*found)
-        told |= slopes is not None
+        informative |= slopes is not None
         errors.append(error)
-    if not told:
+    if not informative:
         return reductions
     enough = IMPLAUSIBLE * min(errors) + NEGLIGIBLE
     return [

@@ -1,9 +1,10 @@
 """Columns that act only as a difference, a sum, or these of their squares, in tables of many columns.
 
-A drop in pressure, a difference in temperature or height: of two columns the law sees one number. If so, a
-polynomial in that number and the other columns follows the rows at least as well as one in all columns, for
-it has one variable less; any other pair that is joined loses what it says. Neighbouring rows (`collapse`)
-tell the same with any function instead of a polynomial, but where columns are many no rows are neighbours.
+A drop in pressure, a difference in temperature or height: the law depends on two columns through one number.
+If so, a polynomial in that number and the other columns follows the rows at least as well as one in all
+columns, for it has one variable less; merging any other pair loses information. `data_collapse` finds the
+same from neighbouring rows, with any function instead of a polynomial, but in many columns no rows are
+neighbours.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import combinations
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
-from physdiffuser.reduction.data_collapse import (
+from physdiffuser.reduction.merges import (
     DIFFERENCE,
     DIFFERENCE_OF_SQUARES,
     SUM,
@@ -22,22 +23,22 @@ from physdiffuser.reduction.data_collapse import (
 )
 from physdiffuser.reduction.trend import divided, trend
 
-# Reductions of fewer features are left to the collapse, and of more than these pairs are too many.
+# Reductions of fewer features are left to `data_collapse`, and of more than these pairs are too many.
 FEWEST_FEATURES, MOST_FEATURES = 4, 12
 # A polynomial may leave so much of what it left before, and must leave so many times less than with any
-# other pair joined. Of ways to join one pair that are as good as this the simplest is taken.
+# other pair merged. Of ways to merge one pair that are as good as this the simplest is taken.
 _AS_GOOD, _ALONE, _ALIKE = 1.0, 1.15, 1.05
 # From simple to complex.
-_JOINS = (DIFFERENCE, SUM, DIFFERENCE_OF_SQUARES, SUM_OF_SQUARES)
+_MERGES = (DIFFERENCE, SUM, DIFFERENCE_OF_SQUARES, SUM_OF_SQUARES)
 _EXPONENTS = tuple(Fraction(n, 2) for n in (2, 1, -1, -2, 4, -4))
-# Where a polynomial leaves more of the target over, it says nothing about the law.
+# Where a polynomial leaves more of the variance than this, it says nothing about the law.
 _PREDICTS = 0.2
-# Nominal seconds to judge one join.
+# Nominal seconds to judge one merge.
 _SECONDS = 1.5e-3
 
 
-def joined(problem: Problem, reduction: Reduction) -> Generator[float, None, list[Reduction]]:
-    """The reduction with pairs of features joined into one, one pair after the other, the last first.
+def merged(problem: Problem, reduction: Reduction) -> Generator[float, None, list[Reduction]]:
+    """The reduction with pairs of features merged into one, one pair after the other, the last first.
 
     Yields nominal seconds of work.
     """
@@ -46,7 +47,7 @@ def joined(problem: Problem, reduction: Reduction) -> Generator[float, None, lis
     while FEWEST_FEATURES <= len(reduction.features) <= MOST_FEATURES and error < _PREDICTS:
         tried: list[tuple[float, Reduction]] = []
         for first, second in combinations(range(len(reduction.features)), 2):
-            ways = [(_error(problem, made), made) for made in _joins(problem, reduction, first, second)]
+            ways = [(_error(problem, made), made) for made in _merges(problem, reduction, first, second)]
             yield _SECONDS * len(ways)
             if ways:
                 least = min(error for error, _ in ways)
@@ -74,13 +75,13 @@ def _taken_out(reduction: Reduction) -> list[Reduction]:
     return [Reduction.of((*reduction.factors, (first, exponent)), tuple(rest)) for exponent in _EXPONENTS]
 
 
-def _joins(problem: Problem, reduction: Reduction, first: int, second: int) -> list[Reduction]:
+def _merges(problem: Problem, reduction: Reduction, first: int, second: int) -> list[Reduction]:
     features = reduction.features
     rest = tuple(feature for place, feature in enumerate(features) if place not in (first, second))
     return [
-        Reduction(reduction.factors, (join.build(features[first], features[second]), *rest))
-        for join in _JOINS
-        if join.needs <= problem.operators
+        Reduction(reduction.factors, (merge.build(features[first], features[second]), *rest))
+        for merge in _MERGES
+        if merge.needs <= problem.operators
     ]
 
 

@@ -175,13 +175,13 @@ def _probability(solution: Solution, best: Equation) -> list[str]:
 
 
 def _verdict(best: Equation) -> str:
-    """Why a law is not verified: because something speaks against it, or for want of rows or of columns."""
+    """Why a law is not verified: something speaks against it, or there are too few rows or columns."""
     if best.verdict == "unknown" and not variables(best.expression):
         return "not verified: a number is no law"
     unmade = [text for text in best.verification if "not checked" in text]
     against = any(sign in text for text in best.verification for sign in _AGAINST)
     if best.verdict == "unknown" and unmade and not against:
-        return "not verified, for want of rows: every check that could be made holds"
+        return "not verified: too few rows to hold any out; every check that could be made holds"
     return _VERDICTS[best.verdict]
 
 

@@ -29,7 +29,7 @@ MOST_NEAR = 40
 CONTENDS, REFITTED = 12.0, 100.0
 # A form that takes this much less to write down is worth showing beside a simpler formula that fits better.
 SAME_FORM = 0.5
-# With more constants than these, a formula may leave nothing because it follows any smooth law so closely.
+# With more constants than these, a formula may fit exactly because it follows any smooth law so closely.
 FEW_CONSTANTS = 6
 
 
@@ -146,7 +146,7 @@ class ParetoArchive:
 
     @property
     def is_solved(self) -> bool:
-        """Whether a formula with few constants leaves nothing over."""
+        """Whether a formula with few constants fits exactly."""
         return any(
             kept.loss < NOTHING_LEFT and kept.constants <= FEW_CONSTANTS for kept in self._best.values()
         )

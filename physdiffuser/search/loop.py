@@ -50,7 +50,7 @@ class SearchResult:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings:
-    """What a search is told besides its problem and its generators.
+    """Settings of a search besides its problem and its generators.
 
     Attributes
     ----------

@@ -40,8 +40,8 @@ from physdiffuser.selection.description_length import DescriptionLength
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
-# With fewer rows an outlier cannot be told from a bend of the law, with more the neighbouring rows show it
-# (`physdiffuser.noise.reweighting`).
+# With fewer rows an outlier cannot be distinguished from a bend of the law, with more the neighbouring rows
+# show it (`physdiffuser.noise.reweighting`).
 MIN_ROWS, MAX_ROWS = 8, 29
 # Largest number of outliers, and largest share of the rows.
 MAX_OUTLIERS, MAX_SHARE = 3, 0.25
@@ -99,7 +99,7 @@ class OutlierFinder:
         All rows of the table.
     archive
         What the search has found.
-    yardstick
+    description_length
         Of the problem, with the loss that rounding of the target alone causes.
     """
 
@@ -313,7 +313,7 @@ class _ConditionalDescriptionLength:
                     yield fit
 
     def _linearised(self, law: Expression) -> tuple[FloatArray, FloatArray] | None:
-        """What the linearised law leaves over at its best, and the projection onto that."""
+        """The smallest residuals of the linearised law, and the projection onto that."""
         problem = self.problem
         skeleton, values = free_constants(law)
         value, slopes = EvaluationTape(skeleton, problem.inputs).value_and_jacobian(np.array(values))
@@ -361,7 +361,7 @@ def _most_telling(residual: FloatArray, kept: FloatArray, outliers: int) -> IntA
     residual
         Shape (rows,), of a fit to all rows.
     kept
-        Shape (rows, rows): the projection onto what the fit leaves over.
+        Shape (rows, rows): the projection onto the residuals of the fit.
     """
     rows = len(residual)
     own = np.maximum(np.diag(kept), 1e-9)

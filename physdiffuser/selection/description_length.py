@@ -1,6 +1,6 @@
 """Which formula to believe: the one that describes the table in the fewest words.
 
-The description of a table by a formula has two parts: the formula, and what it leaves over. With n rows,
+The description of a table by a formula has two parts: the formula, and its residuals. With n rows,
 p fitted constants and mean squared residual s**2 the second costs (n - p)/2 * log(s**2) nats up to a
 constant (the size of the noise is not known and has to be averaged over); a formula costs what its form
 costs (`form_nats`), and half a log(n) for each fitted constant (the accuracy to which n rows
@@ -152,7 +152,7 @@ class DescriptionLength:
         Parameters
         ----------
         nats
-            As of `Yardstick.formula_nats`.
+            As of `DescriptionLength.formula_nats`.
         constants
             How many were fitted.
         loss
@@ -161,7 +161,7 @@ class DescriptionLength:
         return self.left(constants, loss) + nats + constants * self.constant_nats
 
     def left(self, constants: int, loss: float) -> float:
-        """Nats to write down what a formula leaves over."""
+        """Nats to write down the residuals of a formula."""
         if not np.isfinite(loss):
             return float("inf")
         # With as many constants as rows nothing is explained; a formula never gains from having more.
@@ -195,13 +195,13 @@ def shortest(lengths: Iterable[float]) -> int:
 
 
 def leaves_noise(problem: Problem, expression: Expression) -> bool:
-    """Whether a formula leaves nothing but noise over in all rows of a problem; see `residual_is_noise`."""
+    """Whether the residuals of a formula are noise in all rows of a problem; see `residual_is_noise`."""
     rows = problem.all_rows
     return residual_is_noise(rows.inputs, rows.target - evaluate(expression, rows.inputs), rows.weights)
 
 
 def residual_is_noise(inputs: FloatArray, residual: FloatArray, weights: FloatArray | None = None) -> bool:
-    """Whether nothing in the columns predicts what a formula leaves over.
+    """Whether nothing in the columns predicts the residuals of a formula.
 
     Four tests, each at about one false alarm in a thousand: the residuals of nearest neighbours are
     uncorrelated, their signs are (which a few large residuals cannot hide), also among neighbours in each

@@ -56,9 +56,9 @@ class Processes:
         """Whether it holds in some process; all of them get the same answer."""
         if self.count == 1:
             return flag
-        told = torch.tensor(float(flag), device=device)
-        torch.distributed.all_reduce(told)
-        return bool(told > 0)
+        votes = torch.tensor(float(flag), device=device)
+        torch.distributed.all_reduce(votes)
+        return bool(votes > 0)
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:

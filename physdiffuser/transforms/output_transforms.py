@@ -1,7 +1,7 @@
 """Outer inverses: if `y = T(g)`, then `g = T⁻¹(y)` may be far simpler than `y` itself.
 
-A chain is one or two invertible steps, undone on the target before anything is looked up, and put
-back around whatever was found.
+An output transform is one or two invertible steps. They are inverted on the target before anything is looked
+up, and put back around whatever was found.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ElementaryTransform:
     undo
         Applied to the target.
     slope
-        Derivative of `undo`: the inverse square weights the rows, so that a residual on the undone
+        Derivative of `undo`: the inverse square weights the rows, so that a residual on the transformed
         target counts as the residual of the target it stands for.
     redo
         Builds the formula of the target from the formula of the transformed target.
@@ -83,7 +83,7 @@ def _d_sqrt(y: FloatArray) -> FloatArray:
 
 
 def _cube(y: FloatArray) -> FloatArray:
-    # What is undone stands under a cube root.
+    # The formula stands under a cube root.
     return np.where(y > 0.0, y * y * y, np.nan)
 
 
@@ -265,7 +265,7 @@ FROM_ONE = ElementaryTransform(
 
 @dataclass(frozen=True)
 class OutputTransform:
-    """Steps undone one after the other, from the outside in."""
+    """Steps inverted one after the other, from the outside in."""
 
     steps: tuple[ElementaryTransform, ...]
 
@@ -289,7 +289,7 @@ class OutputTransform:
         return len(self.steps)
 
     def undo(self, target: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Undone target and the weight of each row, or None where a step does not apply.
+        """Transformed target and the weight of each row, or None where a step does not apply.
 
         The weights are `1 / (dT⁻¹/dy)**2`, scaled to mean 1.
         """
@@ -304,7 +304,7 @@ class OutputTransform:
             spread = np.ptp(value)
             if not np.isfinite(spread) or spread <= 1e-9 * np.abs(value).max():
                 return None
-            # A slope of zero (the sine at its crest) makes the undone value certain, not infinitely so.
+            # A slope of zero (the sine at its crest) makes the transformed value certain, not infinitely so.
             size = np.abs(slope)
             size = np.maximum(size, 1e-3 * size.max())
             weights = np.square(size.min() / size)

@@ -21,65 +21,10 @@ from typing import Any
 import mpmath
 import sympy
 
+from physdiffuser.verification.independent_generators import IMAGINARY, PI, Generators, Undecided
+
 DIGITS = 40
-_I = sympy.Symbol("i_")
-_PI = sympy.Symbol("pi_")
 _CLOSE = mpmath.mpf(10) ** -25
-
-
-class Undecided(Exception):
-    """The formula has parts this method cannot treat."""
-
-
-class Generators:
-    """The generators met so far, their relations, and their values at the sample points."""
-
-    def __init__(self, samples: Sequence[dict[Any, Any]], divisors: dict[Any, int]) -> None:
-        count = len(samples)
-        self.divisors = divisors
-        self.denominators: dict[Any, int] = {}
-        self.values: dict[Any, list[Any]] = {
-            _I: [mpmath.mpc(0, 1)] * count,
-            _PI: [+mpmath.pi] * count,
-        }
-        for symbol in samples[0] if samples else ():
-            self.values[symbol] = [mpmath.mpc(sample[symbol]) for sample in samples]
-        self.count = count
-        self.known: dict[Any, Any] = {}
-        # root -> (degree, radicand)
-        self.relations: dict[Any, tuple[int, Any]] = {_I: (2, sympy.Integer(-1))}
-        self.meaning: dict[Any, tuple[str, Any]] = {}
-
-    def new(self, kind: str, key: Any, values: list[Any]) -> Any:
-        """The generator for a key, made when it is new."""
-        known = self.known.get((kind, key))
-        if known is None:
-            if not all(mpmath.isfinite(value) for value in values):
-                raise Undecided
-            known = sympy.Symbol(f"g{len(self.known)}_")
-            self.known[(kind, key)] = known
-            self.values[known] = values
-            self.meaning[known] = (kind, key)
-        return known
-
-    def evaluate(self, expression: Any) -> list[Any]:
-        """Values of a rational function of generators at the sample points."""
-        if expression.is_Rational:
-            return [mpmath.mpc(int(expression.p)) / int(expression.q)] * self.count
-        if expression.is_Symbol:
-            return self.values[expression]
-        if expression.is_Pow and expression.exp.is_Integer:
-            power = int(expression.exp)
-            base = self.evaluate(expression.base)
-            if power < 0 and any(value == 0 for value in base):
-                raise Undecided
-            return [value**power for value in base]
-        parts = [self.evaluate(part) for part in expression.args]
-        if expression.is_Add:
-            return [mpmath.fsum(values) for values in zip(*parts, strict=True)]
-        if expression.is_Mul:
-            return [mpmath.fprod(values) for values in zip(*parts, strict=True)]
-        raise Undecided
 
 
 class Reduction:
@@ -105,7 +50,7 @@ class Reduction:
             # A variable whose root occurs is written as a power of that root.
             return node if degree == 1 else self._root_generator(node, degree) ** degree
         if node is sympy.pi:
-            return _PI
+            return PI
         if node is sympy.E:
             return self.exponential(sympy.Integer(1))
         if node.is_Add:
@@ -143,11 +88,11 @@ class Reduction:
             odd, even = up - 1 / up, up + 1 / up
             return {sympy.sinh: odd / 2, sympy.cosh: even / 2, sympy.tanh: odd / even}[function]
         if function in (sympy.sin, sympy.cos, sympy.tan):
-            turn = self.exponential(_I * argument)
-            odd, even = (turn - 1 / turn) / _I, turn + 1 / turn
+            turn = self.exponential(IMAGINARY * argument)
+            odd, even = (turn - 1 / turn) / IMAGINARY, turn + 1 / turn
             return {sympy.sin: odd / 2, sympy.cos: even / 2, sympy.tan: odd / even}[function]
         if function is sympy.acos:
-            return _PI / 2 - self._function(sympy.asin, argument)
+            return PI / 2 - self._function(sympy.asin, argument)
         if function in (sympy.asin, sympy.atan):
             return self._arc(function, sympy.cancel(sympy.together(argument)))
         raise Undecided
@@ -182,9 +127,9 @@ class Reduction:
             return sympy.Integer(1)
         scale, rest = rest.as_coeff_Mul()
         coefficient *= scale
-        undone = self._undone(coefficient, rest)
-        if undone is not None:
-            return undone
+        argument_of = self._inverted(coefficient, rest)
+        if argument_of is not None:
+            return argument_of
         generators = self.generators
         divisor = generators.divisors.get(rest, 1)
         denominator = int(coefficient.q)
@@ -196,13 +141,13 @@ class Reduction:
         base = generators.new("exp", (rest, divisor), values)
         return base ** int(coefficient * divisor)
 
-    def _undone(self, coefficient: Any, rest: Any) -> Any:
+    def _inverted(self, coefficient: Any, rest: Any) -> Any:
         """`exp(k*log(f))` and `exp(i*k*asin(u))` without the inner function, else None."""
         meaning = self.generators.meaning.get(rest)
         if meaning is not None and meaning[0] == "log":
             return self.root(meaning[1], coefficient) if coefficient.q > 1 else meaning[1] ** coefficient
         if coefficient.q == 1:
-            inner = sympy.cancel(rest / _I)
+            inner = sympy.cancel(rest / IMAGINARY)
             meaning = self.generators.meaning.get(inner)
             sign = 1
             if meaning is None:
@@ -211,15 +156,15 @@ class Reduction:
                 value = meaning[1]
                 half = sympy.Rational(1, 2)
                 if meaning[0] == "asin":
-                    turn = self.root(1 - value**2, half) + _I * value
+                    turn = self.root(1 - value**2, half) + IMAGINARY * value
                 else:
-                    turn = (1 + _I * value) / self.root(1 + value**2, half)
+                    turn = (1 + IMAGINARY * value) / self.root(1 + value**2, half)
                 return turn ** (sign * coefficient)
-        if sympy.cancel(rest / _I) == _PI:
+        if sympy.cancel(rest / IMAGINARY) == PI:
             angle = coefficient * sympy.pi
             cosine, sine = sympy.cos(angle), sympy.sin(angle)
             if not (cosine.has(sympy.cos, sympy.sin) or sine.has(sympy.cos, sympy.sin)):
-                return self.visit(cosine) + _I * self.visit(sine)
+                return self.visit(cosine) + IMAGINARY * self.visit(sine)
         return None
 
     # ---- logarithms and roots ----
@@ -252,7 +197,7 @@ class Reduction:
             meaning = self.generators.meaning.get(factor)
             if meaning is not None and meaning[0] == "exp":
                 exponent, divisor = meaning[1]
-                if exponent.has(_I):
+                if exponent.has(IMAGINARY):
                     continue
                 result += power * exponent / divisor
                 continue
@@ -260,7 +205,7 @@ class Reduction:
                 inner, degree = meaning[1]
                 result += power * self.logarithm(inner) / degree
                 continue
-            if factor == _I:
+            if factor == IMAGINARY:
                 continue
             sizes = [mpmath.log(abs(part)) for part in self.generators.evaluate(factor)]
             result += power * self.generators.new("log", self._positive(factor), sizes)
@@ -301,7 +246,7 @@ class Reduction:
         if factor == -1:
             if degree != 2:
                 raise Undecided
-            return _I
+            return IMAGINARY
         values = [mpmath.root(part, degree) for part in self.generators.evaluate(factor)]
         generator = self.generators.new("root", (factor, degree), values)
         if factor.is_Symbol and factor in self.variables:
@@ -320,7 +265,8 @@ class Reduction:
         exponent = mpmath.mpf(int(power.p)) / int(power.q)
         wanted = [mpmath.power(abs(part), exponent) for part in self.generators.evaluate(value)]
         found = self.generators.evaluate(result)
-        for turn, factor in ((1, 1), (-1, -1), (mpmath.mpc(0, 1), _I), (mpmath.mpc(0, -1), -_I)):
+        i = mpmath.mpc(0, 1)
+        for turn, factor in ((1, 1), (-1, -1), (i, IMAGINARY), (-i, -IMAGINARY)):
             if all(abs(turn * b - a) <= _CLOSE * abs(a) for a, b in zip(wanted, found, strict=True)):
                 return factor * result
         values = [mpmath.root(mpmath.power(a, 1), 1) for a in wanted]

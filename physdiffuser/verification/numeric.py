@@ -31,7 +31,7 @@ class Undefined(ArithmeticError):
 
 
 class TooLarge(Undefined):
-    """Whether there is a value cannot be told: a magnitude would take forever, or a plugin's operator."""
+    """Whether there is a value cannot be decided: a magnitude would take forever, or a plugin's operator."""
 
 
 def _power(base: Real, exponent: Real) -> Real:

@@ -3,7 +3,7 @@
 No truth is known here. *verified* means four things: the snapped, simplified formula is the fitted
 one with its constants replaced by exact values (shown symbolically); it holds on rows that neither
 search nor fit have seen; it holds at the edges of the table, where a formula that only
-interpolates fails first; and what it leaves over shows no pattern, where that was looked at.
+interpolates fails first; and its residuals show no pattern, where that was looked at.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def verify(
     weights
         Shape (rows,), positive: errors count by their roots, as in the fit.
     pattern
-        Whether the columns still predict what the formula leaves over; None when not looked at.
+        Whether the columns still predict the residuals of the formula; None when not looked at.
     interpolation
         Why the formula only interpolates, as a sentence; empty if nothing says so.
     probability

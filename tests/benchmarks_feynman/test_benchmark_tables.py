@@ -77,7 +77,7 @@ def test_noise_is_relative_to_the_root_mean_square_and_only_on_training_targets(
 def test_outliers_and_scatter_disturb_as_many_rows_as_they_say() -> None:
     table = sample(replace(KINETIC, outliers=0.05), rows=1000)
     assert np.sum(table.target != table.clean) == 50
-    table = sample(replace(KINETIC, scatter=0.02), rows=20_000)
+    table = sample(replace(KINETIC, relative_noise=0.02), rows=20_000)
     assert np.std(table.target / table.clean - 1) == pytest.approx(0.02, rel=0.03)
 
 

@@ -15,7 +15,7 @@ import pytest
 from cli_program import FAKE, program_environment
 
 from physdiffuser import cli
-from physdiffuser.cli.stopping import shortened
+from physdiffuser.cli.process.stopping import shortened
 
 pty = pytest.importorskip("pty")
 

@@ -11,7 +11,7 @@ from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Variable
 from physdiffuser.generation.enumeration.generator import EnumerationGenerator
-from physdiffuser.noise.noise_floor import is_noisy, levels, telling, telling_first
+from physdiffuser.noise.noise_floor import best_first, best_of_each_size, is_noisy, levels
 from physdiffuser.reduction.power_law import power_law_reductions
 from physdiffuser.search.archive import ParetoArchive
 
@@ -51,8 +51,8 @@ def test_frames_that_miss_something_are_told_from_those_that_do_not() -> None:
     wrong = Reduction.of_columns([(0, Fraction(4)), (1, Fraction(-5)), (2, Fraction(5, 2))], (3,))
     bare = Reduction.of_columns((), range(4))
     known = levels(noisy, [wrong, right, bare])
-    assert telling([bare, wrong, right], known) == [right]
-    assert telling_first([bare, wrong, right], known) == [right, bare, wrong]
+    assert best_of_each_size([bare, wrong, right], known) == [right]
+    assert best_first([bare, wrong, right], known) == [right, bare, wrong]
 
 
 def test_the_law_is_found_soon() -> None:

@@ -109,11 +109,11 @@ def test_a_failed_run_is_not_taken_for_a_finished_one() -> None:
             list(_turn(generator, problem))
 
 
-@pytest.mark.parametrize("telling", [[], [0], [0, 1]])
+@pytest.mark.parametrize("relevant", [[], [0], [0, 1]])
 def test_collapse_goes_on_where_no_column_stands_out(
-    telling: list[int], monkeypatch: pytest.MonkeyPatch
+    relevant: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collapse, "relevant_columns", lambda inputs, target: telling)
+    monkeypatch.setattr(collapse, "relevant_columns", lambda inputs, target: relevant)
     problem = _problem()
     reductions = _result(collapse.collapsed(problem, [Reduction.of_columns((), (0, 1))]))
     assert reductions is not None

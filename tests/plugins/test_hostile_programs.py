@@ -143,8 +143,8 @@ def test_a_command_of_a_plugin_owns_stdout_once_it_runs(tmp_path: Path) -> None:
 
 IN_PROCESS = """
 import ctypes, os, sys
-from physdiffuser.cli.messages import output
-from physdiffuser.cli.stdout import reserved_stdout
+from physdiffuser.cli.process.messages import output
+from physdiffuser.cli.process.stdout import reserved_stdout
 
 before = sys.stdout
 print("first")

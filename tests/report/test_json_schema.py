@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from solutions import equation, solution
 
 from physdiffuser.cli.app import cli
+from physdiffuser.core.next_measurements import NextMeasurement, NextMeasurements
 from physdiffuser.core.solution import Solution
 from physdiffuser.report.json_document import SCHEMA, document, unfinished_document
 from physdiffuser.report.runfolder import load_solution
@@ -20,7 +22,21 @@ from physdiffuser.report.runfolder import load_solution
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
 OLD = Path(__file__).with_name("schema_1")
 PLAIN = {"string": str, "integer": int, "number": int | float, "boolean": bool}
-OBJECTS = ("formula", "constant", "input", "test set", "table", "guess")
+OBJECTS = (
+    "formula",
+    "constant",
+    "input",
+    "test set",
+    "table",
+    "guess",
+    "next measurements",
+    "law",
+    "point",
+    "prediction",
+)
+
+POINT = NextMeasurement((1.0, 2.0), 0.1, (1.0, 2.0), (0.01, float("nan")), 6.0, (0, 1))
+SUGGESTED = NextMeasurements((), ("a", "2*a"), (1, None), ((0.0, 1.0), (1.0, 3.0)), (POINT,))
 
 
 def table(heading: str) -> dict[str, str]:
@@ -55,7 +71,7 @@ def check(value: Any, kind: str, place: str) -> None:
 def check_object(content: dict[str, Any], heading: str, place: str) -> None:
     described = table(heading.capitalize())
     optional = {"row", "chosen"} if heading == "formula" and place == "best" else set()
-    optional |= {"table", "guesses"} if heading == "document" else set()
+    optional |= {"table", "guesses", "next_measurements"} if heading == "document" else set()
     assert set(described) - optional <= set(content) <= set(described), place
     for key, value in content.items():
         check(value, described[key], key if heading == "document" else f"{place}.{key}")
@@ -72,13 +88,14 @@ def solved(*options: str, steps: int = 12) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def real() -> dict[str, Any]:
-    return solved("--guess", "A*exp(-b*elapsed_time)")
+    return solved("--guess", "A*exp(-b*elapsed_time)", "--suggest-next", "2")
 
 
 def test_a_real_document_is_as_described(real: dict[str, Any]) -> None:
     assert real["schema"] == SCHEMA == 2
     assert "table" in real and real["test_set"]["rows"] == 9
-    assert real["guesses"] and real["best"]["constants"] and real["best"]["covariance"]
+    assert real["guesses"] and real["next_measurements"]["laws"]
+    assert real["best"]["constants"] and real["best"]["covariance"]
     check_object(real, "document", "document")
 
 
@@ -87,6 +104,7 @@ def test_a_real_document_is_as_described(real: dict[str, Any]) -> None:
     [
         document(Solution("T", "none", None, (), ("a",), ("a",), {})),
         document(solution(equation("a", rmse=float("nan")))),
+        document(replace(solution(), next_measurements=SUGGESTED)),
         unfinished_document(
             target=None, seed=3, expression="2.5*a", complexity=3, elapsed=1.5, warning="stopped"
         ),

@@ -74,7 +74,7 @@ class BodyReader:
     Parameters
     ----------
     dialect, header
-        What the top of the table told.
+        What the top of the table showed.
     source
         Name for messages.
     numbers

@@ -95,7 +95,7 @@ class NumberFormat:
     Attributes
     ----------
     decimal
-        ``"."``, ``","`` or None while no cell has told.
+        ``"."``, ``","`` or None while no cell has decided it.
     thousands
         The separator that was asked for, or None.
     """

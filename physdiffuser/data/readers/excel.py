@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import zipfile
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from physdiffuser.data.columns import ColumnBuilder
 from physdiffuser.data.limits import LARGEST_RATIO, ReadLimits, check_cells
@@ -49,24 +49,7 @@ def read_excel(
             f"{source}: reading Excel files needs openpyxl. Install it with pip install 'physdiffuser[excel]'"
         ) from error
     _check_size(stream, source)
-    try:
-        workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True)
-        sheets = workbook.worksheets
-        if not sheets:
-            raise DataError(f"{source}: the workbook has no sheet with cells.")
-        # The sheet states its size itself; a single formatted cell far away makes it 17e9 cells.
-        sheets[0].reset_dimensions()
-        rows = list(_filled_rows(sheets[0].iter_rows(values_only=True), source, limits))
-    except PhysdiffuserError:
-        raise
-    except Exception as error:  # a damaged workbook surfaces as almost any exception
-        raise DataError(
-            f"{source}: the workbook is damaged or unusual ({type(error).__name__}: {visible(str(error))}). "
-            "Save it again, or export the sheet as CSV."
-        ) from error
-    notes = {"sheet": sheets[0].title} if len(sheets) > 1 else {}
-    if not rows:
-        raise DataError(f"{source}: the first sheet is empty. A table needs a header and at least two rows.")
+    rows, notes = _rows_of_workbook(openpyxl, stream, source, limits)
     rows = _trimmed(rows, source)
     limits.check(source)
     numbers = NumberFormat(".", options.thousands)
@@ -102,6 +85,31 @@ def read_excel(
         warnings=header.warnings,
         notes={"format": "Excel", **notes},
     )
+
+
+def _rows_of_workbook(
+    openpyxl: Any, stream: BinaryIO, source: str, limits: ReadLimits
+) -> tuple[list[Line], dict[str, str]]:
+    """The filled rows of the first sheet, and its name where there are several."""
+    try:
+        workbook = openpyxl.load_workbook(stream, read_only=True, data_only=True)
+        sheets = workbook.worksheets
+        if not sheets:
+            raise DataError(f"{source}: the workbook has no sheet with cells.")
+        # The sheet states its size itself; a single formatted cell far away makes it 17e9 cells.
+        sheets[0].reset_dimensions()
+        rows = list(_filled_rows(sheets[0].iter_rows(values_only=True), source, limits))
+    except PhysdiffuserError:
+        raise
+    except Exception as error:  # a damaged workbook surfaces as almost any exception
+        raise DataError(
+            f"{source}: the workbook is damaged or unusual ({type(error).__name__}: {visible(str(error))}). "
+            "Save it again, or export the sheet as CSV."
+        ) from error
+    notes = {"sheet": sheets[0].title} if len(sheets) > 1 else {}
+    if not rows:
+        raise DataError(f"{source}: the first sheet is empty. A table needs a header and at least two rows.")
+    return rows, notes
 
 
 def _check_size(stream: BinaryIO, source: str) -> None:

@@ -96,7 +96,7 @@ def settle_header(
     Raises
     ------
     DataError
-        When names are unusable, nothing follows them, or header and values cannot be told apart.
+        When names are unusable, nothing follows them, or header and values cannot be distinguished.
     """
     asked = options.header
     has_names = _is_header(rows, numbers, source) if asked is None else asked

@@ -43,6 +43,17 @@ from physdiffuser.expressions.simplification.normal import (
     spread_out,
     sum_base,
 )
+from physdiffuser.expressions.simplification.normal_factors import (
+    UNDEFINED,
+    ZERO_BASE,
+    as_power,
+    as_value,
+    common_factors,
+    gcd_of,
+    is_undefined,
+    opens,
+    order_key,
+)
 from physdiffuser.expressions.simplification.signs import Signs
 
 
@@ -64,7 +75,7 @@ class Algebra:
         merged: dict[str, tuple[Value, tuple[Factor, ...]]] = {}
         for value in values:
             for term in value.terms:
-                if term.factors and term.factors[0][0].key == ZERO_BASE.key and _is_undefined(term):
+                if term.factors and term.factors[0][0].key == ZERO_BASE.key and is_undefined(term):
                     return UNDEFINED
                 for part in self._distribute(term):
                     known = merged.get(part.key)
@@ -109,14 +120,14 @@ class Algebra:
 
     def _primitive(self, terms: list[Product]) -> Sum:
         """Terms as a product of what they have in common and a primitive sum."""
-        common = _common_factors(terms) if self.gather else ()
+        common = common_factors(terms) if self.gather else ()
         if common:
             inverse = Sum((Product(1, tuple((base, self.times_power(power, -1)) for base, power in common)),))
             divided = [self.multiply((Sum((term,)), inverse)) for term in terms]
             inner = self.add(divided)
             outer = Sum((Product(1, common),))
             return self.multiply((outer, inner))
-        terms.sort(key=_order)
+        terms.sort(key=order_key)
         divisor: Value = content([term.coefficient for term in terms])
         if terms[0].coefficient < 0:
             divisor = -divisor
@@ -191,7 +202,7 @@ class Algebra:
                 coefficient = exact.multiply(coefficient, scale)
                 if left_power != 0:
                     factors.append((base, left_power))
-            elif isinstance(power, int) and _opens(base, power):
+            elif isinstance(power, int) and opens(base, power):
                 inner = base.arguments[0]
                 again.append(self.power(inner, number(power)))
             else:
@@ -365,66 +376,3 @@ class Algebra:
         if sign > 0 and len(inside) == 1:
             return single(inside[0][0], power)
         return single(sum_base(Sum((Product(sign, tuple(inside)),))), power)
-
-
-ZERO_BASE = number_base(0)
-# What a division by zero leads to: inf or nan when it is evaluated.
-UNDEFINED = single(ZERO_BASE, -1)
-
-
-def _is_undefined(term: Product) -> bool:
-    power = term.factors[0][1]
-    return not isinstance(power, Sum) and power < 0
-
-
-def gcd_of(powers: Sequence[int]) -> int:
-    """Greatest common divisor of odd exponents, at least 1."""
-    return math.gcd(*powers) or 1
-
-
-def as_value(power: Power) -> Sum:
-    """An exponent as a value."""
-    return power if isinstance(power, Sum) else number(power)
-
-
-def as_power(value: Sum) -> Power:
-    """A value as an exponent: a plain number where it is one."""
-    plain = value.number
-    return value if plain is None else exact.tidy_exponent(plain)
-
-
-def _order(term: Product) -> str:
-    return term.key
-
-
-def _opens(base: Base, power: int) -> bool:
-    """Whether a whole power undoes the base: `abs(x)**2`, `sqrt(a*b)**2`."""
-    if base.kind == CALL:
-        return base.name == "abs" and power % 2 == 0
-    # A lone number is a power too large to be worked out.
-    return base.kind == SUM and len(base.sum.terms) == 1 and bool(base.sum.terms[0].factors)
-
-
-def _common_factors(terms: list[Product]) -> tuple[Factor, ...]:
-    """What every term can be divided by: the least power of each base, sums only where all have them."""
-    common: list[Factor] = []
-    powers: dict[str, list[Factor]] = {}
-    for term in terms:
-        for factor in term.factors:
-            powers.setdefault(factor[0].key, []).append(factor)
-    for key in sorted(powers):
-        found = powers[key]
-        base = found[0][0]
-        numeric = [power for _, power in found if not isinstance(power, Sum)]
-        if len(numeric) < len(found):
-            # exp(-x)*a + exp(-x)*b: a power that is no number is common only where it is the same.
-            symbolic = {power.key for _, power in found if isinstance(power, Sum)}
-            if not numeric and len(symbolic) == 1 and len(found) == len(terms):
-                common.append(found[0])
-            continue
-        least = min(numeric)
-        if len(found) < len(terms) and (least > 0 or base.kind == SUM):
-            continue
-        if least != 0:
-            common.append((base, least))
-    return tuple(common)

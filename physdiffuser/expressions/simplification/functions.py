@@ -13,7 +13,7 @@ import numpy as np
 
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.simplification import exact
-from physdiffuser.expressions.simplification.algebra import Algebra, as_value
+from physdiffuser.expressions.simplification.algebra import Algebra
 from physdiffuser.expressions.simplification.normal import (
     CALL,
     EULER,
@@ -32,6 +32,7 @@ from physdiffuser.expressions.simplification.normal import (
     spread_out,
     sum_base,
 )
+from physdiffuser.expressions.simplification.normal_factors import as_value
 from physdiffuser.expressions.tree import PI
 
 _ODD = frozenset({"sin", "tan", "asin", "atan", "sinh", "tanh"})

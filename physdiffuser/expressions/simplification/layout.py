@@ -15,6 +15,14 @@ from math import gcd
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.simplification import exact
 from physdiffuser.expressions.simplification.algebra import Algebra
+from physdiffuser.expressions.simplification.equivalent_forms import (
+    joined_quotients,
+    opened,
+    raw_sum,
+    required_saving,
+    scaled,
+    with_logs_joined,
+)
 from physdiffuser.expressions.simplification.exact import Value, magnitude
 from physdiffuser.expressions.simplification.normal import (
     CALL,
@@ -25,7 +33,6 @@ from physdiffuser.expressions.simplification.normal import (
     Factor,
     Product,
     Sum,
-    call_base,
     number,
     single,
     sum_base,
@@ -99,7 +106,7 @@ class Layout:
         known = self._sums.get(value.key)
         if known is None:
             known = self._plain_sum(value)
-            for other in self._with_logs_joined(value):
+            for other in with_logs_joined(self.algebra, value):
                 known = self.best([known, self.sum(other)])
             if len(value.terms) > 2:
                 for other, margin in self._with_common_factor(value):
@@ -125,7 +132,7 @@ class Layout:
                 tree = self.product(term)
                 continue
             # -b*(cos(x) - 1) is better added as b*(1 - cos(x)).
-            turned, part = self.product(term), self.product(_scaled(term, -1))
+            turned, part = self.product(term), self.product(scaled(term, -1))
             if self.cost(turned) <= self.cost(part):
                 tree = Apply("add", (tree, turned))
             else:
@@ -158,43 +165,6 @@ class Layout:
                     )
                     yield raw_sum([*rest, gathered.terms[0]]), 0 if with_number else _GATHERING
 
-    def _with_logs_joined(self, value: Sum) -> Iterator[Sum]:
-        """`k*log(a) - k*log(b)` as `k*log(a/b)`."""
-        groups: dict[str, list[tuple[Product, Base, tuple[Factor, ...]]]] = {}
-        for term in value.terms:
-            for position, (base, power) in enumerate(term.factors):
-                if base.kind == CALL and base.name == "log" and power == 1:
-                    rest = term.factors[:position] + term.factors[position + 1 :]
-                    groups.setdefault(Product(1, rest).key, []).append((term, base, rest))
-                    break
-        for group in groups.values():
-            if len(group) < 2:
-                continue
-            # The most positive multiple leads: log(a/b), not -log(b/a).
-            smallest: Value = min(magnitude(term.coefficient) for term, _, _ in group)
-            parts: list[Sum] = []
-            for term, base, _ in group:
-                if isinstance(term.coefficient, float) or isinstance(smallest, float):
-                    break
-                ratio = Fraction(term.coefficient) / smallest
-                if (2 * ratio).denominator != 1 or abs(ratio) > 6:
-                    break
-                parts.append(self.algebra.power(base.arguments[0], number(ratio)))
-            else:
-                inner = self.algebra.multiply(parts)
-                if not inner.terms:
-                    continue
-                joined = Product(
-                    smallest,
-                    tuple(
-                        sorted(
-                            (*group[0][2], (call_base("log", (inner,)), 1)), key=lambda factor: factor[0].key
-                        )
-                    ),
-                )
-                gone = {id(term) for term, _, _ in group}
-                yield raw_sum([*(term for term in value.terms if id(term) not in gone), joined])
-
     # ---- products ----
 
     def product(self, product: Product) -> Expression:
@@ -212,7 +182,7 @@ class Layout:
         `c**2 - v**2` beside powers of c is `1 - v**2/c**2`; with two sums, both may have to change
         for the formula to become shorter, so the choices for one are tried on top of the other's.
         """
-        product = Product(product.coefficient, tuple(_opened(factor) for factor in product.factors))
+        product = Product(product.coefficient, tuple(opened(factor) for factor in product.factors))
         choices: list[tuple[Expression, int]] = [(self._written(product), 0)]
         stage: list[Product] = [product]
         sums = [base.key for base, power in product.factors if base.kind == SUM and len(base.sum.terms) > 1]
@@ -254,7 +224,7 @@ class Layout:
         others = product.factors[:place] + product.factors[place + 1 :]
         rest = Sum((Product(product.coefficient, others),))
         if power == 1:
-            for joined in self._with_logs_joined(inner):
+            for joined in with_logs_joined(self.algebra, inner):
                 if len(joined.terms) == 1:
                     yield self.algebra.multiply((rest, joined)), 0
             # Everything multiplied into the sum.
@@ -262,7 +232,7 @@ class Layout:
             if all(len(part.terms) == 1 for part in parts):
                 yield raw_sum([part.terms[0] for part in parts]), 0
         if isinstance(power, int) and power % 2 and any(part.coefficient < 0 for part in inner.terms):
-            turned = raw_sum([_scaled(part, -1) for part in inner.terms])
+            turned = raw_sum([scaled(part, -1) for part in inner.terms])
             yield self.algebra.multiply((rest, number(-1), single(sum_base(turned), power))), 0
         for divisor in self._divisors(inner, others, power):
             if not isinstance(power, int) and not self.algebra.signs.of_product(divisor) > 0:
@@ -273,10 +243,10 @@ class Layout:
                 continue
             raw = raw_sum([part.terms[0] for part in left])
             outside = self.algebra.power(Sum((divisor,)), number(power))
-            margin = _margin(left, divisor, power)
+            margin = required_saving(left, divisor, power)
             yield self.algebra.multiply((rest, outside, single(sum_base(raw), power))), margin
             if isinstance(power, int) and power % 2 and product.coefficient < 0:
-                turned = raw_sum([_scaled(part.terms[0], -1) for part in left])
+                turned = raw_sum([scaled(part.terms[0], -1) for part in left])
                 yield (
                     self.algebra.multiply((rest, outside, number(-1), single(sum_base(turned), power))),
                     margin,
@@ -325,7 +295,7 @@ class Layout:
         exps: list[Item] = []
         rooted: dict[int, list[tuple[Base, Fraction]]] = {}
         items: list[Item] = []
-        for base, power in _joined_quotients(product.factors):
+        for base, power in joined_quotients(product.factors):
             if base.kind == EULER:
                 argument = self.sum(power) if isinstance(power, Sum) else Number(power)
                 exps.append((Apply("exp", (argument,)), 1))
@@ -413,63 +383,3 @@ class Layout:
             for base, power in rooted
         ]
         return self.sum(self.algebra.multiply(parts)), flip * unit
-
-
-def _scaled(term: Product, factor: Value) -> Product:
-    return Product(exact.multiply(term.coefficient, factor), term.factors)
-
-
-def raw_sum(terms: Sequence[Product]) -> Sum:
-    """A sum that is not primitive, only ordered."""
-    return Sum(tuple(sorted(terms, key=lambda term: term.key)))
-
-
-def _opened(factor: Factor) -> Factor:
-    """A negated sum under a power as a sum of negated terms."""
-    base, power = factor
-    if base.kind == SUM and len(base.sum.terms) == 1:
-        outer = base.sum.terms[0]
-        if len(outer.factors) == 1 and outer.factors[0][0].kind == SUM and outer.factors[0][1] == 1:
-            inner = outer.factors[0][0].sum
-            return sum_base(raw_sum([_scaled(part, outer.coefficient) for part in inner.terms])), power
-    return factor
-
-
-def _margin(parts: Sequence[Sum], divisor: Product, power: Value) -> int:
-    """What dividing a sum must save to be natural."""
-    powers = [[power for _, power in part.terms[0].factors] for part in parts]
-    reciprocal = [bool(found) and all(not isinstance(e, Sum) and e < 0 for e in found) for found in powers]
-    whole = [all(isinstance(e, Sum) or e > 0 for e in found) for found in powers]
-    if any(reciprocal) and any(whole):
-        # 1 - 3/(a*b) is nobody's first choice.
-        return 2
-    if all(reciprocal) and not isinstance(power, int):
-        # v/sqrt(1 - v**2/c**2) rather than 1/sqrt(1/v**2 - 1/c**2).
-        return 1
-    linear = len(divisor.factors) == 1 and divisor.factors[0][1] == 1
-    # a/(a + b) is not to be turned over to 1/(1 + b/a).
-    return 1 if linear else 0
-
-
-def _joined_quotients(factors: tuple[Factor, ...]) -> list[Factor]:
-    """`sin(u)/cos(u)` as `tan(u)`, `sinh(u)/cosh(u)` as `tanh(u)`."""
-    powers = {
-        (base.name, base.arguments[0].key): (base, power)
-        for base, power in factors
-        if base.kind == CALL and isinstance(power, int)
-    }
-    result = list(factors)
-    for (name, argument), (base, power) in powers.items():
-        if name not in ("sin", "sinh"):
-            continue
-        other = powers.get(("cos" if name == "sin" else "cosh", argument))
-        if other is None or not isinstance(power, int) or not isinstance(other[1], int):
-            continue
-        if power * other[1] >= 0:
-            continue
-        shared = min(abs(power), abs(other[1])) * (1 if power > 0 else -1)
-        result = [factor for factor in result if factor[0] not in (base, other[0])]
-        left = ((base, power - shared), (other[0], other[1] + shared))
-        result += [(one, rest) for one, rest in left if rest]
-        result.append((call_base("tan" if name == "sin" else "tanh", base.arguments), shared))
-    return result

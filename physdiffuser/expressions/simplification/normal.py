@@ -9,7 +9,7 @@ primitive: no factor is common to all terms (`m*a + m*b` is the product `m*(a + 
 coefficients are whole without a common divisor when they are exact, and the first one is positive.
 
 Signs decide which rules of powers and roots hold: `sqrt(x**2)` is `x` only where x cannot be
-negative, so an `Algebra` is told what is known of the columns. Values mean what real arithmetic
+negative, so an `Algebra` is given what is known of the columns. Values mean what real arithmetic
 makes of them: a root of a negative number is undefined, and a rule may define more than its left
 side did (`sqrt(x)**2` becomes `x`), never change a value that was defined.
 """

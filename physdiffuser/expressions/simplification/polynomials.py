@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from physdiffuser.expressions.simplification import exact
-from physdiffuser.expressions.simplification.algebra import Algebra, as_power
+from physdiffuser.expressions.simplification.algebra import Algebra
 from physdiffuser.expressions.simplification.exact import Value
 from physdiffuser.expressions.simplification.normal import (
     EULER,
@@ -20,6 +20,7 @@ from physdiffuser.expressions.simplification.normal import (
     single,
     spread_out,
 )
+from physdiffuser.expressions.simplification.normal_factors import as_power
 
 MAX_TERMS = 40
 MAX_POWER = 4

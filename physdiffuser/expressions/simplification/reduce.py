@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from physdiffuser.expressions.simplification import exact
-from physdiffuser.expressions.simplification.algebra import Algebra, as_power, as_value
+from physdiffuser.expressions.simplification.algebra import Algebra
 from physdiffuser.expressions.simplification.functions import apply, negated
 from physdiffuser.expressions.simplification.normal import (
     CALL,
@@ -28,6 +28,7 @@ from physdiffuser.expressions.simplification.normal import (
     number,
     single,
 )
+from physdiffuser.expressions.simplification.normal_factors import as_power, as_value
 from physdiffuser.expressions.simplification.polynomials import divide, expand, opens
 
 _MAX_ROUNDS = 8

@@ -109,11 +109,29 @@ def find_roles(skeleton: Expression, wanted: tuple[int, ...]) -> list[Role]:
 
 
 def _role(parameter: Parameter, path: list[tuple[Apply, int]]) -> Role:
+    level, factor, exponent, sign = _multiplied(path)
+    level, rest, sign = _added(path, level, sign)
+    node: Expression = path[level][0] if level < len(path) else parameter
+    around, place = (path[level - 1][0].operator, path[level - 1][1]) if level else ("", 0)
+    enclosing: Expression = path[level - 1][0] if level else node
+    return Role(
+        parameter.index,
+        _kind(around, place, factor, rest),
+        factor,
+        rest,
+        sign,
+        exponent,
+        around,
+        enclosing,
+        len(path),
+    )
+
+
+def _multiplied(path: list[tuple[Apply, int]]) -> tuple[int, Expression | None, Expression, int]:
+    """The factor, exponent and sign that a parameter gets on its way up, and the level where that ends."""
     factor: Expression | None = None
-    rest: Expression | None = None
     exponent: Expression = ONE
     sign = 1
-    node: Expression = parameter
     level = len(path)
     while level:
         parent, position = path[level - 1]
@@ -136,8 +154,13 @@ def _role(parameter: Parameter, path: list[tuple[Apply, int]]) -> Role:
                 exponent = mul(exponent, parent.arguments[1])
             case _:
                 break
-        node = parent
         level -= 1
+    return level, factor, exponent, sign
+
+
+def _added(path: list[tuple[Apply, int]], level: int, sign: int) -> tuple[int, Expression | None, int]:
+    """What is added further up, with the sign of the parameter's term, and the level where that ends."""
+    rest: Expression | None = None
     while level:
         parent, position = path[level - 1]
         match parent.operator, position:
@@ -154,21 +177,8 @@ def _role(parameter: Parameter, path: list[tuple[Apply, int]]) -> Role:
                 rest = parent.arguments[0] if rest is None else sub(parent.arguments[0], rest)
             case _:
                 break
-        node = parent
         level -= 1
-    around, place = (path[level - 1][0].operator, path[level - 1][1]) if level else ("", 0)
-    enclosing: Expression = path[level - 1][0] if level else node
-    return Role(
-        parameter.index,
-        _kind(around, place, factor, rest),
-        factor,
-        rest,
-        sign,
-        exponent,
-        around,
-        enclosing,
-        len(path),
-    )
+    return level, rest, sign
 
 
 def _kind(around: str, place: int, factor: Expression | None, rest: Expression | None) -> Kind:

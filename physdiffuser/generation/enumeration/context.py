@@ -22,7 +22,7 @@ from physdiffuser.transforms.output_transforms import SINGLE, OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 
-# Rows on which exact matches are told apart.
+# Rows on which exact matches are distinguished.
 EXACT_PROBES = 24
 # Rows on which noisy fits are ranked. What stands around a matrix product costs as much with fewer, so that
 # work is charged as on this many.
@@ -30,7 +30,7 @@ PROBES = 320
 
 
 class TransformedTarget(NamedTuple):
-    """The target with an output transform undone, and row weights; both of shape (probes,)."""
+    """The target with an output transform inverted, and row weights; both of shape (probes,)."""
 
     transform: OutputTransform
     target: FloatArray
@@ -40,7 +40,7 @@ class TransformedTarget(NamedTuple):
 def transformed_targets(
     target: FloatArray, weights: FloatArray, available: tuple[OutputTransform, ...]
 ) -> list[TransformedTarget]:
-    """The target under each transform that can be undone."""
+    """The target under each transform that can be inverted."""
     found = []
     for transform in available:
         result = transform.undo(target)

@@ -22,7 +22,7 @@ from physdiffuser.generation.enumeration.context import Context
 from physdiffuser.generation.enumeration.first_candidates import power_laws, sums_of_columns
 from physdiffuser.generation.enumeration.ladders import LADDERS, Ladder, Ladders, Row
 from physdiffuser.generation.enumeration.registry import STAGES
-from physdiffuser.noise.noise_floor import as_telling, levels, telling, telling_first
+from physdiffuser.noise.noise_floor import as_good, best_first, best_of_each_size, levels
 from physdiffuser.reduction.proposed_reductions import ProposedReductions
 from physdiffuser.reduction.trend import plausible
 from physdiffuser.selection.description_length import leaves_noise
@@ -56,7 +56,7 @@ class EnumerationGenerator(MeteredGenerator):
         if problem.columns == 0:
             return
         yield from sums_of_columns(problem)
-        # Where a power law or a line leaves nothing over, the other usual laws are not worth their fits.
+        # Where a power law or a line fits exactly, the other usual laws are not worth their fits.
         if not archive.is_solved:
             yield from standard_candidates(problem, archive.analysis)
         yield from power_laws(archive.analysis.first.reductions, problem)
@@ -96,7 +96,7 @@ class _Climb:
         self._levels = list(analysis.levels)
         self.reductions = list(analysis.reductions)
         if analysis.noisy:
-            first = telling(analysis.rough, self._levels)
+            first = best_of_each_size(analysis.rough, self._levels)
             self.reductions = list(dict.fromkeys([*first, *self.reductions]))
         self._proposed = proposed
         self._proposals = ProposedReductions(self._problem, self._levels)
@@ -133,16 +133,16 @@ class _Climb:
         if self._shows_noise:
             # Noise grows where a factor that spans decades is divided out; this judges by the target.
             self._levels += levels(self._problem, new)
-            believed |= as_telling(self._levels)
+            believed |= as_good(self._levels)
             # Of the reductions with one feature only the first are tried with constants inside.
-            every = telling_first(every, self._levels)
+            every = best_first(every, self._levels)
         self.reductions = [reduction for reduction in every if reduction in believed]
         return [reduction for reduction in self.reductions if reduction in new]
 
     def _on_proposed_reductions(self) -> Work:
         """Work on reductions that formulas propose, once formulas are worth reading.
 
-        A formula that leaves nothing but noise may be the law but for one function; before that, formulas
+        A formula whose residuals are noise may be the law but for one function; before that, formulas
         worth reading have come up when functions with constants inside have been fitted.
         """
         if self._leaves_noise() or (self._fitted_constants and self._shows_noise):

@@ -196,7 +196,7 @@ def fitted(
 ) -> Iterator[list[Fit]]:
     """Laws with parameters, each under its output transform and a factor, fitted in batches of `TOGETHER`.
 
-    Under an outer function constants are first fitted to the target with that undone, where most of them are
+    Under an outer function constants are first fitted to the transformed target, where most of them are
     linear and need no start: `1/(a + b*p*exp(c/(T + q)))` so reaches its minimum from four times c in 60
     steps, and otherwise not in 200. What is kept is polished when it is archived.
 
@@ -245,7 +245,7 @@ def _started(
     initial: list[list[float]],
     device: Device,
 ) -> list[list[float]]:
-    """Parameters of laws, fitted to the target with a factor divided out and the outer functions undone."""
+    """Parameters of laws, fitted to the target with a factor divided out and the outer functions inverted."""
     with np.errstate(all="ignore"):
         left = reduction.divided_out(problem.inputs, problem.target, problem.weights)
         transformed = None if left is None else transform.undo(left[0])

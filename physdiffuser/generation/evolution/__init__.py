@@ -1,4 +1,4 @@
-"""Evolution: populations of formulas, varied blindly and by what the data ask of each part."""
+"""Evolution: populations of formulas, varied blindly and towards the target of each subtree."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,33 +18,18 @@ from physdiffuser.generation.evolution.blind import BlindMutation
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.enrich import enriched
 from physdiffuser.generation.evolution.mutation import Mutation, SemanticMutation, Surroundings
+from physdiffuser.generation.evolution.policy import POLICY
 from physdiffuser.generation.evolution.population import Elites, Individual
 from physdiffuser.generation.evolution.powerlaw import power_laws
 from physdiffuser.generation.evolution.profile import profile
 from physdiffuser.generation.evolution.refine import RUNAWAY, refine
+from physdiffuser.generation.evolution.restrictions import relevant_columns, unit_test
 from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import LOSS_FLOOR, Scorer
 from physdiffuser.generation.evolution.simplify import degenerate, simpler, strip, without_rounding
 
 FloatArray = npt.NDArray[np.float64]
 
-# Rows on which formulas are compared; what is handed out is fitted on all rows of the problem.
-SCREENING_ROWS = 256
-# Beyond these the search is lost anyway, and the pairs of blocks would grow with the square.
-MOST_COLUMNS = 12
-# An improvement smaller than this is not worth a candidate.
-_WORTH = 0.99
-_SEEDS_TREATED = 12
-_FIRST_REWEIGHTS = (1, 3, 6)
-_REWEIGHT_EVERY = 10
-# What a unit of complexity must lower the logarithm of the median residual by.
-_PRICE = 0.05
-# The population keeps formulas of up to so much more complexity than the simplest one within 5 % of the best
-# loss; when that one is exact, only simpler ones are of interest.
-_RESTRICT_EVERY = 5
-_AS_GOOD = 1.05
-_ROOM = 12
-_ROOM_EXACT = 2
 _STREAM = 0xE701
 
 
@@ -147,17 +132,17 @@ class EvolutionGenerator:
         self._problem = problem
         self._rng = problem.generator(_STREAM)
         rows = np.arange(problem.rows)
-        if problem.rows > SCREENING_ROWS:
-            rows = np.sort(self._rng.choice(problem.rows, SCREENING_ROWS, replace=False))
+        if problem.rows > POLICY.screening_rows:
+            rows = np.sort(self._rng.choice(problem.rows, POLICY.screening_rows, replace=False))
         self._scaling = Scaling.of(problem.inputs, problem.target)
         self._inputs = self._scaling.apply(problem.inputs)
         self._target = self._scaling.apply_target(problem.target)
         weights = None if problem.weights is None else problem.weights[rows]
         self._base_weights = weights
         self._scorer = Scorer(self._inputs[rows], self._target[rows], weights)
-        columns = _telling_columns(self._scorer, problem.columns)
+        columns = relevant_columns(self._scorer, problem.columns)
         allowed = problem.operators
-        self._balanced = _unit_test(problem)
+        self._balanced = unit_test(problem)
         blocks = Blocks(self._scorer.inputs, columns, allowed, self.block_limit, self._balanced)
         arities = {name: OPERATORS[name].arity for name in sorted(allowed)}
         self._around = Surroundings(
@@ -194,7 +179,7 @@ class EvolutionGenerator:
             parents = self._elites.draw(self._rng, self.subtree_targets)
             self._add(mutation.propose(parents, self._around, self._rng), mutation.name)
         self._refine()
-        if self.generations % _RESTRICT_EVERY == 0:
+        if self.generations % POLICY.limit_interval == 0:
             self._restrict()
 
     def _restrict(self) -> None:
@@ -203,8 +188,8 @@ class EvolutionGenerator:
         if not front:
             return
         best = front[-1].loss
-        simplest = next(one for one in front if one.loss <= best * _AS_GOOD)
-        room = _ROOM_EXACT if best <= 10 * LOSS_FLOOR else _ROOM
+        simplest = next(one for one in front if one.loss <= best * POLICY.as_good)
+        room = POLICY.room_exact if best <= 10 * LOSS_FLOOR else POLICY.room
         most = min(self._problem.max_complexity, self.limit)
         self._elites.restrict(min(most, simplest.complexity + room))
 
@@ -313,7 +298,8 @@ class EvolutionGenerator:
 
         Iterated least squares. Not of the formula of smallest loss: that one bends towards the outliers.
         """
-        if self.generations not in _FIRST_REWEIGHTS and self.generations % _REWEIGHT_EVERY:
+        first, interval = POLICY.first_reweightings, POLICY.reweighting_interval
+        if self.generations not in first and self.generations % interval:
             return
         target = self._scorer.target
         best = np.inf
@@ -321,7 +307,7 @@ class EvolutionGenerator:
         for one in self._elites.front():
             value = one.offset + one.factor * self._scorer.values([one.expression])[0]
             left = np.abs(target - value)
-            merit = np.log(np.median(left) + 1e-300) + _PRICE * one.full_complexity
+            merit = np.log(np.median(left) + 1e-300) + POLICY.price * one.full_complexity
             if merit < best:
                 best, residual = merit, left
         if residual is None:
@@ -334,7 +320,7 @@ class EvolutionGenerator:
             everyone = [one.expression for one in self._elites.everyone()]
             self._elites.rescore([])
             self._seen.clear()
-            self._add(everyone, "an earlier formula, weighed anew,", again=True)
+            self._add(everyone, "an earlier formula, reweighted,", again=True)
 
     def _seed(self, archive: Archive) -> None:
         """Formulas that others have found, in scaled columns."""
@@ -347,7 +333,7 @@ class EvolutionGenerator:
             trees.append(self._scale_in(candidate.expression))
         source = "a formula of another generator"
         self._add(trees, source)
-        for tree in trees[-_SEEDS_TREATED:]:
+        for tree in trees[-POLICY.seeds :]:
             # Others may have the form and lack a constant: what would take long to reach by chance.
             fitted = self._improve(tree, True, source) or tree
             self._enrich(fitted)
@@ -367,7 +353,7 @@ class EvolutionGenerator:
         for one in self._elites.front():
             cost = one.full_complexity
             known = min((loss for size, loss in self._offered.items() if size <= cost), default=np.inf)
-            if one.loss >= known * _WORTH:
+            if one.loss >= known * POLICY.improvement:
                 continue
             self._offered[cost] = one.loss
             candidate = self._candidate(one)
@@ -394,27 +380,3 @@ class EvolutionGenerator:
         exact = " (exact on the rows compared)" if one.loss <= 10 * LOSS_FLOOR else ""
         sentence = f"evolution: generation {self.generations}, {one.source} gave {text}{exact}"
         return Candidate(expression, self.name, (sentence,))
-
-
-def _unit_test(problem: Problem) -> Callable[[Expression], bool]:
-    """Whether some outer constant gives a formula the target's unit; always, when units are not known."""
-    if problem.units is None or problem.target_unit is None:
-        return lambda expression: True
-    from physdiffuser.expressions.units.dimensions import IMPOSSIBLE, UnitChecker
-
-    checker = UnitChecker(problem.units, problem.target_unit, problem.constant_units)
-    return lambda expression: checker.code(expression) != IMPOSSIBLE
-
-
-def _telling_columns(scorer: Scorer, columns: int) -> list[int]:
-    """Columns to use: all, or the most correlated with the target when there are too many."""
-    everyone = list(range(columns))
-    if columns <= MOST_COLUMNS:
-        return everyone
-    with np.errstate(all="ignore"):
-        ranks = np.argsort(np.argsort(scorer.inputs, axis=0), axis=0).astype(np.float64)
-        target = np.argsort(np.argsort(scorer.target)).astype(np.float64)
-        ranks -= ranks.mean(axis=0)
-        target -= target.mean()
-        strength = np.abs(ranks.T @ target) / np.sqrt((ranks**2).sum(axis=0) * (target**2).sum())
-    return sorted(sorted(everyone, key=lambda index: -float(strength[index]))[:MOST_COLUMNS])

@@ -70,9 +70,9 @@ _OUTER = ("sqrt", "exp", "log")
 
 
 class SemanticMutation:
-    """A subtree replaced by the building block that comes closest to what the data ask of its place."""
+    """A subtree replaced by the building block that comes closest to the target of its place."""
 
-    name = "replacement by what the data ask"
+    name = "replacement by the nearest building block"
 
     def __init__(self, parsimony: tuple[float, ...] = (0.01, 0.1, 0.4)) -> None:
         self.parsimony = parsimony

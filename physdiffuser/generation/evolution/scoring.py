@@ -16,7 +16,7 @@ FloatArray = npt.NDArray[np.float64]
 # An offset, a scale stay only if they lower the loss by this share: each costs two nodes.
 OFFSET_GAIN = 0.02
 SCALE_GAIN = 0.01
-# Losses below cannot be told apart from rounding in the closed form.
+# Losses below cannot be distinguished from rounding in the closed form.
 LOSS_FLOOR = 1e-15
 _PROBES = 8
 

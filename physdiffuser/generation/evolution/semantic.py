@@ -1,4 +1,4 @@
-"""The building blocks that come closest to what the data ask of one part of a formula.
+"""The building blocks that come closest to the target of one subtree of a formula.
 
 One matrix product fits `a + b*block` for all blocks at once.
 """

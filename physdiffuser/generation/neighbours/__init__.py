@@ -1,4 +1,4 @@
-"""Neighbours: small changes of what other generators have found, those that the data ask for first."""
+"""Neighbours: small changes of what other generators have found, those that the residuals suggest first."""
 
 from __future__ import annotations
 

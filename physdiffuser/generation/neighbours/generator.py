@@ -65,14 +65,14 @@ class NeighbourGenerator:
                 return
             found = entry.candidate
             self._seen.add(found.expression)
-            told = found_as(target, found.expression, problem)
-            steps_told = (*found.derivation, f"varied, as the rows ask for more or less of it: {told}")
+            formula = found_as(target, found.expression, problem)
+            derivation = (*found.derivation, f"varied, as the rows ask for more or less of it: {formula}")
             around = self._around(problem, found.expression, moved=number < MOVED)
             if number < REPLACED:
                 around = chain(self._replaced(problem, found.expression), around)
             for expression in around:
                 yield Candidate(
-                    expression, self.name, steps_told if len(told) <= LONGEST_SHOWN else found.derivation
+                    expression, self.name, derivation if len(formula) <= LONGEST_SHOWN else found.derivation
                 )
                 steps, self._fits = divmod(self._fits, FITS_PER_STEP)
                 if steps and not budget.spend(steps):
@@ -112,7 +112,7 @@ class NeighbourGenerator:
                     yield fitted
 
     def _residual(self, problem: Problem, expression: Expression) -> FloatArray | None:
-        """What a formula leaves over, outliers cut; None where it is no number."""
+        """Residuals of a formula, outliers cut; None where it is no number."""
         with np.errstate(all="ignore"):
             residual = problem.target - evaluate(expression, problem.inputs)
         if not np.isfinite(residual).all():

@@ -82,7 +82,7 @@ def insertions(
     most
         How many to return, best first.
     price
-        Nats for each unit of complexity, by which gains are weighed against each other.
+        Nats for each unit of complexity, by which gains are compared.
     """
     nodes = positions(expression)
     root = np.ones(len(residual)) if weights is None else np.sqrt(weights)

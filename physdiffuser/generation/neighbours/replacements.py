@@ -2,7 +2,7 @@
 
 For every place the rows say which values would be right there (`generation.demand`). Each entry `B` of a
 library is judged as `B`, `b*B` and `a + b*B`, alone and multiplied with one of its simplest entries, by
-what the formula would leave over and by what the new part costs to write down.
+the residuals that the formula would have and by what the new part costs to write down.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class SparseGenerator(MeteredGenerator):
     def _spans(
         self, problem: Problem, reduction: Reduction, name: str, dictionary: Dictionary, tolerance: float
     ) -> Work:
-        """Sums that leave nothing over."""
+        """Sums that fit exactly."""
         for transform, target, weights in transformed(problem, reduction):
             design, wanted = scaled(dictionary.values, target, weights)
             columns = exact_span(design, wanted, tolerance)

@@ -36,7 +36,7 @@ FloatArray = npt.NDArray[np.float64]
 
 # Terms by which a relation is normalised in turn, and terms of one that is not exact.
 PIVOTS, FEW_TERMS = 7, 6
-# Products with the target are nearly equal to others: in noise few are told apart.
+# Products with the target are nearly equal to others: in noise few can be distinguished.
 MOST_CHOSEN = 60
 # They lose digits as well, by so much: a relation that nearly holds is refused later, by the law it gives.
 DIGITS_LOST = 100.0
@@ -130,7 +130,7 @@ _Weighted = list[tuple[float, int]]
 def _supports(
     values: FloatArray, goal: FloatArray, weights: FloatArray, exact: bool, tolerance: float, pivot: int
 ) -> list[tuple[int, ...]]:
-    """Columns that leave nothing over, or, for the first pivot, sets of few that leave little over."""
+    """Columns that fit exactly, or, for the first pivot, sets of few with small residuals."""
     design, wanted = scaled(values, goal, weights)
     if exact:
         span = exact_span(design, wanted, tolerance)

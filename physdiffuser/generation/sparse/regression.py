@@ -21,14 +21,14 @@ BRANCHES = 4
 MOST_TERMS = 8
 # Pairs are screened over at most so many columns.
 PAIR_COLUMNS = 1500
-# Rows that a sum must have for each term that may be in it; and, if it leaves nothing over, rows beyond its
+# Rows that a sum must have for each term that may be in it; and, if it fits exactly, rows beyond its
 # terms, each of which would otherwise have to agree to all digits by chance.
 ROWS_OF_TERM, SPARE_ROWS = 2, 10
 
 
 @dataclass(frozen=True)
 class Support:
-    """Chosen columns and what they leave over.
+    """Chosen columns and their residuals.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ def enough_rows(terms: int, rows: int, exact: bool) -> bool:
     Parameters
     ----------
     exact
-        Whether it is to leave nothing over.
+        Whether it is to fit exactly.
     """
     return terms + SPARE_ROWS <= rows if exact else terms * ROWS_OF_TERM <= rows
 

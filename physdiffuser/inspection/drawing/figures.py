@@ -32,7 +32,7 @@ KIND_COLOURS = {
     "constant": "#e69f00",
     "special": "#cc79a7",
 }
-"""Colours of kinds of tokens, after Okabe and Ito: told apart with any colour vision."""
+"""Colours of kinds of tokens, after Okabe and Ito: distinguishable with any colour vision."""
 KIND_INK = dict.fromkeys(KIND_COLOURS, "black") | {"binary": "white", "variable": "white"}
 
 

@@ -40,7 +40,7 @@ def pictures(
     showing, origin
         The encoder that is looked at, and what its pictures say of it.
     pair
-        Columns on which rows are drawn; the two most telling when None.
+        Columns on which rows are drawn; the two most relevant when None.
     others
         Encoders with other numbers of slices, shown the same rows.
     """

@@ -35,7 +35,7 @@ Colour = tuple[float, float, float, float]
 
 
 def colours(count: int) -> list[Colour]:
-    """Colours of slices, the heaviest first: those easily told apart, then lighter ones, then grey."""
+    """Colours of slices, the heaviest first: those easily distinguished, then lighter ones, then grey."""
     from matplotlib import colormaps
 
     pairs = [colormaps["tab20"](index) for index in range(20)]

@@ -1,4 +1,4 @@
-"""Each row as real numbers: standardised columns, their logarithms, and what simple fits leave over.
+"""Each row as real numbers: standardised columns, their logarithms, and the residuals of simple fits.
 
 Least squares in linear and logarithmic coordinates leave residuals; their shape over the columns is what a
 power law or a plane cannot explain, and therefore what is worth reading in a row.

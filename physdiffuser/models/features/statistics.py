@@ -72,7 +72,7 @@ def both_scales(
 def unit_residual(
     columns: Float[Tensor, "b n c"], target: Float[Tensor, "b n"], count: Float[Tensor, "b 1 1"]
 ) -> Float[Tensor, "b n"]:
-    """What `fit_ridge` leaves over, over its root mean square, (b, n)."""
+    """Residuals of `fit_ridge`, over their root mean square, (b, n)."""
     _, residual = fit_ridge(columns, target, count)
     size = (residual.square().sum(dim=1, keepdim=True) / count[:, 0]).sqrt()
     return residual / size.clamp_min(1e-4)

@@ -97,7 +97,7 @@ def _canonical(expression: Expression) -> Expression:
 
 
 def _terms(expression: Expression, sign: int = 1) -> list[Term]:
-    """Terms of a sum with their signs, each restated; those of a product are one."""
+    """Terms of a sum with their signs, each in canonical form; those of a product are one."""
     match expression:
         case Apply(operator="add", arguments=(first, second)):
             return _terms(first, sign) + _terms(second, sign)

@@ -42,7 +42,7 @@ class Step:
     left, right
         The equation it led to, if it names one.
     evidence
-        What the rows say about it; empty when a step can only be judged by those after it.
+        The evidence of the rows for it; empty when a step can only be judged by those after it.
     """
 
     text: str

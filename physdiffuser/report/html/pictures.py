@@ -26,7 +26,7 @@ from physdiffuser.report.html.charts import (
 
 FloatArray = npt.NDArray[np.float64]
 
-# Points of a chart: more cannot be told apart and make the page slow.
+# Points of a chart: more cannot be distinguished and make the page slow.
 _MOST_POINTS = 500
 _FRONT_WIDTH, _FRONT_HEIGHT = 480, 290
 _LINE = 121
@@ -133,7 +133,7 @@ def fit_charts(solution: Solution, equation: Equation, number: int) -> list[Char
     zero = np.zeros(2)
     left = Chart(
         title=f"Residuals of row {number}",
-        description=f"What row {number} leaves over, against measured {target}; largest "
+        description=f"Residuals of row {number}, against measured {target}; largest "
         f"{short(float(np.nanmax(np.abs(residual))) if np.isfinite(residual).any() else None)}"
         f"{' %' if relative else ''}.{shown}",
         x_label=f"{target}, measured",

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from physdiffuser.cli import stdout
+from physdiffuser.cli.process import stdout
 
 JOINING = 1.0
 """Seconds for threads that are no daemons to finish: Python itself would wait for them without a limit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from physdiffuser.cli import stdout
+from physdiffuser.cli.process import stdout
 from physdiffuser.io.display import visible
 
 _LIMIT = 4_000

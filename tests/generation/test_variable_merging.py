@@ -9,7 +9,7 @@ from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.generation.enumeration import build
-from physdiffuser.reduction.variable_merging import joined
+from physdiffuser.reduction.variable_merging import merged
 from physdiffuser.search.archive import ParetoArchive
 
 LAGGED_PIPE = "(T-S)/(log(R/r)/(2*pi*k)+1/(2*pi*h*R))"
@@ -34,9 +34,9 @@ def table(law: str, ranges: dict[str, tuple[float, float]], noise: float, rows: 
 
 
 def reductions(problem: Problem) -> tuple[list[Reduction], float]:
-    """What is joined, and the nominal seconds."""
+    """What is merged, and the nominal seconds."""
     seconds = 0.0
-    work = joined(problem, Reduction.of_columns((), range(problem.columns)))
+    work = merged(problem, Reduction.of_columns((), range(problem.columns)))
     while True:
         try:
             seconds += next(work)
