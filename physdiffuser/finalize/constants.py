@@ -27,7 +27,7 @@ FloatArray = npt.NDArray[np.float64]
 # A constant is not determined beside others if they can make up for all but this share of its effect.
 _INDEPENDENT = 1e-7
 _ITERATIONS = 25
-# A number 1 with larger odds, or more standard errors from its fitted value, is the form of the formula.
+# A constant of the form is listed only with lower odds, and so many standard errors from its fitted value.
 _FORM, _NEAR = 0.01, 3.0
 
 
@@ -37,7 +37,8 @@ def constants_of(
     """The constants of a formula, the covariance of the fitted ones, and the degrees of freedom.
 
     A fitted constant that stands in several places is one constant. Powers by multiples of 1/2 are the form
-    of the formula, not constants. So is a number 1, unless the rows show that it could hardly be another.
+    of the formula, not constants. So are a number 1 and powers by quarters, which roots of roots give, unless
+    the rows show that they could hardly be others.
 
     Parameters
     ----------
@@ -68,7 +69,8 @@ def constants_of(
         odds = None
         if fitted and sigma and value:
             odds = _odds(node, value, (fitted, sigma), table, exponents[index])
-        if abs(value) == 1.0 and (odds is None or odds > _FORM or abs(value - fitted) > _NEAR * sigma):  # type: ignore[operator]
+        is_form = abs(value) == 1.0 or (exponents[index] and _is_quarter(value))
+        if is_form and not _is_supported(value, fitted, sigma, odds):
             continue
         estimates.append(
             ConstantEstimate(
@@ -105,6 +107,18 @@ def _fitted(name: str, value: float, known: Uncertainty | None, position: int) -
         if not np.isfinite(high - low):
             low = high = sigma = None
     return ConstantEstimate(name, value, low, high, concise(value, sigma), False, fitted=value, sigma=sigma)
+
+
+def _is_quarter(exponent: float) -> bool:
+    """Whether a power may come from roots of roots."""
+    return exponent * 4 == round(exponent * 4)
+
+
+def _is_supported(value: float, fitted: float | None, sigma: float | None, odds: float | None) -> bool:
+    """Whether the rows show that a constant of the form has its value."""
+    if fitted is None or sigma is None or odds is None:
+        return False
+    return odds <= _FORM and abs(value - fitted) <= _NEAR * sigma
 
 
 def _odds(

@@ -103,6 +103,18 @@ def without_phases(node: Apply) -> Expression | None:
     return None
 
 
+def shifted_phases(node: Apply) -> Expression | None:
+    """`cos(u + p)` as a sine, and `sin(u + p)` as a cosine."""
+    match node:
+        case Apply(
+            operator="cos" | "sin" as name,
+            arguments=(Apply(operator="add", arguments=(angle, Number(value=float(phase)))),),
+        ):
+            shifted = Apply("add", (angle, Number(phase + math.pi / 2)))
+            return Apply("sin", (shifted,)) if name == "cos" else Apply("neg", (Apply("cos", (shifted,)),))
+    return None
+
+
 def scrambles(tree: Expression, seed: int) -> dict[str, Expression]:
     """The formula written in several ways, by name."""
     rng = np.random.default_rng(seed)
@@ -114,6 +126,7 @@ def scrambles(tree: Expression, seed: int) -> dict[str, Expression]:
         "inside powers": everywhere(tree, inside_powers),
         "phases expanded": everywhere(tree, without_phases),
     }
+    made["shifted phases"] = everywhere(tree, shifted_phases)
     made["phases expanded and multiplied out"] = everywhere(made["phases expanded"], distributed)
     made["rescaled and multiplied out"] = everywhere(made["rescaled"], distributed)
     return made

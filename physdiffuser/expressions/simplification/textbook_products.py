@@ -25,6 +25,7 @@ from physdiffuser.expressions.simplification.textbook_sums import (
     is_power,
     is_sum,
     textbook_sum,
+    with_small_phase,
 )
 from physdiffuser.expressions.tree import Apply, Expression, Number, Variable, variables
 
@@ -40,6 +41,7 @@ def textbook_product(product: Factors) -> Expression:
     product
         Its factors have been written before.
     """
+    product = with_small_phase(product)
     for _ in range(_MOST_REWRITTEN):
         made = _rewritten(product)
         if made is None:

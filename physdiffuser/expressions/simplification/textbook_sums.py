@@ -49,12 +49,36 @@ def _with_phases(terms: Sequence[Factors]) -> Sequence[Factors]:
 
 
 def _one_wave(a: float, b: float, angle: Expression, rest: tuple[Item, ...]) -> Factors:
-    """`a*cos(u) + b*sin(u)`, as the sine or cosine of the smaller phase."""
-    size, phase = math.hypot(a, b), math.atan2(-b, a)
+    """`a*cos(u) + b*sin(u)`."""
+    return _of_small_phase(math.hypot(a, b), terms_of(angle), math.atan2(-b, a), rest)
+
+
+def _of_small_phase(size: float, angle: Sequence[Factors], phase: float, rest: tuple[Item, ...]) -> Factors:
+    """`size*cos(u + phase)`, as the sine or cosine of the smaller phase."""
     ways = [(*_small_phase(size, phase), "cos"), (*_small_phase(size, phase + math.pi / 2), "sin")]
     size, phase, name = min(ways, key=lambda way: abs(way[1]))
-    shifted = sum_of([*terms_of(angle), Factors(phase, ())])
+    shifted = sum_of([*angle, Factors(phase, ())] if abs(phase) > ROUNDING else angle)
     return Factors(size, (*rest, (Apply(name, (shifted,)), 1)))
+
+
+def with_small_phase(product: Factors) -> Factors:
+    """`A*cos(w*t + p)` for `-A*sin(w*t + p - pi/2)`: the wave with the smaller fitted phase."""
+    for item in product.items:
+        tree, power = item
+        if not isinstance(tree, Apply) or not is_call(tree, "sin", "cos") or power != 1:
+            continue
+        terms = terms_of(tree.arguments[0])
+        numbers = [term for term in terms if term.is_number and term.is_fitted]
+        if len(numbers) != 1 or len(terms) == 1 or not product.is_fitted:
+            continue
+        phase = float(numbers[0].coefficient)
+        if abs(phase) <= math.pi / 4:
+            continue
+        angle = [term for term in terms if not term.is_number]
+        rest = tuple(one for one in product.items if one is not item)
+        as_cosine = phase if tree.operator == "cos" else phase - math.pi / 2
+        return _of_small_phase(float(product.coefficient), angle, as_cosine, rest)
+    return product
 
 
 def _small_phase(size: float, phase: float) -> tuple[float, float]:
