@@ -15,7 +15,7 @@ from physdiffuser.expressions import PI, Apply, Expression, Number, Parameter, S
 from physdiffuser.expressions.tree import distinct_constants, substitute, walk
 from physdiffuser.finalize.physical_constants import agreement, agreement_text
 from physdiffuser.fitting.evaluation_tape import EvaluationTape
-from physdiffuser.fitting.exact_constants.forms import FormTable, form_table
+from physdiffuser.fitting.exact_constants.forms import form_table
 from physdiffuser.fitting.exact_constants.odds import as_exponent, chance_of, form_of
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.uncertainty import Uncertainty, uncertainty
@@ -52,7 +52,6 @@ def constants_of(
     exponents: list[bool] = []
     marked = _marked(expression, nodes, exponents)
     freed = _freed(marked, nodes, problem)
-    table = form_table((*problem.constants, *problem.physical_constants))
     estimates: list[ConstantEstimate] = []
     free = 0
     for index, node in enumerate(nodes):
@@ -68,7 +67,7 @@ def constants_of(
         fitted, sigma = freed.get(index, (None, None))
         odds = None
         if fitted and sigma and value:
-            odds = _odds(node, value, (fitted, sigma), table, exponents[index])
+            odds = _odds(node, value, (fitted, sigma), problem, exponents[index])
         is_form = abs(value) == 1.0 or (exponents[index] and _is_quarter(value))
         if is_form and not _is_supported(value, fitted, sigma, odds):
             continue
@@ -122,12 +121,16 @@ def _is_supported(value: float, fitted: float | None, sigma: float | None, odds:
 
 
 def _odds(
-    node: Expression, value: float, known: tuple[float, float], table: FormTable, exponent: bool
+    node: Expression, value: float, known: tuple[float, float], problem: Problem, exponent: bool
 ) -> float | None:
     """Chance that an arbitrary constant lies as near to a form that is as simple."""
-    if any(isinstance(leaf, Symbol) and leaf not in table.constants for leaf in walk(node) if leaf != PI):
+    names = {leaf for leaf in walk(node) if isinstance(leaf, Symbol) and leaf != PI}
+    if not names <= {*problem.constants, *problem.physical_constants}:
         found = agreement(*known)
         return None if found is None or to_text(found.expression) != to_text(node) else found.odds
+    # Products of the constants of nature are alternatives to each other only.
+    of_nature = problem.physical_constants if names & {*problem.physical_constants} else ()
+    table = form_table((*problem.constants, *of_nature))
     form = form_of(table, value, node)
     return chance_of(table, *known, as_exponent(form) if exponent else form, exponent)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Symbol
+from physdiffuser.expressions.tree import walk
 from physdiffuser.fitting.exact_constants.snapping import Snap, snap
 
 
@@ -27,6 +28,10 @@ def with_exact_constants(start: Expression, problem: Problem, stop: Callable[[],
 
     if problem.physical_constants:
         snapped = with_constants((*problem.constants, *problem.physical_constants))
-        if problem.allows(snapped.expression):
+        names = {node.name for node in walk(snapped.expression) if isinstance(node, Symbol)}
+        # Without one of them their products are no alternatives to numbers like 2*pi, and do not count.
+        if names & {symbol.name for symbol in problem.physical_constants} and problem.allows(
+            snapped.expression
+        ):
             return snapped
     return with_constants(problem.constants)
