@@ -42,9 +42,17 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
     "suites",
     default="fsred",
     callback=_list(str),
-    help="fsred, tiers, ood, dev, measured, with commas.",
+    help="fsred, tiers, ood, dev, measured, with commas; or odebench, odes.",
 )
 @click.option("--only", default="", callback=_list(str), metavar="ID,...", help="Only these laws.")
+@click.option(
+    "--dropped", type=click.FloatRange(0, 0.9), help="Share of points left out (differential equations)."
+)
+@click.option(
+    "--fitted",
+    type=click.Choice(["both", "first"]),
+    help="Initial conditions that are fitted (differential equations); both when not given.",
+)
 @click.option("--every", default=1, metavar="N", help="Only every N-th law of a suite.")
 @click.option("--noise", "noises", default="0", callback=_list(float), help="Noise levels, with commas.")
 @click.option("--rows", type=click.IntRange(2), help="Training rows; by protocol when not given.")
@@ -95,6 +103,8 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
 def evaluate(
     suites: tuple[str, ...],
     only: tuple[str, ...],
+    dropped: float | None,
+    fitted: str | None,
     every: int,
     noises: tuple[float, ...],
     rows: int | None,
@@ -133,6 +143,14 @@ def evaluate(
     from benchmarks_feynman.suites import select
     from benchmarks_feynman.tasks import KNOWN_SYSTEM, Settings, make_tasks
 
+    if _are_odes(suites):
+        shared = {"only": only, "every": every, "noises": noises, "seeds": seeds, "seconds": seconds}
+        _evaluate_odes(
+            suites, shared, dropped or 0.0, fitted or "both", steps, results, as_json=as_json, quiet=quiet
+        )
+        return
+    if dropped is not None or fitted is not None:
+        raise UsageError("--dropped and --fitted are for suites of differential equations: odebench, odes")
     laws = select(suites or ("fsred",), only, every)
     _check_measured(laws, noises, rows, dummy)
     check_scheduler(scheduler)
@@ -173,6 +191,44 @@ def evaluate(
         messages.note(f"report: {written[0]} and {written[1].name}")
     if at_least is not None:
         _guard(found, at_least)
+
+
+def _are_odes(suites: tuple[str, ...]) -> bool:
+    """Whether the suites are of differential equations; they are not mixed with others."""
+    from benchmarks_feynman.ode_suites import SUITES
+
+    chosen = [suite for suite in suites if suite in SUITES]
+    if chosen and len(suites) > 1:
+        raise UsageError(f"--suite {chosen[0]}: run suites of differential equations one at a time")
+    return bool(chosen)
+
+
+def _evaluate_odes(
+    suites: tuple[str, ...],
+    shared: dict[str, Any],
+    dropped: float,
+    fitted: str,
+    steps: int | None,
+    results: Path | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    from benchmarks_feynman.ode_command import evaluate_odes
+    from benchmarks_feynman.ode_suites import OdeSettings
+
+    noises, seeds = shared["noises"], shared["seeds"]
+    if len(noises) > 1 or len(seeds) > 1:
+        raise UsageError(f"--suite {suites[0]}: give one --noise and one --seed")
+    settings = OdeSettings(
+        noise=noises[0],
+        dropped=dropped,
+        fitted="first" if fitted == "first" else "both",
+        seed=seeds[0],
+        steps=steps,
+        seconds=None if steps is not None else shared["seconds"],
+    )
+    evaluate_odes(suites[0], shared["only"], shared["every"], settings, results, as_json=as_json, quiet=quiet)
 
 
 def _check(

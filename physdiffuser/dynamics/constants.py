@@ -95,11 +95,11 @@ def tidy(expression: Expression, nodes: FloatArray) -> Expression:
     positive = frozenset(int(index) for index in np.flatnonzero((nodes > 0).all(axis=0)))
     arranged = readable(arrange(expression, positive=positive))
     if complexity(arranged) > complexity(expression):
-        return expression
+        arranged = readable(expression)
     with np.errstate(all="ignore"):
         before, after = evaluate(expression, nodes), evaluate(arranged, nodes)
     size = float(np.nanmax(np.abs(before), initial=0.0))
     both = np.isfinite(before)
     same = bool((np.abs(before - after)[both] <= 1e-8 * size).all()) if both.any() else False
     fewer = len(free_constants(arranged)[1]) <= len(free_constants(expression)[1])
-    return arranged if same and fewer else expression
+    return arranged if same and fewer else readable(expression)

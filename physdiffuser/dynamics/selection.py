@@ -12,7 +12,14 @@ import numpy.typing as npt
 from physdiffuser.dynamics.candidates import Candidate, Preparation, renumbered
 from physdiffuser.dynamics.flow import System
 from physdiffuser.dynamics.pieces import cut, value_errors
-from physdiffuser.dynamics.shooting import Segments, ShootingFit, fit_segments, joined
+from physdiffuser.dynamics.shooting import (
+    RANKING_TOLERANCE,
+    TOLERANCE,
+    Segments,
+    ShootingFit,
+    fit_segments,
+    joined,
+)
 from physdiffuser.expressions import Expression, Parameter, evaluate
 from physdiffuser.expressions.tree import bind, fitted_constants, parameter_count, substitute
 from physdiffuser.selection.description_length import DescriptionLength
@@ -23,9 +30,10 @@ DRIVEN = 10
 """Candidates of a state that are fitted on its own trajectory, driven by the smoothed others."""
 JOINT = 4
 """... of which so many are tried in systems."""
-SHORT, MEDIUM = 12, 50
+SHORT, MEDIUM = 12, 24
 """Intervals of the segments in the first fits."""
 EXACT_JOINT = 3
+MOST_SUBSTEPS, NOISY_SUBSTEPS = 16, 4
 SAME_EXACT, SAME_NOISY = 1e-6, 0.02
 """Right-hand sides that differ by so little of the spread of the rate are no rivals."""
 WORSE = 2.0
@@ -135,7 +143,7 @@ class Selector:
             if self.stop() and scored:
                 break
             system = System((renumbered(one.skeleton, places),), len(others) + inputs)
-            fit = fit_segments(system, one.parameters, segments, iterations=8)
+            fit = fit_segments(system, one.parameters, segments, iterations=8, tolerance=RANKING_TOLERANCE)
             scored.append((self.length((one.skeleton,), fit), one))
         return sorted(scored, key=lambda pair: pair[0])
 
@@ -146,11 +154,14 @@ class Selector:
         intervals: int,
         substeps: int = 1,
         initial: FloatArray | None = None,
+        tolerance: float = TOLERANCE,
     ) -> Fitted:
         """Fit a system on segments of a length, from given initial states where there are some."""
         system = as_system(skeletons, len(self.prepared.table.inputs))
         segments = self.segments(intervals)
-        fit = fit_segments(system, joined(parameters), segments, substeps=substeps, initial=initial)
+        fit = fit_segments(
+            system, joined(parameters), segments, substeps=substeps, initial=initial, tolerance=tolerance
+        )
         return Fitted(tuple(skeletons), fit, self.length(skeletons, fit), intervals, substeps)
 
     def length(self, skeletons: Sequence[Expression], fit: ShootingFit) -> float:
@@ -210,7 +221,10 @@ class Selector:
         return bool(np.nanmax(apart, initial=0.0) <= limit * spread)
 
     def _fit_candidates(self, chosen: Sequence[Candidate]) -> Fitted:
-        return self.fit([c.skeleton for c in chosen], [c.parameters for c in chosen], self.first)
+        tolerance = TOLERANCE if self.prepared.exact else RANKING_TOLERANCE
+        return self.fit(
+            [c.skeleton for c in chosen], [c.parameters for c in chosen], self.first, tolerance=tolerance
+        )
 
     def lengthened(self, fitted: Fitted) -> Fitted:
         """The same system on the longest segments that it follows: whole runs, if it is not chaotic."""
@@ -230,7 +244,7 @@ class Selector:
     def refined(self, fitted: Fitted) -> Fitted:
         """With as many integration steps as the accuracy of the data asks for."""
         best = fitted
-        while best.substeps < 16:
+        while best.substeps < (MOST_SUBSTEPS if self.prepared.exact else NOISY_SUBSTEPS):
             finer = self.fit(
                 best.skeletons, best.parts(), best.intervals, 2 * best.substeps, best.fit.initial
             )

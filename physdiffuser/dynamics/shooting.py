@@ -24,8 +24,11 @@ from physdiffuser.dynamics.flow import ORDER_4, ORDER_8, InputsAt, System, integ
 FloatArray = npt.NDArray[np.float64]
 
 _PERTURBATION = 1e-6
+_PRECISE = 1e-3
 _ITERATIONS = 20
-_MOST_DAMPING = 1e9
+_MOST_TRIALS = 6
+TOLERANCE, RANKING_TOLERANCE = 1e-6, 1e-3
+"""Relative gain that ends a fit whose constants count, and one that only ranks candidates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,12 @@ class Segments:
     errors: FloatArray
     fixed: bool
     inputs_at: InputsAt | None = None
+
+    @property
+    def precise(self) -> bool:
+        """Whether the values are known so well that a method of high order is needed."""
+        spread = np.nanstd(self.values, axis=(0, 1))
+        return self.fixed or bool((np.nanmedian(self.errors, axis=(0, 1)) < _PRECISE * spread).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +110,7 @@ class _Model:
 
     def __init__(self, system: System, segments: Segments, substeps: int) -> None:
         self.system, self.segments, self.substeps = system, segments, substeps
+        self.method = ORDER_8 if segments.precise else ORDER_4
         self.known = np.isfinite(segments.values)
         if segments.fixed:
             self.known[:, 0] = False
@@ -113,9 +123,8 @@ class _Model:
 
     def _run(self, parameters: FloatArray, initial: FloatArray) -> FloatArray:
         segments = self.segments
-        method = ORDER_8 if segments.fixed else ORDER_4
         return integrate(
-            self.system, parameters, initial, segments.times, segments.inputs_at, self.substeps, method
+            self.system, parameters, initial, segments.times, segments.inputs_at, self.substeps, self.method
         )
 
     def _scaled(self, found: FloatArray) -> FloatArray:
@@ -167,6 +176,7 @@ def fit_segments(
     iterations: int = _ITERATIONS,
     substeps: int = 1,
     initial: FloatArray | None = None,
+    tolerance: float = TOLERANCE,
 ) -> ShootingFit:
     """Levenberg-Marquardt over the constants and the initial states.
 
@@ -184,6 +194,8 @@ def fit_segments(
         Integration steps between two times.
     initial
         Shape (segments, states), where to start; as in `segments` when None.
+    tolerance
+        Relative gain of a step that ends the fit.
     """
     model = _Model(system, segments, substeps)
     initial = (segments.initial if initial is None else initial).copy()
@@ -196,7 +208,7 @@ def fit_segments(
             break
         residual, by_parameters, by_initial = model.linearised(parameters, initial)
         moved = False
-        while damping < _MOST_DAMPING:
+        for _ in range(_MOST_TRIALS):
             step, starts = _step(residual, by_parameters, by_initial, damping)
             trial, trial_initial = parameters + step, initial + starts
             trial_residuals = model.residuals(trial, trial_initial)
@@ -212,7 +224,7 @@ def fit_segments(
         small = np.all(np.abs(step) <= 1e-12 * np.maximum(np.abs(parameters), 1e-12))
         parameters, initial, residuals, loss = trial, trial_initial, trial_residuals, trial_loss
         damping = max(damping / 10.0, 1e-12)
-        if gain <= 1e-6 * max(loss, 1e-30) or small:
+        if gain <= tolerance * max(loss, 1e-30) or small:
             converged = True
             break
     if math.isfinite(loss):

@@ -36,6 +36,7 @@ DECISIVE = 3.0
 _ORDERS = (3, 4)
 _NEIGHBOURS = (2, 4, 6, 8, 10, 12, 14)
 _STILL_FALLING = 2.5
+_NORMAL_MEDIAN = 1.4826
 _COARSE, _FINE = 1.5, 0.25
 """Steps of the decimal logarithm of the penalty."""
 
@@ -170,7 +171,9 @@ def neighbour_noise(times: FloatArray, values: FloatArray) -> float:
         near = middle[:, None] + np.r_[-half:0, 1 : half + 1]
         weights = _lagrange(times[near], times[middle])
         missed = values[middle] - np.einsum("pn,pn->p", weights, values[near])
-        left.append(math.sqrt(float(np.mean(missed**2 / (1.0 + np.square(weights).sum(axis=1))))))
+        unit = np.abs(missed) / np.sqrt(1.0 + np.square(weights).sum(axis=1))
+        # The median: a few sharp bends are no noise.
+        left.append(_NORMAL_MEDIAN * float(np.median(unit)))
     if not left:
         return math.inf
     if len(left) == len(_NEIGHBOURS) and left[-1] < left[-2] / _STILL_FALLING < left[-3] / _STILL_FALLING**2:
