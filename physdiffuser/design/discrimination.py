@@ -5,6 +5,10 @@ after measuring is `d @ inv(S) @ d / 2` with `S = noise**2 + C1 + C2`, the covar
 predictions by the constants of either law (Box and Hill, *Technometrics* 9, 1967; Buzzi-Ferraris and
 Forzatti, *Chem. Eng. Sci.* 38, 1983). What a law could make up for by other constants is therefore no
 difference, and a point beside one that is already in the design adds little.
+
+The law may be none of those compared. What is not known of it then is taken for a smooth function of all
+columns (a Gaussian process; Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006, ch. 2),
+whose variance is 1 far from all measurements and small beside one.
 """
 
 from __future__ import annotations
@@ -18,6 +22,10 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 
+# Distance, in shares of the ranges, over which an unknown law changes; variance of a measurement of it.
+LENGTH, SMALLEST_VARIANCE = 0.4, 0.01
+# Rows that are looked at for what has been measured, at most.
+MOST_MEASURED = 300
 # Odds of more nats are certain: two laws so far apart need no further points.
 CERTAIN = 30.0
 
@@ -41,6 +49,31 @@ class Prediction:
     def variance(self) -> FloatArray:
         """Shape (points,)."""
         return np.asarray(np.square(self.spread).sum(axis=0), float)
+
+
+@dataclass(frozen=True, eq=False)
+class Exploration:
+    """What has been measured, and how probable it is that the law is none of those compared.
+
+    Attributes
+    ----------
+    places, measured
+        Shape (points, columns) and (rows, columns): candidate points and rows, as shares of the ranges.
+    share
+        The probability.
+    """
+
+    places: FloatArray
+    measured: FloatArray
+    share: float
+
+    def unknown(self, design: Sequence[int]) -> FloatArray:
+        """Variance of an unknown law after measuring the points of a design, from 0 to 1, shape (points,)."""
+        known = np.vstack([_thinned(self.measured), self.places[list(design)]])
+        own = _correlation(known, known) + SMALLEST_VARIANCE * np.eye(len(known))
+        across = _correlation(known, self.places)
+        explained = (across * np.linalg.solve(own, across)).sum(axis=0)
+        return np.asarray(np.clip(1.0 - explained, 0.0, 1.0), float)
 
 
 @dataclass(eq=False)
@@ -69,7 +102,11 @@ class _Pair:
 
 @np.errstate(all="ignore")
 def discriminating_points(
-    laws: Sequence[Prediction], weights: Sequence[float], noise: FloatArray, count: int
+    laws: Sequence[Prediction],
+    weights: Sequence[float],
+    noise: FloatArray,
+    count: int,
+    exploration: Exploration | None = None,
 ) -> list[int]:
     """Positions of the points to be measured, the most telling first.
 
@@ -79,13 +116,16 @@ def discriminating_points(
     Parameters
     ----------
     laws
-        At least two.
+        At least two, unless there is something to explore.
     weights
         Of each law, such as its probability.
     noise
         Shape (points,), positive: standard deviation of a measurement.
     count
-        How many points; one may be measured more than once.
+        How many points.
+    exploration
+        If given, the worth of a point is that share of the pairs, times the probability that one of the laws
+        is right, and else the variance of an unknown law there.
     """
     scale = float(np.median(noise))  # squares of 1e200 are no numbers
     noise = noise / scale
@@ -99,10 +139,14 @@ def discriminating_points(
     ]
     design: list[int] = []
     for _ in range(count):
-        worth = np.zeros(noise.size)
         gains = [pair.gains(noise) for pair in pairs]
-        for pair, gain in zip(pairs, gains, strict=True):
-            worth += pair.weight * np.exp(-min(pair.nats, CERTAIN)) * -np.expm1(-gain)
+        close = [pair.weight * np.exp(-min(pair.nats, CERTAIN)) for pair in pairs]
+        worth = np.zeros(noise.size)
+        for part, gain in zip(close, gains, strict=True):
+            worth += part / sum(close) * -np.expm1(-gain)
+        if exploration is not None:
+            share = exploration.share
+            worth = (1.0 - share) * worth + share * exploration.unknown(design)
         best = int(np.argmax(worth))
         for pair, gain in zip(pairs, gains, strict=True):
             if np.isfinite(pair.difference[best]):
@@ -110,6 +154,16 @@ def discriminating_points(
                 pair.chosen.append(best)
         design.append(best)
     return design
+
+
+def _thinned(rows: FloatArray) -> FloatArray:
+    some = np.linspace(0, len(rows) - 1, min(len(rows), MOST_MEASURED)).astype(np.intp)
+    return rows[some]
+
+
+def _correlation(some: FloatArray, others: FloatArray) -> FloatArray:
+    square = np.square(some[:, None, :] - others[None, :, :]).sum(axis=2)
+    return np.asarray(np.exp(-0.5 * square / LENGTH**2), float)
 
 
 @np.errstate(all="ignore")

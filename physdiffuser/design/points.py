@@ -55,6 +55,34 @@ def candidate_points(inputs: FloatArray, ranges: Sequence[Range], used: Sequence
     return np.unique(points, axis=0)
 
 
+def as_shares(inputs: FloatArray, ranges: Sequence[Range], used: Sequence[int]) -> FloatArray:
+    """Where rows lie in the ranges of the varied columns: 0 to 1, logarithmic over decades.
+
+    Parameters
+    ----------
+    inputs
+        Shape (rows, columns).
+    ranges
+        Of each column.
+    used
+        The columns that are varied.
+
+    Returns
+    -------
+    Shape (rows, varied columns); beyond 0 and 1 for rows outside of the ranges.
+    """
+    shares = np.zeros((len(inputs), len(used)))
+    for place, column in enumerate(used):
+        low, high = ranges[column]
+        values = inputs[:, column]
+        if low > 0 and high >= DECADES * low:
+            # Beyond the lower end there may be values that have no logarithm.
+            values = np.log(np.maximum(values, low / DECADES))
+            low, high = np.log(low), np.log(high)
+        shares[:, place] = (values - low) / ((high - low) or 1.0)
+    return shares
+
+
 def _filled(columns: int) -> FloatArray:
     """Points of the unit cube, shape (points, columns), its corners among them."""
     if columns <= 2:

@@ -11,10 +11,10 @@ from physdiffuser.core.next_measurements import NextMeasurement, NextMeasurement
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import FloatArray, Solution
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.design.discrimination import Prediction, discriminating_points, separation
-from physdiffuser.design.points import Range, candidate_points, column_ranges
+from physdiffuser.design.discrimination import Exploration, Prediction, discriminating_points, separation
+from physdiffuser.design.points import Range, as_shares, candidate_points, column_ranges
 from physdiffuser.expressions import Expression, evaluate, to_text
-from physdiffuser.expressions.tree import distinct_constants, variables
+from physdiffuser.expressions.tree import distinct_constants
 from physdiffuser.fitting import refit, uncertainty
 from physdiffuser.fitting.evaluation_tape import EvaluationTape
 from physdiffuser.noise.models import KINDS, fit_noise_model
@@ -72,7 +72,8 @@ def next_measurements(
     rows = np.sort(np.random.default_rng(0).permutation(found.dataset.rows)[:MOST_ROWS])
     problem = on_rows(found.problem, found.dataset, rows)
     laws = surviving_laws(solution, found)
-    used = sorted({column for law in laws for column in variables(law.expression)})
+    # Also the columns that no law uses: their influence may not have been seen yet.
+    used = range(found.dataset.inputs.shape[1])
     ranges = column_ranges(found.dataset.inputs, wider)
     points = candidate_points(found.dataset.inputs, ranges, used)
     best = np.asarray(evaluate(laws[0].expression, points) + np.zeros(len(points)), float)
@@ -91,11 +92,15 @@ def next_measurements(
             break
     texts = tuple(to_text(law.expression, solution.names) for law in kept)
     shown = (tuple(law.expression for law in kept), texts, tuple(law.row for law in kept))
-    if len(kept) < 2:
+    # An exact law leaves nothing unknown; nor does one from an earlier version say how probable it is.
+    unknown = (solution.none_of_these or 0.0) if solution.status != "exact" else 0.0
+    if len(kept) < 2 and not unknown:
         return NextMeasurements(*shown, tuple(ranges), ())
     shortest = min(law.length for law in kept)
     weights = [float(np.exp((shortest - law.length) / TEMPERATURE)) for law in kept]
-    design = discriminating_points(predictions, weights, noise, count)
+    places, measured = (as_shares(one, ranges, used) for one in (points, problem.inputs))
+    exploration = Exploration(places, measured, unknown)
+    design = discriminating_points(predictions, weights, noise, count, exploration)
     return NextMeasurements(
         *shown, tuple(ranges), tuple(_measurement(predictions, points, noise, place) for place in design)
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from physdiffuser.core.next_measurements import NextMeasurements
 from physdiffuser.core.solution import Solution
 from physdiffuser.expressions import to_text
-from physdiffuser.expressions.tree import variables
 from physdiffuser.io.display import visible
 from physdiffuser.report.digits import TABLE_DIGITS, short
 
@@ -68,8 +67,8 @@ def suggestion_table(solution: Solution, found: NextMeasurements) -> SuggestionT
 
 
 def varied_columns(found: NextMeasurements) -> list[int]:
-    """Columns that a law uses."""
-    return sorted({column for law in found.laws for column in variables(law)})
+    """Columns with a range: those that no law uses are varied too."""
+    return [column for column, (low, high) in enumerate(found.ranges) if high > low]
 
 
 def shown_laws(found: NextMeasurements) -> list[int]:

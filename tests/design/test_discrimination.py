@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from physdiffuser.design.discrimination import Prediction, discriminating_points, separation
-from physdiffuser.design.points import candidate_points, column_ranges
+from physdiffuser.design.discrimination import Exploration, Prediction, discriminating_points, separation
+from physdiffuser.design.points import as_shares, candidate_points, column_ranges
 
 RNG = np.random.default_rng(0)
 
@@ -55,6 +55,28 @@ def test_a_point_where_a_law_has_no_value_is_not_chosen_for_it() -> None:
     one = Prediction(np.array([np.inf, 1.0]), np.zeros((0, 2)))
     other = Prediction(np.zeros(2), np.zeros((0, 2)))
     assert discriminating_points([one, other], [1.0, 1.0], np.ones(2), 2) == [1, 1]
+
+
+def test_a_law_that_may_be_none_of_these_is_looked_for_where_nothing_was_measured() -> None:
+    # The laws hardly differ; the rows lie at one end of the first column and never varied the second.
+    law_there = Prediction(np.array([0.0, 0.0, 0.1]), np.zeros((0, 3)))
+    laws = [law_there, Prediction(np.zeros(3), np.zeros((0, 3)))]
+    places = np.array([[1.0, 0.1], [1.0, 1.0], [0.1, 0.1]])
+    rows = np.array([[0.0, 0.1], [0.1, 0.1], [0.2, 0.1]])
+    exploration = Exploration(places, rows, 0.5)
+    unknown = exploration.unknown([])
+    assert unknown[1] > unknown[0] > 0.5 > unknown[2]
+    assert exploration.unknown([1])[1] < 0.05
+    assert discriminating_points(laws, [1.0, 1.0], np.ones(3), 2, exploration) == [1, 0]
+    # Without that doubt the laws alone count.
+    assert discriminating_points(laws, [1.0, 1.0], np.ones(3), 1) == [2]
+
+
+def test_places_are_shares_of_the_ranges_logarithmic_over_decades() -> None:
+    inputs = np.array([[1.0, 0.1, 7.0], [3.0, 10.0, 7.0], [2.0, 1.0, 8.0], [4.0, -5.0, 9.0]])
+    shares = as_shares(inputs, [(1.0, 3.0), (0.1, 10.0), (0.0, 1.0)], [0, 1])
+    np.testing.assert_allclose(shares[:3], [[0.0, 0.0], [1.0, 1.0], [0.5, 0.5]])
+    assert np.isfinite(shares).all()
 
 
 def test_the_separation_is_in_standard_errors_of_the_difference() -> None:
