@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from physdiffuser.core.problem import Loss, NoiseModelName
     from physdiffuser.core.progress import Progress
     from physdiffuser.core.solution import Equation
+    from physdiffuser.data.input_errors import InputErrors
     from physdiffuser.report.functions import NumpyFunction
     from physdiffuser.report.torch_module import TorchLaw
 
@@ -75,6 +76,9 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
     initial
         Formulas to start from (`["A*exp(-b*t)"]`): names that are neither columns nor known constants are
         constants to be fitted. `solution_.guesses` says what became of each.
+    input_errors
+        Standard deviations of the columns of `X`, `{"x1": 0.01, "x2": "1%"}`: a number, or a percentage of
+        the value.
 
     Attributes
     ----------
@@ -123,6 +127,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         attention: str | None = DEFAULTS.attention,
         device: str = DEFAULTS.device,
         initial: Sequence[str] = DEFAULTS.initial,
+        input_errors: InputErrors | None = DEFAULTS.input_errors,
     ) -> None:
         self.time = time
         self.steps = steps
@@ -138,6 +143,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.attention = attention
         self.device = device
         self.initial = initial
+        self.input_errors = input_errors
 
     def fit(
         self,

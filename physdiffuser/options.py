@@ -13,6 +13,7 @@ from physdiffuser.errors import UsageError
 if TYPE_CHECKING:
     from physdiffuser.core.problem import Loss, NoiseModelName
     from physdiffuser.data.dataset import Dataset
+    from physdiffuser.data.input_errors import InputErrors
     from physdiffuser.data.unit_files import UnitSource
 
 DEFAULT_SECONDS = 60.0
@@ -65,6 +66,9 @@ class SolveOptions:
     suggest_range
         Ranges of input columns within which they are sought, `{"x": (0, 10)}` or `"x=0:10"`; others have
         those of the table.
+    input_errors
+        Standard deviations of inputs, `{"x": 0.01, "y": "dy", "z": "1%"}` or `"x=0.01,y=dy,z=1%"`: a number,
+        a percentage of the value, or the name of a column of the table.
     plugins
         Whether to load generators and operators of other packages.
     initial
@@ -90,6 +94,7 @@ class SolveOptions:
     noise_model: NoiseModelName = "auto"
     suggest_next: int = 0
     suggest_range: str | Mapping[str, tuple[float, float]] | None = None
+    input_errors: InputErrors | None = None
     plugins: bool = True
     initial: Sequence[str] = ()
     resumed: Sequence[str] | Callable[[Dataset], Sequence[str]] = ()

@@ -14,6 +14,7 @@ from physdiffuser.core.progress import Progress
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.arrays import ColumnRequest, load_dataset_from
 from physdiffuser.data.dataset import Dataset
+from physdiffuser.data.input_errors import with_input_errors
 from physdiffuser.data.limits import reading_seconds
 from physdiffuser.data.ranges import parse_ranges
 from physdiffuser.expressions import to_text
@@ -26,7 +27,8 @@ from physdiffuser.report.notebook_progress import notebook_progress
 from physdiffuser.search.guesses import Guess, fitted_guesses
 from physdiffuser.search.interruption import STOPPED, StopRequest, interruptible
 from physdiffuser.search.posing import check_options
-from physdiffuser.search.table_search import RunControl, pose_table, prepare, search_table
+from physdiffuser.search.run_control import RunControl
+from physdiffuser.search.table_search import pose_table, prepare, search_table
 from physdiffuser.search.timing import TimeLimit
 from physdiffuser.verification.worker import shared_worker
 
@@ -102,7 +104,7 @@ def solve(
     reading = {name: options.pop(name) for name in READING_OPTIONS if name in options}
     passed_on = {name: options.pop(name) for name in PASSED_ON if name in options}
     search = DEFAULTS.changed(**options, units_row=reading.get("units_row", False))
-    columns = ColumnRequest(names, target, inputs, weights, errors)
+    columns = ColumnRequest(names, target, inputs, weights, errors, search.input_errors)
     dataset = load_dataset_from(source, y, columns, seconds=reading_seconds(search.time_limit), **reading)
     return solve_dataset(dataset, search, **passed_on, started=started)
 
@@ -150,6 +152,7 @@ def solve_dataset(
     """
     options = options.changed(**changes)
     check_options(options)
+    dataset = with_input_errors(dataset, options.input_errors)
     started = clock_module.monotonic() if started is None else started
     stop = StopRequest(cancelled or (lambda: False))
     control = RunControl(TimeLimit(options.time_limit, started, report_seconds), started, stop)

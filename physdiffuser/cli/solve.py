@@ -27,6 +27,7 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
 @click.option("--inputs", type=Names(), metavar="A,B", help="Columns that may explain it; else all others.")
 @click.option("--weights", metavar="COLUMN", help="Column with the weight of each row, 1/sigma**2.")
 @click.option("--errors", metavar="COLUMN", help="Instead: column with the error sigma of each row.")
+@click.option("--input-errors", metavar="X=0.01,Y=DY,Z=1%", help="Errors of inputs: number, column or %.")
 @click.option("--units", metavar="FILE", help="JSON or YAML file with the unit of each column.")
 @table_options
 @click.option(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from physdiffuser.data.aliases import assign_aliases
 from physdiffuser.data.checks import check_weights
 from physdiffuser.data.dataset import Column, Dataset
+from physdiffuser.data.input_errors import InputErrors
 from physdiffuser.data.loading import load_dataset
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.io.display import listed, visible
@@ -33,6 +34,7 @@ class ColumnRequest:
     inputs: Sequence[str] | None = None
     weights: ColumnOrValues = None
     errors: ColumnOrValues = None
+    input_errors: InputErrors | None = None
 
 
 def load_dataset_from(source: Source, y: object, columns: ColumnRequest, **reading: Any) -> Dataset:
@@ -64,7 +66,14 @@ def load_dataset_from(source: Source, y: object, columns: ColumnRequest, **readi
         for option, value in per_row.items():
             if not isinstance(value, str | None):
                 raise UsageError(f"{option}= must be the name of a column unless y is given")
-    return load_dataset(source, target=target, inputs=columns.inputs, **per_row, **reading)  # type: ignore[arg-type]
+    return load_dataset(
+        source,  # type: ignore[arg-type]
+        target=target,
+        inputs=columns.inputs,
+        input_errors=columns.input_errors,
+        **per_row,
+        **reading,
+    )
 
 
 def _joined(

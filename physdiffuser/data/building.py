@@ -12,7 +12,7 @@ from physdiffuser.data import checks
 from physdiffuser.data.aliases import assign_aliases
 from physdiffuser.data.checks import check_weights
 from physdiffuser.data.dataset import Column, Dataset, FloatArray
-from physdiffuser.data.selection import Roles, refuse_text
+from physdiffuser.data.selection import InputError, Roles, refuse_text
 from physdiffuser.data.table import Table, TableColumn
 from physdiffuser.errors import DataError
 from physdiffuser.io.display import counted, listed, visible
@@ -32,10 +32,13 @@ class _Parts:
     """Whether that column holds standard deviations."""
     how: str
     """Why this is the target."""
+    input_errors: dict[str, InputError | TableColumn]
+    """Errors of inputs by the name of the input."""
 
     def columns(self) -> list[TableColumn]:
         """All of them."""
-        return [*self.inputs, self.target, *([] if self.weights is None else [self.weights])]
+        errors = [column for column in self.input_errors.values() if isinstance(column, TableColumn)]
+        return [*self.inputs, self.target, *([] if self.weights is None else [self.weights]), *errors]
 
 
 def dataset_from_table(table: Table, roles: Roles) -> Dataset:
@@ -83,6 +86,7 @@ def dataset_from_table(table: Table, roles: Roles) -> Dataset:
         target_column=columns[-1],
         weights=checks.weights_of(weights) if parts.as_errors and weights is not None else weights,
         stated_errors=weights if parts.as_errors else None,
+        input_errors=_error_matrix(parts, names[:-1], matrix, keep, table.source),
         warnings=tuple(warnings),
         source=table.source,
         unit_strings=table.unit_strings,
@@ -95,7 +99,7 @@ def dataset_from_table(table: Table, roles: Roles) -> Dataset:
 def _assign_parts(table: Table, roles: Roles, warnings: list[str]) -> _Parts:
     """Find inputs, target and weights among the columns that can be used."""
     columns = {column.position - 1: column for column in table.columns}
-    named = {roles.target, roles.weights, *(roles.inputs or ())} - {None}
+    named = {roles.target, roles.weights, *(roles.inputs or ()), *roles.error_columns} - {None}
     refuse_text([column for position, column in columns.items() if position in named], table.source)
     usable, said = _usable_columns(columns, named, table)
     warnings += said
@@ -103,7 +107,9 @@ def _assign_parts(table: Table, roles: Roles, warnings: list[str]) -> _Parts:
     if roles.inputs is not None:
         inputs = list(roles.inputs)
     else:
-        inputs = [position for position in usable if position not in (target, roles.weights)]
+        inputs = [
+            position for position in usable if position not in (target, roles.weights, *roles.error_columns)
+        ]
     if not inputs:
         raise DataError(
             f"{table.source}: besides the target '{visible(usable[target].name)}' there is no "
@@ -115,7 +121,31 @@ def _assign_parts(table: Table, roles: Roles, warnings: list[str]) -> _Parts:
         None if roles.weights is None else usable[roles.weights],
         roles.as_errors,
         how,
+        {
+            usable[position].name: error if error.column is None else usable[error.column]
+            for position, error in roles.input_errors.items()
+            if position in usable
+        },
     )
+
+
+def _error_matrix(
+    parts: _Parts, names: list[str], matrix: FloatArray, keep: npt.NDArray[np.bool_] | None, source: str
+) -> FloatArray | None:
+    """Standard deviations of the inputs, 0 where none is stated; None if none is."""
+    if not parts.input_errors:
+        return None
+    errors = np.zeros_like(matrix)
+    for name, error in parts.input_errors.items():
+        if name not in names:
+            continue  # a column that never changes
+        column = names.index(name)
+        if isinstance(error, InputError):
+            errors[:, column] = error.of(matrix[:, column])
+        else:
+            errors[:, column] = _take(error.values, keep)
+            checks.check_input_errors(errors[:, column], error.name, source)
+    return errors
 
 
 def _usable_columns(
@@ -175,7 +205,8 @@ def _choose_target(usable: dict[int, TableColumn], roles: Roles, table: Table) -
         )
     if roles.target is not None:
         return roles.target, "as asked"
-    taken = {*(roles.inputs or ()), roles.weights}
+    # A column whose own error is stated is an input.
+    taken = {*(roles.inputs or ()), roles.weights, *roles.error_columns, *roles.input_errors}
     free = [position for position in usable if position not in taken]
     if not free:
         raise DataError(

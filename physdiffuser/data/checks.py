@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from physdiffuser.data.dataset import FloatArray
-from physdiffuser.errors import DataError
+from physdiffuser.errors import DataError, UsageError
 from physdiffuser.io.display import counted, listed, visible
 
 SENTINELS = (-999.0, -9999.0, -99999.0, -999.25, -999.9, -9999.9, -99.0, 9999.0, 99999.0, 999999.0, 1e20)
@@ -118,6 +118,16 @@ def check_errors(values: FloatArray, name: str, source: str) -> None:
         raise DataError(
             f"{source}: errors in '{visible(name)}' must be above zero, found {bad:g}. "
             "Leave the cell empty to leave the row out."
+        )
+
+
+def check_input_errors(values: FloatArray, name: str, source: str) -> None:
+    """Raise unless all standard deviations of an input are finite and not negative."""
+    wrong = ~(np.isfinite(values) & (values >= 0))
+    if wrong.any():
+        raise UsageError(
+            f"{source}: --input-errors: errors in '{visible(name)}' must be 0 or more, "
+            f"found {values[wrong][0]:g}."
         )
 
 

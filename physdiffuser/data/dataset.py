@@ -65,6 +65,9 @@ class Dataset:
     stated_errors
         Shape (rows,), positive: standard deviations of the target in its own units, where the user knows
         them. The weights then follow from them.
+    input_errors
+        Shape (rows, columns): standard deviations of the inputs in their units, 0 where they are exact; None
+        if none are stated.
     warnings
         What the reader changed or noticed, in the order it did.
     source
@@ -86,6 +89,7 @@ class Dataset:
     target_column: Column
     weights: FloatArray | None = None
     stated_errors: FloatArray | None = None
+    input_errors: FloatArray | None = None
     warnings: tuple[str, ...] = ()
     source: str = "<memory>"
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -124,5 +128,6 @@ class Dataset:
             target=self.target[rows],
             weights=None if self.weights is None else self.weights[rows],
             stated_errors=None if self.stated_errors is None else self.stated_errors[rows],
+            input_errors=None if self.input_errors is None else self.input_errors[rows],
             row_numbers=rows if self.row_numbers is None else self.row_numbers[rows],
         )

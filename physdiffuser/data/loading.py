@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from physdiffuser.data.building import dataset_from_table
 from physdiffuser.data.dataset import Dataset, FloatArray
+from physdiffuser.data.input_errors import InputErrors, parse_input_errors, with_error_roles
 from physdiffuser.data.readers.formats import read_table
 from physdiffuser.data.selection import (
     Request,
@@ -36,6 +37,7 @@ def load_dataset(
     inputs: Sequence[str] | None = None,
     weights: str | None = None,
     errors: str | None = None,
+    input_errors: InputErrors | None = None,
     encoding: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
@@ -57,6 +59,8 @@ def load_dataset(
         Name of a column with a weight for every row: positive, or zero to leave the row out.
     errors
         Instead of it, name of a column with the standard deviation of the target in every row.
+    input_errors
+        Standard deviations of inputs: `x=0.01,y=dy,z=1%` or a mapping; a number, a percentage or a column.
     encoding, delimiter, header, thousands, units_row
         How the table is written; see `read_table`.
     seconds
@@ -83,7 +87,13 @@ def load_dataset(
     return dataset_from_table(
         *read_for_request(
             source,
-            Request(target, None if inputs is None else tuple(inputs), weights, errors),
+            Request(
+                target,
+                None if inputs is None else tuple(inputs),
+                weights,
+                errors,
+                parse_input_errors(input_errors),
+            ),
             encoding=encoding,
             delimiter=delimiter,
             header=header,
@@ -113,7 +123,7 @@ def read_for_request(
     name = "<stdin>" if name == "-" else visible(name, 200)
 
     def choose(names: Sequence[str]) -> frozenset[int]:
-        roles = resolve(request, names, name)
+        roles = with_error_roles(resolve(request, names, name), request.input_errors, names, name)
         found.append(roles)
         return wanted_positions(roles, names)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from physdiffuser.data.aliases import assign_aliases
+from physdiffuser.data.dataset import FloatArray
 from physdiffuser.data.table import TableColumn, same_name
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.io.display import listed, visible
@@ -20,6 +23,20 @@ class Request:
     inputs: tuple[str, ...] | None = None
     weights: str | None = None
     errors: str | None = None
+    input_errors: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class InputError:
+    """The error of one input: `value` in its unit, or as a share of its size, or the position of a column."""
+
+    value: float = 0.0
+    relative: bool = False
+    column: int | None = None
+
+    def of(self, values: FloatArray) -> FloatArray:
+        """Standard deviations, where they are no column, shape (rows,)."""
+        return self.value * (np.abs(values) if self.relative else np.ones(len(values)))
 
 
 @dataclass(frozen=True)
@@ -32,12 +49,20 @@ class Roles:
         The column of the weights, or of the errors that they follow from.
     as_errors
         Whether it holds standard deviations of the target.
+    input_errors
+        The errors of the inputs.
     """
 
     target: int | None
     inputs: tuple[int, ...] | None
     weights: int | None
     as_errors: bool = False
+    input_errors: Mapping[int, InputError] = field(default_factory=dict)
+
+    @property
+    def error_columns(self) -> frozenset[int]:
+        """Columns that hold errors of inputs."""
+        return frozenset(error.column for error in self.input_errors.values() if error.column is not None)
 
 
 def find_column(names: Sequence[str], asked: str) -> int | None:
@@ -119,7 +144,7 @@ def wanted_positions(roles: Roles, names: Sequence[str]) -> frozenset[int]:
     everything = frozenset(range(len(names)))
     if roles.inputs is None:
         return everything
-    chosen = set(roles.inputs)
+    chosen = {*roles.inputs, *roles.error_columns}
     if roles.weights is not None:
         chosen.add(roles.weights)
     if roles.target is not None:

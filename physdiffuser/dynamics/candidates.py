@@ -215,7 +215,8 @@ def _searched(dataset: Dataset, options: SolveOptions) -> Sequence[Entry]:
 
     from threadpoolctl import threadpool_limits
 
-    from physdiffuser.search.table_search import RunControl, pose_table, prepare, search_table
+    from physdiffuser.search.run_control import RunControl
+    from physdiffuser.search.table_search import pose_table, prepare, search_table
     from physdiffuser.search.timing import TimeLimit
 
     started = time.monotonic()

@@ -93,9 +93,11 @@ class Magnitudes:
 
     def apply(self, dataset: Dataset) -> Dataset:
         """The table in these units."""
+        columns = -np.array(self.columns, dtype=np.int64)
         return replace(
             dataset,
-            inputs=np.ldexp(dataset.inputs, -np.array(self.columns, dtype=np.int64)),
+            inputs=np.ldexp(dataset.inputs, columns),
+            input_errors=None if dataset.input_errors is None else np.ldexp(dataset.input_errors, columns),
             target=np.ldexp(dataset.target, -self.target),
             stated_errors=(
                 None if dataset.stated_errors is None else np.ldexp(dataset.stated_errors, -self.target)

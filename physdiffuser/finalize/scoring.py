@@ -43,9 +43,10 @@ def equation(
         share = error / spread if spread > 0 else float("nan")
     estimates, covariance, freedom = constants_of(law.final, problem)
     reduced = None
-    if dataset.stated_errors is not None:
+    if problem.sigma is not None and problem.weights is not None:
         freedom = problem.rows - fitted_constants(law.final)
-        reduced = reduced_chi_square(residual[split.fit], dataset.stated_errors[split.fit], freedom)
+        errors = problem.sigma / np.sqrt(problem.weights)
+        reduced = reduced_chi_square(residual[split.fit], errors, freedom)
     made = Equation(
         expression=law.final,
         text=to_text(law.final, names),

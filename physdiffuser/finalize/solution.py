@@ -20,6 +20,7 @@ from physdiffuser.finalize.evidence import law_evidence
 from physdiffuser.finalize.exactness import Exactness, exactness
 from physdiffuser.finalize.finalists import conditional_form_prior
 from physdiffuser.finalize.finalize import Law, finalize, rivals
+from physdiffuser.finalize.input_errors import with_input_errors
 from physdiffuser.finalize.probability import MODEL, row_probabilities
 from physdiffuser.finalize.scoring import equation, predict
 from physdiffuser.finalize.shown_rows import left_out, rows_to_show
@@ -27,7 +28,8 @@ from physdiffuser.finalize.written_form import rewritten_fit
 from physdiffuser.noise.reweighting import Reweighted
 from physdiffuser.report.summary import summaries
 from physdiffuser.search.loop import SearchResult
-from physdiffuser.search.table_search import Found, PosedTable, RunControl, on_rows
+from physdiffuser.search.run_control import RunControl
+from physdiffuser.search.table_search import Found, PosedTable, on_rows
 from physdiffuser.selection.description_length import shortest
 
 # Share of the time for the conclusion in which the formulas get their final constants; the rest is for
@@ -127,7 +129,9 @@ def _final_front(found: Found, control: RunControl, searched: float) -> Front:
     if form_prior is not None and form_prior.fault is not None:
         warnings = (*warnings, form_prior.fault)
     laws, position = _with_values(laws, position, dataset)
-    made = [equation(law, dataset, split, dataset.names, fit_problem) for law in laws]
+    fitted = [with_input_errors(law, dataset, split, fit_problem) for law in laws]
+    laws = [law for law, _ in fitted]
+    made = [equation(law, dataset, split, dataset.names, own) for law, own in fitted]
     if not made:
         return Front([], [], [], [], 0, warnings)
     scale = float(np.abs(dataset.target).max())

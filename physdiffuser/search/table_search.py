@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -10,16 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.core.archive import Entry
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import Generator, GeneratorSpec
 from physdiffuser.core.problem import Problem
-from physdiffuser.core.progress import Progress
-from physdiffuser.data.checks import mean_error
+from physdiffuser.data.checks import mean_error, weights_of
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.errors import PluginError
-from physdiffuser.expressions import evaluate, to_text
-from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.expressions import evaluate
+from physdiffuser.fitting.effective_variance import effective_fit
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.noise.reweighting import (
     ENOUGH_ROWS,
@@ -30,7 +27,6 @@ from physdiffuser.noise.reweighting import (
     without_outliers,
 )
 from physdiffuser.options import SolveOptions
-from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop, SearchResult, SearchSettings
 from physdiffuser.search.noise_inference import (
     FIRST_SHARE,
@@ -42,40 +38,16 @@ from physdiffuser.search.noise_inference import (
 )
 from physdiffuser.search.outliers import search_with_outliers
 from physdiffuser.search.posing import build_generators, initial_candidates, pose
+from physdiffuser.search.run_control import Reporter, RunControl
 from physdiffuser.search.sampling import Split, split_rows
-from physdiffuser.search.timing import TimeLimit
 
 if TYPE_CHECKING:
     from physdiffuser.plugin_system.manager import Plugins
 
-PROGRESS_INTERVAL = 0.1
 # Rows from which reading is what takes time.
 LARGE_TABLE = 100_000
 # Seconds for the solution after the user has stopped the search.
 AFTER_STOP = 0.3
-
-
-@dataclass(frozen=True)
-class RunControl:
-    """The clock of one run, and what its caller wants to know and decide meanwhile.
-
-    Attributes
-    ----------
-    limit
-        When the stages of the run have to end.
-    started
-        Clock reading from which the time counts.
-    cancelled
-        Asked often whether to stop.
-    on_progress
-        Called with each better formula.
-    """
-
-    limit: TimeLimit
-    started: float
-    cancelled: Callable[[], bool] = lambda: False
-    on_progress: Callable[[Progress], None] | None = None
-    clock: Callable[[], float] = time.monotonic
 
 
 @dataclass(frozen=True)
@@ -184,7 +156,10 @@ def search_table(prepared: PreparedSearch, options: SolveOptions, control: RunCo
     """
     first = initial_candidates(prepared.initial, options.initial, prepared.dataset, prepared.problem)
     loop, result = _loop(prepared, options, control), None
-    if _noise_is_unknown(prepared, options):
+    if prepared.dataset.input_errors is not None:
+        prepared, loop, paused = _search_with_input_errors(prepared, loop, first, options, control)
+        result, first = paused if paused.settled else None, []
+    elif _noise_is_unknown(prepared, options):
         prepared, loop, paused = _search_with_noise_models(prepared, loop, first, options, control)
         result, first = paused if paused.settled else None, []
     dataset, split, reweighted = prepared.dataset, prepared.split, prepared.reweighted
@@ -223,6 +198,50 @@ def _noise_is_unknown(prepared: PreparedSearch, options: SolveOptions) -> bool:
     return model == "mixed" or (model == "auto" and (is_wide(dataset.target) or dataset.rows >= ENOUGH_ROWS))
 
 
+def _pauses(
+    options: SolveOptions, control: RunControl
+) -> Callable[[float, Callable[[], int]], Callable[[], bool]]:
+    """Makes functions that say whether a share of the budget is spent."""
+    steps, begun, end = options.steps, control.clock(), control.limit.search_until
+
+    def pause(share: float, spent: Callable[[], int]) -> Callable[[], bool]:
+        until = begun + share * (end - begun) if end < float("inf") else end
+        most = float("inf") if steps is None else share * steps
+        return lambda: spent() >= most or control.clock() >= until
+
+    return pause
+
+
+def _search_with_input_errors(
+    prepared: PreparedSearch,
+    loop: SearchLoop,
+    first: Sequence[Candidate],
+    options: SolveOptions,
+    control: RunControl,
+) -> tuple[PreparedSearch, SearchLoop, SearchResult]:
+    """Search, and go on with the effective variances of the best law; returns the search to be continued."""
+    pause = _pauses(options, control)
+    result = loop.run(options.steps, float("inf"), first, pause(FIRST_SHARE, lambda: loop.spent))
+    dataset, best = prepared.dataset, loop.best
+    if best is None or dataset.input_errors is None or loop.cancelled():
+        return prepared, loop, result
+    fit = effective_fit(
+        best.candidate.expression,
+        dataset.inputs,
+        dataset.target,
+        dataset.input_errors,
+        dataset.stated_errors,
+    )
+    if fit is None:
+        return prepared, loop, result
+    table = _weighted(prepared, weights_of(np.sqrt(fit.variance)), options)
+    chosen = _loop(table, options, control)
+    known = [Candidate(fit.expression, best.candidate.generator, best.candidate.derivation)]
+    known += [entry.candidate for entry in loop.archive.front()]
+    left = None if options.steps is None else max(1, options.steps - loop.spent)
+    return table, chosen, chosen.run(left, float("inf"), known)
+
+
 def _search_with_noise_models(
     prepared: PreparedSearch,
     loop: SearchLoop,
@@ -234,13 +253,7 @@ def _search_with_noise_models(
 
     Returns the search to be continued, with its weights and its loss in the prepared table.
     """
-    steps, begun, end = options.steps, control.clock(), control.limit.search_until
-
-    def pause(share: float, spent: Callable[[], int]) -> Callable[[], bool]:
-        until = begun + share * (end - begun) if end < float("inf") else end
-        most = float("inf") if steps is None else share * steps
-        return lambda: spent() >= most or control.clock() >= until
-
+    steps, pause = options.steps, _pauses(options, control)
     result = loop.run(steps, float("inf"), first, pause(FIRST_SHARE, lambda: loop.spent))
     if loop.exact or loop.cancelled():
         return prepared, loop, result
@@ -321,7 +334,7 @@ def _loop(prepared: PreparedSearch, options: SolveOptions, control: RunControl) 
         tolerance=decimal_precision(search_problem.target),
         limit=control.limit,
         cancelled=control.cancelled,
-        on_better=_Reporter(dataset, options.time_limit, control),
+        on_better=Reporter(dataset, options.time_limit, control),
         clock=control.clock,
     )
     return SearchLoop(search_problem, prepared.generators, settings)
@@ -338,30 +351,3 @@ def _used_up(seconds: float, time_limit: float, rows: int) -> str:
         f"{what} took {seconds:.1f} s of the {time_limit:g} s given, so there was hardly any search: "
         f"give more time (--time){faster}"
     )
-
-
-class _Reporter:
-    """Reports better formulas to the caller, at most every `PROGRESS_INTERVAL` seconds."""
-
-    def __init__(self, dataset: Dataset, budget: float | None, control: RunControl) -> None:
-        self._dataset, self._budget, self._control = dataset, budget, control
-        self._last = float("-inf")
-
-    def __call__(self, archive: ParetoArchive, best: Entry) -> None:
-        control, names = self._control, self._dataset.names
-        now = control.clock()
-        if control.on_progress is None or now < self._last + PROGRESS_INTERVAL:
-            return
-        self._last = now
-        control.on_progress(
-            Progress(
-                elapsed=now - control.started,
-                budget=self._budget,
-                best=to_text(best.candidate.expression, names, digits=6),
-                loss=best.loss,
-                complexity=best.complexity,
-                generator=best.candidate.generator,
-                front=tuple(to_text(entry.candidate.expression, names) for entry in archive.front()),
-                latex=to_latex(best.candidate.expression, names, digits=6),
-            )
-        )

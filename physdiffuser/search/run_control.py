@@ -1,0 +1,67 @@
+"""The clock of one run, and the reports of better formulas to its caller."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from physdiffuser.core.archive import Entry
+from physdiffuser.core.progress import Progress
+from physdiffuser.data.dataset import Dataset
+from physdiffuser.expressions import to_text
+from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.timing import TimeLimit
+
+PROGRESS_INTERVAL = 0.1
+
+
+@dataclass(frozen=True)
+class RunControl:
+    """The clock of one run, and what its caller wants to know and decide meanwhile.
+
+    Attributes
+    ----------
+    limit
+        When the stages of the run have to end.
+    started
+        Clock reading from which the time counts.
+    cancelled
+        Asked often whether to stop.
+    on_progress
+        Called with each better formula.
+    """
+
+    limit: TimeLimit
+    started: float
+    cancelled: Callable[[], bool] = lambda: False
+    on_progress: Callable[[Progress], None] | None = None
+    clock: Callable[[], float] = time.monotonic
+
+
+class Reporter:
+    """Reports better formulas to the caller, at most every `PROGRESS_INTERVAL` seconds."""
+
+    def __init__(self, dataset: Dataset, budget: float | None, control: RunControl) -> None:
+        self._dataset, self._budget, self._control = dataset, budget, control
+        self._last = float("-inf")
+
+    def __call__(self, archive: ParetoArchive, best: Entry) -> None:
+        control, names = self._control, self._dataset.names
+        now = control.clock()
+        if control.on_progress is None or now < self._last + PROGRESS_INTERVAL:
+            return
+        self._last = now
+        control.on_progress(
+            Progress(
+                elapsed=now - control.started,
+                budget=self._budget,
+                best=to_text(best.candidate.expression, names, digits=6),
+                loss=best.loss,
+                complexity=best.complexity,
+                generator=best.candidate.generator,
+                front=tuple(to_text(entry.candidate.expression, names) for entry in archive.front()),
+                latex=to_latex(best.candidate.expression, names, digits=6),
+            )
+        )
