@@ -8,8 +8,9 @@ from physdiffuser.core.archive import relative_loss
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Number, complexity, evaluate
 from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.expressions.simplification.factors import factors_of
 from physdiffuser.expressions.simplification.textbook import textbook
-from physdiffuser.expressions.tree import distinct_constants, fitted_constants, substitute
+from physdiffuser.expressions.tree import distinct_constants, fitted_constants, substitute, walk
 from physdiffuser.search.rewriting import tame, worth_arranging
 
 # A textbook's form may be more complex by so much: `m*c2/sqrt(1 - v**2/c2)` has a number 1 more.
@@ -29,7 +30,7 @@ def written_form(expression: Expression, problem: Problem) -> Expression:
     problem
         The rows, and the operators that may occur.
     """
-    if not fitted_constants(expression) or not worth_arranging(expression, at_the_end=True):
+    if not _has_measured(expression) or not worth_arranging(expression, at_the_end=True):
         return expression
     made = textbook(expression)
     if made == expression or complexity(made) > complexity(expression) + _MORE_COMPLEX:
@@ -64,6 +65,11 @@ def with_short_constants(expression: Expression, problem: Problem, floor: float)
 
 def _loss(expression: Expression, problem: Problem) -> float:
     return relative_loss(problem, evaluate(expression, problem.inputs))
+
+
+def _has_measured(expression: Expression) -> bool:
+    """Whether a number was fitted or set to a decimal; else the form is that of `arrange`."""
+    return any(isinstance(node, Number) and factors_of(node).is_fitted for node in walk(expression))
 
 
 def rewritten_fit(fitted: Expression, problem: Problem) -> Expression:

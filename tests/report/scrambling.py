@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 
@@ -132,7 +133,7 @@ def scrambles(tree: Expression, seed: int) -> dict[str, Expression]:
     return made
 
 
-def with_numbers(tree: Expression, values: dict[int, float]) -> Expression:
+def with_numbers(tree: Expression, values: dict[int, float | Fraction]) -> Expression:
     """Fitted numbers for some columns of a formula."""
 
     def number(node: Expression) -> Expression | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeGuard
 
-from physdiffuser.expressions.simplification.exact import Value, magnitude
+from physdiffuser.expressions.simplification.exact import Value, magnitude, tidy, whole_root
 from physdiffuser.expressions.simplification.quotients import HALF, Item, quotient
 from physdiffuser.expressions.tree import Apply, Expression, Number, Symbol, Variable, walk
 
@@ -33,8 +33,9 @@ class Factors:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the number was fitted."""
-        return isinstance(self.coefficient, float)
+        """Whether the number was fitted, or set to a decimal: no small whole number or fraction is."""
+        value = self.coefficient
+        return isinstance(value, float) or max(abs(value.numerator), value.denominator) > _LARGEST_PLAIN
 
     @property
     def is_number(self) -> bool:
@@ -44,6 +45,8 @@ class Factors:
     def scaled(self, factor: Value) -> Factors:
         """Times a number; a product that is 1 but for rounding is 1."""
         product = self.coefficient * factor
+        if isinstance(product, Fraction):
+            product = tidy(product)
         if isinstance(product, float) and abs(abs(product) - 1.0) < ROUNDING:
             product = 1 if product > 0 else -1
         return replace(self, coefficient=product)
@@ -53,12 +56,13 @@ class Factors:
         """The product as a tree: number, names, functions."""
         items = sorted(self.items, key=_rank)
         coefficient = self.coefficient
-        if self.divided and isinstance(coefficient, float) and coefficient:
-            items.append((Number(1.0 / abs(coefficient)), -1))
+        if self.divided and self.is_fitted and coefficient:
+            items.append((Number(tidy(inverse(magnitude(coefficient)))), -1))
             coefficient = 1 if coefficient > 0 else -1
         return quotient(coefficient, items)
 
 
+_LARGEST_PLAIN = 60
 ROUNDING = 1e-9
 """Numbers that differ by less than this share are equal."""
 
@@ -107,12 +111,16 @@ def _power(base: Expression, exponent: Value) -> Factors:
     inner = factors_of(base)
     whole = isinstance(exponent, int)
     outside = raised(magnitude(inner.coefficient), exponent)
-    if not (inner.is_fitted and inner.items) or outside is None or (inner.coefficient < 0 and not whole):
+    if outside is None or (inner.coefficient < 0 and not whole):
+        return Factors(1, ((base, exponent),))
+    if len(inner.items) == 1 and (inner.is_fitted or inner.coefficient == 1):
+        tree, power = inner.items[0]
+        if isinstance(power, int) and power < 0 and power % 2:
+            # sqrt(k/u) is a number over a root.
+            return Factors(outside, ((tree, tidy(Fraction(power) * exponent)),))
+    if not (inner.is_fitted and inner.items):
         return Factors(1, ((base, exponent),))
     sign = -1 if inner.coefficient < 0 and exponent % 2 else 1
-    if len(inner.items) == 1 and inner.items[0][1] == -1:
-        # sqrt(k/(w**2 + k)) is k over a root.
-        return Factors(sign * outside, ((inner.items[0][0], -exponent),))
     return Factors(sign * outside, ((replace(inner, coefficient=1).tree, exponent),))
 
 
@@ -131,7 +139,7 @@ def merged(first: Factors, second: Factors, sign: int = 1) -> Factors:
             items.pop(place)
         else:
             items[place] = (base, total)
-    coefficient = second.coefficient if sign > 0 else _inverse(second.coefficient)
+    coefficient = second.coefficient if sign > 0 else inverse(second.coefficient)
     return Factors(first.coefficient, tuple(items)).scaled(coefficient)
 
 
@@ -142,7 +150,8 @@ def _negative(power: Value | Expression) -> Value | Expression:
     return Apply("neg", (power,))
 
 
-def _inverse(value: Value) -> Value:
+def inverse(value: Value) -> Value:
+    """One over a number, exact where it is."""
     return 1.0 / value if isinstance(value, float) else Fraction(1) / Fraction(value)
 
 
@@ -178,7 +187,10 @@ def is_value(power: Value | Expression) -> TypeGuard[Value]:
 def raised(value: Value, power: Value) -> Value | None:
     """A positive number to a power; None where it is not finite."""
     if power in (1, -1):
-        return value if power == 1 else _inverse(value)
+        return value if power == 1 else inverse(value)
+    root = whole_root(value, 2) if power in (HALF, -HALF) else None
+    if root is not None:
+        return root if power > 0 else inverse(root)
     try:
         result = float(value) ** float(power)
     except (OverflowError, ZeroDivisionError):

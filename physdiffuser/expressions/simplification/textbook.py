@@ -9,12 +9,14 @@ the number of fitted constants; numbers that were set stay as they are.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from physdiffuser.expressions.simplification.factors import Factors, factors_of, sum_of, terms_of
+from physdiffuser.expressions.simplification.exact import Value
+from physdiffuser.expressions.simplification.factors import Factors, factors_of, inverse, sum_of, terms_of
 from physdiffuser.expressions.simplification.textbook_products import textbook_product
-from physdiffuser.expressions.simplification.textbook_sums import is_shift, textbook_sum
+from physdiffuser.expressions.simplification.textbook_sums import is_column, is_shift, textbook_sum
 from physdiffuser.expressions.tree import Apply, Expression, Variable
 
 _ALGEBRA = ("mul", "div", "pow", "sqrt", "neg")
@@ -54,11 +56,42 @@ def _argument(argument: Expression) -> Expression:
     product = factors_of(argument)
     if not product.is_fitted or len(product.items) != 1:
         return argument
-    (base, power) = product.items[0]
+    base, power = product.items[0]
     if not isinstance(power, int | Fraction) or power < 1:
         return argument
-    small = abs(float(product.coefficient)) < _SMALL_RATE and isinstance(base, Variable)
-    return replace(product, divided=True).tree if small or is_shift(base) else argument
+    if power == 1 and (line := _monic_line(terms_of(base))) is not None:
+        rate, base = line
+        product = replace(product, items=((base, 1),)).scaled(rate)
+    if is_shift(base):
+        return _from_place(replace(product, divided=True), power).tree
+    small = abs(float(product.coefficient)) < _SMALL_RATE or _is_scale(product.coefficient)
+    return replace(product, divided=True).tree if small and isinstance(base, Variable) else argument
+
+
+def _monic_line(terms: Sequence[Factors]) -> tuple[Value, Expression] | None:
+    """The rate, and `x - m`, of `k*x - p`."""
+    columns, numbers = [term for term in terms if is_column(term)], [term for term in terms if term.is_number]
+    if len(terms) != 2 or not columns or not numbers or abs(columns[0].coefficient) == 1:
+        return None
+    rate = columns[0].coefficient
+    return rate, sum_of([columns[0].scaled(inverse(rate)), numbers[0].scaled(inverse(rate))])
+
+
+def _from_place(product: Factors, power: int | Fraction) -> Factors:
+    """`-(x - m)/s` rather than `(m - x)/s`."""
+    terms = terms_of(product.items[0][0])
+    column = next(term for term in terms if not term.is_number)
+    if column.coefficient > 0 or not isinstance(power, int):
+        return product
+    turned = sum_of(sorted((term.scaled(-1) for term in terms), key=lambda term: term.is_number))
+    return replace(product, items=((turned, power),)).scaled((-1) ** power)
+
+
+def _is_scale(number: Value) -> bool:
+    """Whether an exact number is a decimal only as a divisor: 100/137."""
+    if isinstance(number, float):
+        return False
+    return 10_000 % number.denominator != 0 and 10_000 % number.numerator == 0
 
 
 def _exponential(argument: Expression) -> Expression:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from physdiffuser.expressions.simplification.exact import Value
+from physdiffuser.expressions.simplification.exact import Value, magnitude
 from physdiffuser.expressions.simplification.factors import (
     ROUNDING,
     Factors,
+    inverse,
     is_value,
     merged,
     raised,
@@ -23,6 +24,7 @@ from physdiffuser.expressions.simplification.textbook_sums import (
     is_column,
     is_plain,
     is_power,
+    is_shift,
     is_sum,
     textbook_sum,
     with_small_phase,
@@ -92,24 +94,25 @@ def _logistic(product: Factors, place: int, terms: Sequence[Factors], power: Val
     if outside is None or line is None or not other.coefficient > 0:
         return None
     rate, column, constant = line
-    middle = -(constant + math.log(float(other.coefficient) / float(number.coefficient))) / rate
+    middle = -(constant + math.log(float(other.coefficient) / float(number.coefficient))) / float(rate)
     shifted = column if abs(middle) < ROUNDING else sum_of([Factors(1, ((column, 1),)), Factors(-middle, ())])
     exponent = Factors(rate, ((shifted, 1),), divided=True).tree
     inner = sum_of([Factors(1, ()), Factors(1, ((Apply("exp", (exponent,)), 1),))])
     return _with_item(product, place, (inner, power)).scaled(outside)
 
 
-def _line(argument: Expression) -> tuple[float, Expression, float] | None:
+def _line(argument: Expression) -> tuple[Value, Expression, float] | None:
     """`k*x + p` as (k, x, p); None for anything else, and for `(x - m)/s`."""
-    rate, column, constant = 0.0, None, 0.0
+    rate: Value = 0
+    column, constant = None, 0.0
     for term in terms_of(argument):
         if term.is_number:
             constant += float(term.coefficient)
         elif column is None and is_column(term) and term.is_fitted:
-            column, rate = term.items[0][0], float(term.coefficient)
+            column, rate = term.items[0][0], term.coefficient
         else:
             return None
-    return None if column is None or rate == 0.0 else (rate, column, constant)
+    return None if column is None or rate == 0 else (rate, column, constant)
 
 
 def _from_one(product: Factors, place: int, terms: Sequence[Factors], power: Value) -> Factors | None:
@@ -123,19 +126,21 @@ def _from_one(product: Factors, place: int, terms: Sequence[Factors], power: Val
     # One power of a column or of a distance: in x**2/(x**2 + K) it is no scale.
     if not is_power(other) or not is_plain(other) or (power == -1 and _shares_column(other, product, place)):
         return None
-    return _taken_out(product, place, terms, float(number.coefficient))
+    return _taken_out(product, place, terms, number.coefficient)
 
 
 def _from_capacity(product: Factors, place: int, terms: Sequence[Factors], power: Value) -> Factors | None:
     """`N*(r - k*N)` as `r*N*(1 - N/K)`."""
     number, other = _number_and_other(terms)
-    if number is None or other is None or power != 1 or not (number.is_fitted and other.is_fitted):
+    if number is None or other is None or power != 1 or not number.is_fitted:
+        return None
+    if not other.is_fitted and not product.is_fitted:
         return None
     if not number.coefficient > 0 > other.coefficient or not is_plain(other):
         return None
     if not _shares_column(other, product, place):
         return None
-    return _taken_out(product, place, terms, float(number.coefficient))
+    return _taken_out(product, place, terms, number.coefficient)
 
 
 def _saturation(product: Factors, place: int, terms: Sequence[Factors], power: Value) -> Factors | None:
@@ -148,7 +153,7 @@ def _saturation(product: Factors, place: int, terms: Sequence[Factors], power: V
     terms = [part for term in terms for part in _multiplied_out(term)]
     for term in terms:
         if term.is_fitted and len(term.items) == 1 and term.items[0] in product.items:
-            return _taken_out(product, place, terms, float(term.coefficient))
+            return _taken_out(product, place, terms, term.coefficient)
     return None
 
 
@@ -161,11 +166,21 @@ def _monic(product: Factors, place: int, terms: Sequence[Factors], power: Value)
         return None
     if not is_column(other) and not (other.items[0][1] == 1 and is_call(other.items[0][0], "log")):
         return None
-    return _taken_out(product, place, terms, float(other.coefficient)) if len(other.items) == 1 else None
+    return _taken_out(product, place, terms, other.coefficient) if len(other.items) == 1 else None
+
+
+def _turned(product: Factors, place: int, terms: Sequence[Factors], power: Value) -> Factors | None:
+    """`-a*(1 - exp(u))` as `a*(exp(u) - 1)`."""
+    if power != 1 or not product.coefficient < 0 or len(terms) != 2 or is_shift(product.items[place][0]):
+        return None
+    if not terms[0].coefficient * terms[1].coefficient < 0:
+        return None
+    inner = sum_of([term.scaled(-1) for term in terms])
+    return _with_item(product, place, (inner, power)).scaled(-1)
 
 
 _Rule: TypeAlias = Callable[[Factors, int, Sequence[Factors], Value], Factors | None]
-_RULES: tuple[_Rule, ...] = (_cleared, _logistic, _from_one, _from_capacity, _saturation, _monic)
+_RULES: tuple[_Rule, ...] = (_cleared, _logistic, _from_one, _from_capacity, _saturation, _monic, _turned)
 
 
 # ---- parts ----
@@ -182,16 +197,16 @@ def _with_item(product: Factors, place: int, item: Item) -> Factors:
     return replace(product, items=(*product.items[:place], item, *product.items[place + 1 :]))
 
 
-def _taken_out(product: Factors, place: int, terms: Sequence[Factors], divisor: float) -> Factors | None:
+def _taken_out(product: Factors, place: int, terms: Sequence[Factors], divisor: Value) -> Factors | None:
     """The product with a sum divided by a number, whose power goes to the number in front."""
     power = product.items[place][1]
     if not is_value(power) or (divisor < 0 and not isinstance(power, int)):
         return None
-    outside = raised(abs(divisor), power)
+    outside = raised(magnitude(divisor), power)
     if outside is None:
         return None
     sign = -1 if divisor < 0 and power % 2 else 1
-    inner = textbook_sum([term.scaled(1.0 / divisor) for term in terms]).tree
+    inner = textbook_sum([term.scaled(inverse(divisor)) for term in terms]).tree
     return _with_item(product, place, (inner, power)).scaled(outside).scaled(sign)
 
 
@@ -224,7 +239,7 @@ def _with_ties(product: Factors) -> Factors:
     """`c2*m/sqrt(1 - v**2/c2)`: a number that is one inside the sums but for rounding becomes the same."""
     size = abs(float(product.coefficient))
     for leaf in (leaf for base, _ in product.items for leaf in _fitted_leaves(base)):
-        if product.is_fitted and abs(leaf - size) <= ROUNDING * size:
+        if isinstance(product.coefficient, float) and abs(leaf - size) <= ROUNDING * size:
             return replace(product, coefficient=math.copysign(leaf, float(product.coefficient)))
     return product
 
