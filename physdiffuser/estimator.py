@@ -15,7 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from physdiffuser.data.arrays import dataset_from_arrays, free_name, numbered_names
-from physdiffuser.data.distinct_rows import distinct_rows
+from physdiffuser.data.distinct_rows import distinct_rows, grouped_rows
+from physdiffuser.data.groups import group_texts, with_groups
 from physdiffuser.errors import NothingFoundError, UsageError
 from physdiffuser.expressions import evaluate
 from physdiffuser.options import DEFAULTS, SolveOptions
@@ -151,6 +152,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         y: Any,
         sample_weight: Any = None,
         *,
+        groups: Any = None,
         on_improvement: Callable[[Progress], bool | None] | None = None,
     ) -> Self:
         """Search for the law.
@@ -163,6 +165,9 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             Shape (rows,).
         sample_weight
             Shape (rows,), not negative. For known errors of `y`, give `1/sigma**2`.
+        groups
+            Shape (rows,), text or numbers: the law then has one form for all groups of rows, and constants
+            that they share or have of their own. Rows are not merged. `predict` takes `groups` as well.
         on_improvement
             Called with each better formula; if it returns True, the search stops with the best so far.
 
@@ -186,7 +191,8 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        rows = distinct_rows(X, np.asarray(y, dtype=np.float64), weights)
+        target = np.asarray(y, dtype=np.float64)
+        rows = distinct_rows(X, target, weights) if groups is None else grouped_rows(X, target, weights)
         names = [str(name) for name in getattr(self, "feature_names_in_", numbered_names(X.shape[1]))]
         dataset = dataset_from_arrays(
             rows.inputs,
@@ -195,6 +201,8 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             target_name=free_name((target_name, "y", "target"), names),
             weights=rows.weights,
         )
+        if groups is not None:
+            dataset = with_groups(dataset, groups, len(target))
         parameters = self.get_params(deep=False)
         del parameters["random_state"]
         options = SolveOptions(seed=self._seed(), **parameters)
@@ -206,7 +214,7 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             raise NothingFoundError("no formula is finite on all rows; allow more operators or more time")
         return self
 
-    def predict(self, X: Any, row: int | None = None) -> Any:
+    def predict(self, X: Any, row: int | None = None, *, groups: Any = None) -> Any:
         """Value of a formula on each row.
 
         Parameters
@@ -215,6 +223,15 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
             Shape (rows, columns).
         row
             A row of `equations_`, counted from 1; the chosen formula when None.
+        groups
+            Shape (rows,): the group of each row, if the law was fitted with groups.
+
+        Raises
+        ------
+        DataError
+            If a group is not one of those that were fitted.
+        UsageError
+            If groups are missing, or the law has none.
 
         Returns
         -------
@@ -224,7 +241,17 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         check_is_fitted(self, "solution_")
         index = getattr(X, "index", None)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self._output(evaluate(self._equation(row).expression, X), index)
+        equation = self._equation(row)
+        if (groups is None) != (self.solution_.groups is None):
+            have = (
+                "has no groups" if self.solution_.groups is None else "has groups: give groups=, one per row"
+            )
+            raise UsageError(f"the law {have}")
+        if groups is not None:
+            from physdiffuser.report.group_table import inputs_with_groups
+
+            X = inputs_with_groups(self.solution_, equation, X, group_texts(groups))
+        return self._output(evaluate(equation.expression, X), index)
 
     def set_output(self, *, predict: str | None = None) -> Self:
         """Say what `predict` returns.

@@ -22,6 +22,7 @@ from physdiffuser.finalize.guess_outcomes import guess_outcomes
 from physdiffuser.finalize.magnitudes import solve_in_moderate_units
 from physdiffuser.finalize.next_measurements import next_measurements
 from physdiffuser.finalize.solution import build_solution, constant_solution
+from physdiffuser.groups.solving import solve_groups
 from physdiffuser.options import DEFAULTS, SolveOptions
 from physdiffuser.report.notebook_progress import notebook_progress
 from physdiffuser.search.guesses import Guess, fitted_guesses
@@ -33,7 +34,7 @@ from physdiffuser.search.timing import TimeLimit
 from physdiffuser.verification.worker import shared_worker
 
 if TYPE_CHECKING:
-    from physdiffuser.data.arrays import ColumnOrValues, Source
+    from physdiffuser.data.arrays import ColumnOrValues, GroupsOrValues, Source
 
 # Options of `solve` that say how a file is written; the search sees the last one as well.
 READING_OPTIONS = ("encoding", "delimiter", "header", "thousands", "units_row")
@@ -50,6 +51,7 @@ def solve(
     inputs: Sequence[str] | None = None,
     weights: ColumnOrValues = None,
     errors: ColumnOrValues = None,
+    groups: GroupsOrValues = None,
     **options: Any,
 ) -> Solution:
     """Find the law behind a table.
@@ -72,6 +74,9 @@ def solve(
     weights, errors
         Name of a column, or with `y` also values of shape (rows,). Weights are 1/sigma**2, errors are sigma,
         the standard deviation of the target in each row.
+    groups
+        Name of a column, or names of several, of text or numbers: the law then has one form for all groups of
+        rows, and constants that they share or have of their own. With `y` also one value per row.
     **options
         For the search, as in `physdiffuser.options.SolveOptions`: time, steps, seed, units, generators,
         operators, ... For reading a file, as in `physdiffuser.data.load_dataset`: encoding, delimiter,
@@ -104,7 +109,7 @@ def solve(
     reading = {name: options.pop(name) for name in READING_OPTIONS if name in options}
     passed_on = {name: options.pop(name) for name in PASSED_ON if name in options}
     search = DEFAULTS.changed(**options, units_row=reading.get("units_row", False))
-    columns = ColumnRequest(names, target, inputs, weights, errors, search.input_errors)
+    columns = ColumnRequest(names, target, inputs, weights, errors, search.input_errors, groups)
     dataset = load_dataset_from(source, y, columns, seconds=reading_seconds(search.time_limit), **reading)
     return solve_dataset(dataset, search, **passed_on, started=started)
 
@@ -168,11 +173,19 @@ def solve_dataset(
         watched = improved if listeners or on_improvement is not None else None
         guesses = _guesses(dataset, options)
         # With their constants fitted they are formulas like those of an earlier run.
+        if dataset.groups is not None:
+            solution = solve_groups(dataset, guesses, options, replace(control, on_progress=watched))
+            return _ended(solution, stop)
         texts = [to_text(one.expression, dataset.names) for one in guesses if one.expression is not None]
         solution = solve_in_moderate_units(
             partial(_solve, control=control), dataset, options.changed(initial=texts), watched
         )
         solution = replace(solution, guesses=guess_outcomes(guesses, solution, dataset))
+    return _ended(solution, stop)
+
+
+def _ended(solution: Solution, stop: StopRequest) -> Solution:
+    """The solution, with a warning if Ctrl-C has ended the search."""
     if not stop.interrupted:
         return solution
     if solution.best is None:

@@ -11,6 +11,7 @@ from physdiffuser.cli.options import table_options
 from physdiffuser.cli.process import messages
 from physdiffuser.cli.process.stdout import reserved_stdout
 from physdiffuser.cli.stored import chosen_equation, load_run, row_option, write_output
+from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +46,10 @@ def predict(run: Path, table: str, row: int | None, intervals: bool, out: Path |
     solution = load_run(run)
     equation = chosen_equation(solution, row, run)
     inputs = _read_inputs(solution, equation, table, written)
+    if solution.groups is not None:
+        if intervals:
+            raise UsageError("--intervals is not available for laws of groups yet. Leave it out.")
+        inputs = _with_groups(solution, equation, inputs, table, written)
     prediction = _evaluate(equation, inputs)
     columns = {solution.target: prediction}
     if intervals:
@@ -66,6 +71,20 @@ def _evaluate(equation: Equation, inputs: FloatArray) -> FloatArray:
     return evaluate(equation.expression, inputs)
 
 
+def _with_groups(
+    solution: Solution, equation: Equation, inputs: FloatArray, table: str, written: dict[str, Any]
+) -> FloatArray:
+    """The inputs with the constants of each row's group."""
+    from physdiffuser.data.loading import read_labels
+    from physdiffuser.report.group_table import inputs_with_groups
+
+    assert solution.groups is not None  # the caller has looked
+    if table == "-":
+        raise UsageError("the law has groups, so the table is read twice: name a file instead of -.")
+    labels = read_labels(table, solution.groups.columns, **written)
+    return inputs_with_groups(solution, equation, inputs, labels)
+
+
 def _read_inputs(solution: Solution, equation: Equation, table: str, written: dict[str, Any]) -> FloatArray:
     """The columns that the formula needs, at the positions of its variables; nan elsewhere."""
     import numpy as np
@@ -74,7 +93,9 @@ def _read_inputs(solution: Solution, equation: Equation, table: str, written: di
     from physdiffuser.data.readers.formats import read_table
     from physdiffuser.expressions.tree import variables
 
-    used = sorted(variables(equation.expression))
+    own = 0 if solution.groups is None else len(solution.groups.constants)
+    columns = len(solution.columns) - own
+    used = [index for index in sorted(variables(equation.expression)) if index < columns]
     if not used:
         return np.full((read_table(table, **written).rows, len(solution.columns)), np.nan)
     values = read_columns(table, [solution.columns[index] for index in used], **written)

@@ -55,6 +55,13 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
     help="Largest formula.",
 )
 @click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column that divides the rows into groups with constants of their own.",
+)
+@click.option(
     "--guess",
     "initial",
     type=Formulas(),

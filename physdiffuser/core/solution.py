@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.display import Displayed, Restorable
+from physdiffuser.core.group_constants import GroupNames, with_group_constants
 from physdiffuser.core.next_measurements import NextMeasurements
 from physdiffuser.expressions import Expression
 
@@ -109,6 +110,8 @@ class Equation(Displayed):
         uncertainty of a constant asks for: with them the printed text has the printed `rmse`.
     names
         Aliases of the table's input columns, in the order of the variables.
+    groups
+        For a table with groups: the constants of each group (`p1`, `p2`, ...), by its label.
     """
 
     expression: Expression
@@ -132,6 +135,7 @@ class Equation(Displayed):
     table_digits: int = 4
     extra_digits: int = 0
     names: tuple[str, ...] = field(default=(), compare=False)
+    groups: Mapping[str, tuple[ConstantEstimate, ...]] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +152,8 @@ class FitPoints(Restorable):
         Rows of the table, of which these are a sample.
     inputs
         Shape (points, columns), the input columns of these rows; None when they were not kept.
+    codes
+        Shape (points,), the group of each row; None for a table without groups.
     """
 
     truth: FloatArray
@@ -155,6 +161,7 @@ class FitPoints(Restorable):
     test: npt.NDArray[np.bool_]
     rows: int
     inputs: FloatArray | None = None
+    codes: npt.NDArray[np.intp] | None = None
 
 
 def sample_fit_points(
@@ -164,6 +171,7 @@ def sample_fit_points(
     limit: int = 5_000,
     *,
     inputs: FloatArray | None = None,
+    codes: npt.NDArray[np.intp] | None = None,
 ) -> FitPoints:
     """Pick the rows that a plot shows: all of a small table; else an even spread and every extreme.
 
@@ -178,6 +186,8 @@ def sample_fit_points(
         Most points to keep.
     inputs
         Shape (rows, columns), to keep the input columns of the chosen rows too.
+    codes
+        Shape (rows,): the group of each row, to keep it too.
     """
     rows = int(truth.shape[0])
     chosen = np.arange(rows)
@@ -190,7 +200,8 @@ def sample_fit_points(
         spread = np.linspace(0, rows - 1, limit - extreme - 2).astype(np.intp)
         chosen = np.unique(np.concatenate([spread, worst, [lowest, highest]]))
     kept = None if inputs is None else inputs[chosen]
-    return FitPoints(truth[chosen], prediction[chosen], test[chosen], rows, kept)
+    groups = None if codes is None else codes[chosen]
+    return FitPoints(truth[chosen], prediction[chosen], test[chosen], rows, kept, groups)
 
 
 @dataclass(frozen=True)
@@ -282,6 +293,9 @@ class Solution(Displayed):
         `physdiffuser.finalize.evidence`.
     guesses
         What became of the formulas that the user started from.
+    groups
+        The groups of the table, and the names of the constants that they have of their own: these are the
+        last of `names`. None for a table without groups.
     summaries
         The input columns and, last, the target; empty when read back from a file.
     next_measurements
@@ -310,6 +324,14 @@ class Solution(Displayed):
     evidence: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
     guesses: tuple[GuessOutcome, ...] = ()
     next_measurements: NextMeasurements | None = field(default=None, compare=False, repr=False)
+    groups: GroupNames | None = None
+
+    def inputs_for(self, equation: Equation) -> FloatArray | None:
+        """Inputs of `fit_points` with the constants that a formula has for each group; None without."""
+        points = self.fit_points
+        if points is None or points.inputs is None or self.groups is None or points.codes is None:
+            return None if points is None else points.inputs
+        return with_group_constants(points.inputs, equation.groups, self.groups, points.codes)
 
     def plot(self, kind: str = "fit", row: int | None = None, axes: Any = None) -> Any:
         """Draw one picture of the chosen formula, or of a row of `pareto` counted from 1, with matplotlib.

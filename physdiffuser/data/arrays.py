@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Source: TypeAlias = str | os.PathLike[str] | pandas.DataFrame | Mapping[str, Any] | npt.ArrayLike
     ColumnOrValues: TypeAlias = str | npt.ArrayLike | None
+    GroupsOrValues: TypeAlias = str | Sequence[str] | npt.ArrayLike | None
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class ColumnRequest:
     weights: ColumnOrValues = None
     errors: ColumnOrValues = None
     input_errors: InputErrors | None = None
+    groups: GroupsOrValues = None
 
 
 def load_dataset_from(source: Source, y: object, columns: ColumnRequest, **reading: Any) -> Dataset:
@@ -57,6 +59,9 @@ def load_dataset_from(source: Source, y: object, columns: ColumnRequest, **readi
         When an argument does not belong to what `source` is.
     """
     per_row: dict[str, Any] = {"weights": columns.weights, "errors": columns.errors}
+    groups = _group_columns(columns.groups, source)
+    if groups is None:
+        per_row["groups"] = columns.groups
     target = columns.target
     if y is not None:
         source, target, per_row = _joined(source, y, columns, per_row)
@@ -66,14 +71,34 @@ def load_dataset_from(source: Source, y: object, columns: ColumnRequest, **readi
         for option, value in per_row.items():
             if not isinstance(value, str | None):
                 raise UsageError(f"{option}= must be the name of a column unless y is given")
+    given = per_row.pop("groups", None)
+    if given is not None:
+        groups = [given]
+    table: Any = source
     return load_dataset(
-        source,  # type: ignore[arg-type]
+        table,
         target=target,
         inputs=columns.inputs,
         input_errors=columns.input_errors,
+        groups=groups or (),
         **per_row,
         **reading,
     )
+
+
+def _group_columns(groups: Any, source: Any) -> list[str] | None:
+    """The names of the columns that define groups; None if `groups` holds the group of each row."""
+    if groups is None:
+        return []
+    if isinstance(groups, str):
+        return [groups]
+    names = list(groups) if isinstance(groups, list | tuple) else None
+    if names is None or not all(isinstance(name, str) for name in names):
+        return None
+    if isinstance(source, str | os.PathLike):
+        return names
+    columns = getattr(source, "columns", source if isinstance(source, Mapping) else ())
+    return names if set(names) <= set(columns) else None
 
 
 def _joined(

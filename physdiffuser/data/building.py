@@ -12,11 +12,16 @@ from physdiffuser.data import checks
 from physdiffuser.data.aliases import assign_aliases
 from physdiffuser.data.checks import check_weights
 from physdiffuser.data.dataset import Column, Dataset, FloatArray
+from physdiffuser.data.groups import Groups
 from physdiffuser.data.selection import InputError, Roles, refuse_text
 from physdiffuser.data.table import Table, TableColumn
 from physdiffuser.errors import DataError
 from physdiffuser.io.display import counted, listed, visible
 
+MOST_HINTED = 50
+"""A column of text with at most so many different ones may hold groups."""
+ROWS_PER_HINTED = 3
+"""... if there are so many rows for each of them."""
 MOST_MISSING = 0.5
 """A table of which more rows than this share have gaps is refused."""
 
@@ -30,6 +35,8 @@ class _Parts:
     weights: TableColumn | None
     as_errors: bool
     """Whether that column holds standard deviations."""
+    groups: list[TableColumn]
+    """Those that define groups."""
     how: str
     """Why this is the target."""
     input_errors: dict[str, InputError | TableColumn]
@@ -93,7 +100,15 @@ def dataset_from_table(table: Table, roles: Roles) -> Dataset:
         unused=tuple(name for name in every if name not in names),
         notes={**table.notes, "target": f"{columns[-1].shown} ({parts.how})"},
         row_numbers=None if keep is None else np.flatnonzero(keep),
+        groups=_groups(parts.groups, keep),
     )
+
+
+def _groups(columns: list[TableColumn], keep: npt.NDArray[np.bool_] | None) -> Groups | None:
+    if not columns:
+        return None
+    groups = Groups.of([column.name for column in columns], [column.texts() for column in columns])
+    return groups if keep is None else groups.take(np.flatnonzero(keep))
 
 
 def _assign_parts(table: Table, roles: Roles, warnings: list[str]) -> _Parts:
@@ -101,15 +116,14 @@ def _assign_parts(table: Table, roles: Roles, warnings: list[str]) -> _Parts:
     columns = {column.position - 1: column for column in table.columns}
     named = {roles.target, roles.weights, *(roles.inputs or ()), *roles.error_columns} - {None}
     refuse_text([column for position, column in columns.items() if position in named], table.source)
-    usable, said = _usable_columns(columns, named, table)
+    usable, said = _usable_columns(columns, named | set(roles.groups), table)
     warnings += said
     target, how = _choose_target(usable, roles, table)
     if roles.inputs is not None:
         inputs = list(roles.inputs)
     else:
-        inputs = [
-            position for position in usable if position not in (target, roles.weights, *roles.error_columns)
-        ]
+        spoken_for = {target, roles.weights, *roles.error_columns, *roles.groups}
+        inputs = [position for position in usable if position not in spoken_for]
     if not inputs:
         raise DataError(
             f"{table.source}: besides the target '{visible(usable[target].name)}' there is no "
@@ -120,6 +134,7 @@ def _assign_parts(table: Table, roles: Roles, warnings: list[str]) -> _Parts:
         usable[target],
         None if roles.weights is None else usable[roles.weights],
         roles.as_errors,
+        [columns[position] for position in roles.groups],
         how,
         {
             usable[position].name: error if error.column is None else usable[error.column]
@@ -156,9 +171,9 @@ def _usable_columns(
     warnings = []
     text = [column for position, column in columns.items() if column.kind == "text" and position not in named]
     if text:
-        warnings.append(
-            f"left out because they hold text: {listed([c.name or f'column {c.position}' for c in text])}"
-        )
+        names = listed([column.name or f"column {column.position}" for column in text])
+        hints = [_group_hint(column) for column in text if _holds_groups(column)]
+        warnings.append("; ".join([f"left out because they hold text: {names}", *hints]))
     empty = [column for column in columns.values() if column.kind == "empty" and column.name]
     if empty and table.rows:
         warnings.append(f"left out because they are empty: {listed([column.name for column in empty])}")
@@ -177,6 +192,20 @@ def _usable_columns(
             warnings.append(f"column {column.position} has no name; it is called '{column.name}'")
         usable[position] = column
     return usable, warnings
+
+
+def _holds_groups(column: TableColumn) -> bool:
+    """Whether a column of text may divide the rows into groups: a few values, each in several rows."""
+    values = len(column.labels)
+    return 2 <= values <= MOST_HINTED and column.values.size >= ROWS_PER_HINTED * values
+
+
+def _group_hint(column: TableColumn) -> str:
+    name = visible(column.name or f"column {column.position}")
+    return (
+        f"column '{name}' holds {len(column.labels)} values; --group {name} fits one law with "
+        "separate constants"
+    )
 
 
 def _is_index(column: TableColumn) -> bool:
@@ -206,7 +235,7 @@ def _choose_target(usable: dict[int, TableColumn], roles: Roles, table: Table) -
     if roles.target is not None:
         return roles.target, "as asked"
     # A column whose own error is stated is an input.
-    taken = {*(roles.inputs or ()), roles.weights, *roles.error_columns, *roles.input_errors}
+    taken = {*(roles.inputs or ()), roles.weights, *roles.error_columns, *roles.input_errors, *roles.groups}
     free = [position for position in usable if position not in taken]
     if not free:
         raise DataError(
@@ -229,7 +258,8 @@ def _complete_rows(parts: _Parts, table: Table, warnings: list[str]) -> npt.NDAr
     """Return which rows to keep, None for all of them."""
     keep: npt.NDArray[np.bool_] | None = None
     gaps = {column.name: np.isnan(column.values) for column in parts.columns()}
-    gaps = {name: gap for name, gap in gaps.items() if gap.any()}
+    labels = {column.name: np.array([not text for text in column.texts()]) for column in parts.groups}
+    gaps = {name: gap for name, gap in (gaps | labels).items() if gap.any()}
     if gaps:
         keep = np.ones(table.rows, bool)
         for gap in gaps.values():

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from physdiffuser.data.dataset import FloatArray
+from physdiffuser.data.labels import LabelCounter
 from physdiffuser.data.readers.cells import (
     BOOLEANS,
     NumberFormat,
@@ -46,7 +47,7 @@ class ColumnBuilder:
 
     Notes
     -----
-    Text is never kept, only the line and a copy of the first cell that held some.
+    Of text the different labels are kept, if they are few (`LabelCounter`), and the first cell of it.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class ColumnBuilder:
         self._first_boolean: tuple[int, str] | None = None
         self._values = np.empty(_FIRST_CAPACITY)
         self._size = 0
+        self.labels = LabelCounter()
 
     def __len__(self) -> int:
         return self._size
@@ -154,6 +156,8 @@ class ColumnBuilder:
         together = "".join(cells)
         if not together or (self.kind == "text" and not self._has_number(cells)):
             self._append(np.full(len(cells), math.nan))
+            if self.kind == "text":
+                self.labels.extend(cells)
             return
         # float() also reads underscores and the digits of other scripts, and knows only the point.
         as_float = (
@@ -166,6 +170,8 @@ class ColumnBuilder:
         values = self._at_once(cells, together, as_float)
         if values is None:
             values = np.fromiter(self._each_cell(cells, lines, as_float), np.float64, count=len(cells))
+            if self.kind == "text":
+                self.labels.extend(cells)
         elif values.size and self._first_number is None:
             self._see_number(lines(0), float(values[0]))
         self._append(values)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from physdiffuser.io.display import visible
 
 if TYPE_CHECKING:
+    from physdiffuser.data.groups import Groups
     from physdiffuser.units.unit import Unit
 
 FloatArray = npt.NDArray[np.float64]
@@ -81,6 +82,8 @@ class Dataset:
     row_numbers
         Shape (rows,): where each row stands in the table as the user has it, counted from 0; None when it
         is the table itself.
+    groups
+        Which group each row belongs to; None when the table is one group.
     """
 
     inputs: FloatArray
@@ -96,6 +99,7 @@ class Dataset:
     unit_strings: Mapping[str, str] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
     row_numbers: npt.NDArray[np.intp] | None = None
+    groups: Groups | None = None
 
     def __post_init__(self) -> None:
         if self.inputs.ndim != 2 or self.inputs.shape != (self.target.shape[0], len(self.columns)):
@@ -127,6 +131,7 @@ class Dataset:
             inputs=self.inputs[rows],
             target=self.target[rows],
             weights=None if self.weights is None else self.weights[rows],
+            groups=None if self.groups is None else self.groups.take(rows),
             stated_errors=None if self.stated_errors is None else self.stated_errors[rows],
             input_errors=None if self.input_errors is None else self.input_errors[rows],
             row_numbers=rows if self.row_numbers is None else self.row_numbers[rows],

@@ -38,6 +38,7 @@ def load_dataset(
     weights: str | None = None,
     errors: str | None = None,
     input_errors: InputErrors | None = None,
+    groups: Sequence[str] = (),
     encoding: str | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
@@ -61,6 +62,8 @@ def load_dataset(
         Instead of it, name of a column with the standard deviation of the target in every row.
     input_errors
         Standard deviations of inputs: `x=0.01,y=dy,z=1%` or a mapping; a number, a percentage or a column.
+    groups
+        Names of columns, of text or numbers, whose values divide the rows into groups.
     encoding, delimiter, header, thousands, units_row
         How the table is written; see `read_table`.
     seconds
@@ -93,6 +96,7 @@ def load_dataset(
                 weights,
                 errors,
                 parse_input_errors(input_errors),
+                tuple(groups),
             ),
             encoding=encoding,
             delimiter=delimiter,
@@ -175,6 +179,41 @@ def load_inputs(
     )
     kept = np.flatnonzero(~np.isnan(matrix).any(axis=1))
     return (matrix if kept.size == matrix.shape[0] else matrix[kept]), kept
+
+
+def read_labels(
+    source: str | os.PathLike[str] | pandas.DataFrame, columns: Sequence[str], **options: Any
+) -> list[str]:
+    """The group of each row of a table, as `Dataset.groups` labels it; empty where a value is missing.
+
+    Parameters
+    ----------
+    source
+        As in `load_dataset`.
+    columns
+        Names of the columns that define groups.
+    **options
+        As in `read_table`.
+
+    Raises
+    ------
+    DataError
+        When a column is missing.
+    """
+    where: list[int] = []
+
+    def choose(names: Sequence[str]) -> frozenset[int]:
+        found = [find_column(names, column) for column in columns]
+        absent = [column for column, position in zip(columns, found, strict=True) if position is None]
+        if absent:
+            raise missing_columns("the table", names, absent)
+        where.extend(position for position in found if position is not None)
+        return frozenset(where)
+
+    table = read_table(source, choose=choose, **options)
+    by_position = {column.position - 1: column.texts() for column in table.columns}
+    rows = zip(*(by_position[position] for position in where), strict=True)
+    return ["" if "" in parts else ", ".join(parts) for parts in rows]
 
 
 def read_columns(

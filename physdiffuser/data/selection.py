@@ -24,6 +24,7 @@ class Request:
     weights: str | None = None
     errors: str | None = None
     input_errors: Mapping[str, str] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Roles:
         Whether it holds standard deviations of the target.
     input_errors
         The errors of the inputs.
+    groups
+        The columns that define groups.
     """
 
     target: int | None
@@ -58,6 +61,7 @@ class Roles:
     weights: int | None
     as_errors: bool = False
     input_errors: Mapping[int, InputError] = field(default_factory=dict)
+    groups: tuple[int, ...] = ()
 
     @property
     def error_columns(self) -> frozenset[int]:
@@ -136,7 +140,14 @@ def resolve(request: Request, names: Sequence[str], source: str) -> Roles:
             )
     if target is not None and target == weights:
         raise UsageError(f"{option}: '{visible(names[target])}' is the target. Name another column.")
-    return Roles(target, inputs, weights, as_errors)
+    groups = tuple(dict.fromkeys(position(name, "--group") for name in request.groups))
+    for place in groups:
+        if place in (target, weights) or place in (inputs or ()):
+            part = "the target" if place == target else f"an input or the {what}"
+            raise UsageError(
+                f"--group: '{visible(names[place])}' is {part} and cannot define groups as well."
+            )
+    return Roles(target, inputs, weights, as_errors, groups=groups)
 
 
 def wanted_positions(roles: Roles, names: Sequence[str]) -> frozenset[int]:
@@ -144,7 +155,7 @@ def wanted_positions(roles: Roles, names: Sequence[str]) -> frozenset[int]:
     everything = frozenset(range(len(names)))
     if roles.inputs is None:
         return everything
-    chosen = {*roles.inputs, *roles.error_columns}
+    chosen = {*roles.inputs, *roles.error_columns, *roles.groups}
     if roles.weights is not None:
         chosen.add(roles.weights)
     if roles.target is not None:

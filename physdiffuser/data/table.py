@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from physdiffuser.data.columns import ColumnBuilder, Kind
 from physdiffuser.data.dataset import FloatArray
+from physdiffuser.data.labels import MOST_LABELS
 from physdiffuser.errors import DataError
 from physdiffuser.io.display import listed, visible
 
@@ -35,6 +39,9 @@ class TableColumn:
         The first cell of a text column.
     remarks
         Warnings about values of this column.
+    labels, codes
+        Of a column of text: its different texts, and the position in them of each row's, -1 where missing;
+        None where there are too many.
     """
 
     name: str
@@ -43,6 +50,27 @@ class TableColumn:
     values: FloatArray
     example: str = ""
     remarks: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    codes: npt.NDArray[np.int32] | None = None
+
+    def texts(self) -> list[str]:
+        """One text per row, to tell groups by; empty where missing.
+
+        Raises
+        ------
+        DataError
+            If the column holds more different texts than are kept.
+        """
+        if self.kind != "text":
+            known = {value: "" if value != value else f"{value:.12g}" for value in set(self.values.tolist())}
+            return [known.get(value, "") for value in self.values.tolist()]
+        if self.codes is None:
+            raise DataError(
+                f"column {self.position} '{visible(self.name)}' holds more than {MOST_LABELS:,} "
+                "different texts, which are no groups. Choose another column."
+            )
+        labels = (*self.labels, "")
+        return [labels[code] for code in self.codes.tolist()]
 
 
 @dataclass(frozen=True)
@@ -140,7 +168,7 @@ def finish_columns(builders: Mapping[int, ColumnBuilder], names: Sequence[str]) 
                 f"column '{shown}' reaches the end of the float64 range (line {line}: {visible(cell, 30)}); "
                 "such values are read as ±1.7976931348623157e308"
             )
-        columns.append(
-            TableColumn(names[position], position + 1, kind, builder.finish(), example, tuple(remarks))
-        )
+        labels, codes = builder.labels.finish(len(builder)) if kind == "text" else ((), None)
+        column = TableColumn(names[position], position + 1, kind, builder.finish(), example, tuple(remarks))
+        columns.append(replace(column, labels=labels, codes=codes))
     return columns

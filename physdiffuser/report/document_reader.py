@@ -127,6 +127,10 @@ class Reader:
             raise self._error(key, "an object of numbers")
         return {name: self._number(f"{key}.{name}", item) for name, item in value.items()}
 
+    def keys(self) -> list[str]:
+        """The keys of the object."""
+        return list(self.content)
+
     def optional_matrix(self, key: str) -> tuple[tuple[float, ...], ...] | None:
         """A square matrix of numbers; None for null, absent, or when an entry is null."""
         value = self._get(key)

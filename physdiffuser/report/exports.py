@@ -14,6 +14,7 @@ from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import free_constants, variables
 from physdiffuser.io.display import visible
 from physdiffuser.report.digits import shown_digits
+from physdiffuser.report.group_table import group_lines
 from physdiffuser.report.source_code import (
     NUMPY,
     SYMPY,
@@ -44,6 +45,8 @@ class Formula:
         What made it, for the head of a file.
     digits
         Of its fitted constants where people read it; code has them all.
+    groups
+        For a table with groups: lines of the table of their constants, which are arguments of the code.
     """
 
     expression: Expression
@@ -52,6 +55,7 @@ class Formula:
     target: str
     origin: str
     digits: Digits | None = None
+    groups: tuple[str, ...] = ()
 
     @property
     def maker(self) -> str:
@@ -72,6 +76,7 @@ class Formula:
         for position, argument in zip(self.used, arguments, strict=True):
             if argument != self.columns[position]:
                 lines.append(f"{argument} is the column '{escape(self.columns[position])}'")
+        lines += [escape(line) for line in self.groups]
         return [f"{sign} {line}" for line in lines]
 
 
@@ -84,6 +89,7 @@ def formula_of(solution: Solution, equation: Equation) -> Formula:
         target=solution.target,
         origin=f"physdiffuser {solution.version}".strip(),
         digits=shown_digits(equation),
+        groups=tuple(line.replace("±", "+-") for line in group_lines(solution, equation)),
     )
 
 

@@ -19,6 +19,12 @@ from physdiffuser.expressions.tree import Apply
 from physdiffuser.io.display import visible
 from physdiffuser.report.digits import TABLE_DIGITS
 from physdiffuser.report.document_reader import Reader
+from physdiffuser.report.group_document import (
+    group_constants_document,
+    groups_document,
+    read_group_constants,
+    read_groups,
+)
 from physdiffuser.report.printed import with_printed_latex
 
 Json: TypeAlias = dict[str, Any]
@@ -61,10 +67,8 @@ def document(solution: Solution) -> Json:
         "warnings": list(solution.warnings),
         "notes": dict(solution.notes),
         "aliases": dict(solution.aliases),
-        "inputs": [
-            {"name": column, "alias": alias}
-            for column, alias in zip(solution.columns, solution.names, strict=True)
-        ],
+        **groups_document(solution),
+        "inputs": [{"name": column, "alias": alias} for column, alias in _inputs(solution)],
         "known_constants": {name: _finite(value) for name, value in solution.known_constants.items()},
         "rows": solution.rows,
         "test_set": {"rows": solution.test_rows, "rmse": _finite(test_rmse)},
@@ -99,6 +103,12 @@ def _suggested(solution: Solution) -> Json:
     ]
     ranges = dict(zip(solution.columns, map(list, found.ranges), strict=True))
     return {"next_measurements": {"laws": laws, "ranges": ranges, "points": points}}
+
+
+def _inputs(solution: Solution) -> list[tuple[str, str]]:
+    """Column and alias of each input; the constants of groups, which follow them, are none."""
+    pairs = list(zip(solution.columns, solution.names, strict=True))
+    return pairs if solution.groups is None else pairs[: len(pairs) - len(solution.groups.constants)]
 
 
 def unfinished_document(
@@ -184,7 +194,9 @@ def solution_from_document(content: object, source: str = "result.json") -> Solu
     reader = Reader(upgraded(content), source)
     reader.schema(SCHEMA)
     inputs = reader.rows("inputs")
-    names = tuple(row.text("alias") for row in inputs)
+    named = read_groups(reader)
+    own = () if named is None else named.constants
+    names = (*(row.text("alias") for row in inputs), *own)
     if len(set(names)) != len(names):
         raise DataError(f"{source}: two inputs have the same alias; the file was changed by hand")
     for name in names:
@@ -202,7 +214,8 @@ def solution_from_document(content: object, source: str = "result.json") -> Solu
         pareto=pareto,
         none_of_these=reader.optional_number("none_of_these"),
         names=names,
-        columns=tuple(row.text("name") for row in inputs),
+        columns=(*(row.text("name") for row in inputs), *own),
+        groups=named,
         aliases=reader.texts_by_name("aliases"),
         guesses=tuple(_read_guess(row) for row in reader.rows("guesses")),
         derivation=reader.texts("derivation"),
@@ -267,6 +280,7 @@ def _equation(equation: Equation) -> Json:
         "verdict": equation.verdict,
         "verification": list(equation.verification),
         "constants": [_constant(constant) for constant in equation.constants],
+        **group_constants_document(equation),
         "covariance": _finite_matrix(equation.covariance),
         "degrees_of_freedom": equation.degrees_of_freedom,
         "reduced_chi_square": _finite(equation.reduced_chi_square),
@@ -325,6 +339,7 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         table_digits=reader.optional_integer("table_digits") or TABLE_DIGITS,
         extra_digits=reader.optional_integer("extra_digits") or 0,
         names=names,
+        groups=read_group_constants(reader),
     )
     return with_printed_latex(made, names)
 

@@ -96,14 +96,15 @@ def plot(solution: Solution, equation: Equation, kind: str = "fit", axes: Any = 
         if kind == "pareto":
             return _front(_new_axes(1)[0] if axes is None else axes, solution, equation)
         points = solution.fit_points
-        if points is None or points.inputs is None:
+        inputs = solution.inputs_for(equation)
+        if points is None or inputs is None:
             raise UsageError(
                 "this solution was read from a file and has no rows to plot; solve the table again"
             )
         if kind == "partial":
-            return _partial(solution, equation, points.inputs, axes)
+            return _partial(solution, equation, inputs, axes)
         drawn = _new_axes(1)[0] if axes is None else axes
-        shown = replace(points, prediction=evaluate(equation.expression, points.inputs))
+        shown = replace(points, prediction=evaluate(equation.expression, inputs))
         (_prediction if kind == "fit" else _residuals)(drawn, shown, target)
         return drawn
 

@@ -27,6 +27,7 @@ from physdiffuser.report.digits import (
     shown_digits,
     table_digits,
 )
+from physdiffuser.report.group_table import group_lines, shared_constants
 from physdiffuser.report.json_document import is_chosen
 from physdiffuser.report.suggested import APART, ONE_LAW, suggestion_table
 
@@ -156,6 +157,9 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
         shown = [visible(guess.text, _LIMIT), *([fitted] if fitted else []), guess.sentence]
         wrapped = [line for text in shown for line in _wrapped(text, style, _LABEL_WIDTH + 2, "")]
         lines += _labelled("Guesses" if number == 0 else "", wrapped)
+    if solution.groups is not None:
+        table = [line.replace("±", style.sign("±", "+/-")) for line in group_lines(solution, best)]
+        lines += _labelled("Groups", [shared_constants(solution, best), *table])
     constants = _constants(best)
     if constants:
         lines += _labelled("Constants", constants)
@@ -178,6 +182,9 @@ def _verdict(best: Equation) -> str:
     """Why a law is not verified: something speaks against it, or there are too few rows or columns."""
     if best.verdict == "unknown" and not variables(best.expression):
         return "not verified: a number is no law"
+    if best.verdict == "unknown" and any("without groups" in text for text in best.verification):
+        against = any(sign in text for text in best.verification for sign in _AGAINST)
+        return _VERDICTS["unknown"] if against else "not verified: no probability is known for laws of groups"
     unmade = [text for text in best.verification if "not checked" in text]
     against = any(sign in text for text in best.verification for sign in _AGAINST)
     if best.verdict == "unknown" and unmade and not against:

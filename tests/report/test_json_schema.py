@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from solutions import equation, solution
 
+from physdiffuser import solve
 from physdiffuser.cli.app import cli
 from physdiffuser.core.next_measurements import NextMeasurement, NextMeasurements
 from physdiffuser.core.solution import Solution
@@ -71,7 +73,8 @@ def check(value: Any, kind: str, place: str) -> None:
 def check_object(content: dict[str, Any], heading: str, place: str) -> None:
     described = table(heading.capitalize())
     optional = {"row", "chosen"} if heading == "formula" and place == "best" else set()
-    optional |= {"table", "guesses", "next_measurements"} if heading == "document" else set()
+    optional |= {"table", "guesses", "next_measurements", "groups"} if heading == "document" else set()
+    optional |= {"groups", "group_intervals"} if heading == "formula" else set()
     assert set(described) - optional <= set(content) <= set(described), place
     for key, value in content.items():
         check(value, described[key], key if heading == "document" else f"{place}.{key}")
@@ -97,6 +100,14 @@ def test_a_real_document_is_as_described(real: dict[str, Any]) -> None:
     assert real["guesses"] and real["next_measurements"]["laws"]
     assert real["best"]["constants"] and real["best"]["covariance"]
     check_object(real, "document", "document")
+
+
+def test_a_document_with_groups_is_as_described() -> None:
+    x = np.tile(np.linspace(1, 4, 20), 2)
+    labels = ["a"] * 20 + ["b"] * 20
+    found = document(solve(x, np.repeat([2.0, 3.0], 20) * x, groups=labels, steps=5))
+    assert found["best"]["groups"] and found["best"]["group_intervals"]["a"]
+    check_object(found, "document", "document")
 
 
 @pytest.mark.parametrize(

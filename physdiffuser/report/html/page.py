@@ -32,6 +32,7 @@ from physdiffuser.report.digits import (
     with_uncertainty,
 )
 from physdiffuser.report.exports import export, formula_of
+from physdiffuser.report.group_table import group_head, group_rows, shared_constants
 from physdiffuser.report.html.charts import Chart
 from physdiffuser.report.html.evidence import checks_of, names_with_target, steps_of
 from physdiffuser.report.html.extrapolation import extrapolation_warnings
@@ -142,7 +143,8 @@ def _content(solution: Solution, best: Equation) -> dict[str, Any]:
     points = solution.fit_points
     table = None if points is None else points.inputs
     moved = [] if table is None else sensitivities(best.expression, table)
-    used = sorted(variables(best.expression))
+    own = 0 if solution.groups is None else len(solution.groups.constants)
+    used = [column for column in sorted(variables(best.expression)) if column < len(solution.names) - own]
     along = [column_chart(solution, best.expression, column) for column in used[:_MOST_CHARTS]]
     target = names_with_target(solution)[-1]
     return {
@@ -156,6 +158,9 @@ def _content(solution: Solution, best: Equation) -> dict[str, Any]:
         "front": front_chart(solution, [row.short_text for row in rows]) if rows else None,
         "steps": _steps(solution),
         "checks": checks_of(best.verification),
+        "group_head": group_head(solution, best),
+        "group_rows": group_rows(best),
+        "group_sentence": "" if solution.groups is None else shared_constants(solution, best),
         "renamed": renamed_columns(solution, used),
         "sensitivities": moved,
         "columns": [visible(name, 200) for name in solution.columns],

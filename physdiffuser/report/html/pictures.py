@@ -104,7 +104,9 @@ def fit_charts(solution: Solution, equation: Equation, number: int) -> list[Char
         return []
     some = shown_points(points)
     truth, test = points.truth[some], points.test[some]
-    prediction = evaluate(equation.expression, points.inputs[some])
+    inputs = solution.inputs_for(equation)
+    assert inputs is not None  # the points have inputs
+    prediction = evaluate(equation.expression, inputs[some])
     with np.errstate(all="ignore"):
         residual = truth - prediction
     target = visible(solution.target, 40)

@@ -1,0 +1,1 @@
+"""One law for several groups of rows: some constants are shared, the others differ by group."""

@@ -1,0 +1,290 @@
+"""The solution of a table with groups: formulas, constants with intervals, and checks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from physdiffuser.core.derivation import readable
+from physdiffuser.core.group_constants import GroupNames, with_group_constants
+from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
+from physdiffuser.data.dataset import Column, Dataset
+from physdiffuser.data.groups import Groups, IntArray
+from physdiffuser.expressions import Expression, Number, Parameter, Variable, complexity, evaluate, to_text
+from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.expressions.tree import substitute, walk
+from physdiffuser.finalize.diagnostics import ENOUGH_ROWS, shows_pattern
+from physdiffuser.finalize.scoring import root_mean_square
+from physdiffuser.fitting.accuracy import max_relative_error
+from physdiffuser.fitting.uncertainty import student_quantile
+from physdiffuser.groups.joint_fit import FloatArray, JointFit, JointModel
+from physdiffuser.groups.leave_out import left_out_groups
+from physdiffuser.groups.selection import GroupSelection
+from physdiffuser.groups.sharing import GroupLaw
+from physdiffuser.report.digits import concise
+from physdiffuser.report.printed import with_printed_digits
+from physdiffuser.report.summary import summaries
+from physdiffuser.verification import verify
+from physdiffuser.version import version
+
+NOT_CALIBRATED = "probability: not checked, it is calibrated on tables without groups"
+_VERIFYING_SECONDS = 3.0
+# An exact law must have so many rows for each fitted constant.
+_ROWS_PER_CONSTANT = 2
+# Rows are held out where every group has so many.
+_LEAST_PER_GROUP = 15
+
+
+def group_solution(
+    dataset: Dataset,
+    groups: Groups,
+    selection: GroupSelection,
+    split: tuple[IntArray, IntArray],
+    seed: int,
+) -> Solution:
+    """The solution from the laws that were fitted.
+
+    Parameters
+    ----------
+    dataset
+        The table, all rows.
+    groups
+        Of its rows.
+    selection
+        The laws, fitted to the rows of the fit.
+    split
+        Positions of the rows of the fit, and of those held out.
+    seed
+        Random seed, for the record.
+    """
+    front, best_law = selection.front(), selection.best
+    most = max((int((~law.fit.shared).sum()) for law in front), default=0)
+    named = GroupNames(groups.columns, groups.labels, _free_names(most, dataset))
+    empty = _empty(dataset, named, seed)
+    if best_law is None:
+        return empty
+    made = [_equation(law, dataset, groups, named, selection, split[1]) for law in front]
+    position = next(place for place, law in enumerate(front) if law is best_law)
+    best = made[position]
+    table = _augmented(dataset, groups, named, best)
+    prediction = evaluate(best.expression, table.inputs)
+    exact = _is_exact(table, prediction, best_law)
+    best = _verified(best, best_law, selection, table, prediction, split, exact, named)
+    equations = [best if place == position else row for place, row in enumerate(made)]
+    held_out = np.zeros(dataset.rows, bool)
+    held_out[split[1]] = True
+    points = sample_fit_points(dataset.target, prediction, held_out, inputs=table.inputs, codes=groups.codes)
+    return replace(
+        empty,
+        status="exact" if exact else "approximate",
+        best=best,
+        pareto=tuple(equations),
+        derivation=best.derivation,
+        test_rows=int(split[1].size),
+        fit_points=points,
+        summaries=summaries(dataset),
+    )
+
+
+def _empty(dataset: Dataset, named: GroupNames, seed: int) -> Solution:
+    return Solution(
+        target=dataset.target_column.name,
+        status="none",
+        best=None,
+        pareto=(),
+        names=(*dataset.names, *named.constants),
+        columns=(*(column.name for column in dataset.columns), *named.constants),
+        aliases=dataset.aliases,
+        warnings=dataset.warnings,
+        notes={**dataset.notes, "groups": f"{len(named.labels)}, by {', '.join(named.columns)}"},
+        rows=dataset.rows,
+        seed=seed,
+        version=version(),
+        groups=named,
+    )
+
+
+def _free_names(count: int, dataset: Dataset) -> tuple[str, ...]:
+    taken = {*dataset.names, dataset.target_column.alias}
+    prefix = next(
+        prefix
+        for prefix in ("p", "k", "q", "group_constant_")
+        if not any(f"{prefix}{number + 1}" in taken for number in range(count))
+    )
+    return tuple(f"{prefix}{number + 1}" for number in range(count))
+
+
+def _augmented(dataset: Dataset, groups: Groups, named: GroupNames, equation: Equation) -> Dataset:
+    """The table with a column for each constant of the groups."""
+    empty = np.full((dataset.rows, len(named.constants)), np.nan)
+    inputs = with_group_constants(
+        np.concatenate([dataset.inputs, empty], axis=1), equation.groups, named, groups.codes
+    )
+    unused = np.isnan(inputs).all(axis=0)
+    inputs[:, unused] = 0.0
+    columns = (*dataset.columns, *(Column(name, name) for name in named.constants))
+    return replace(dataset, inputs=inputs, columns=columns, groups=None)
+
+
+def _ordered(fit: JointFit) -> list[int]:
+    """The parameters in the order in which they stand in the formula."""
+    found = [node.index for node in walk(fit.skeleton) if isinstance(node, Parameter)]
+    return list(dict.fromkeys(found))
+
+
+def _equation(
+    law: GroupLaw,
+    dataset: Dataset,
+    groups: Groups,
+    named: GroupNames,
+    selection: GroupSelection,
+    held_out: IntArray,
+) -> Equation:
+    fit, columns = law.fit, len(dataset.names)
+    _, errors, _ = JointModel(fit.skeleton, selection.rows).covariance(fit)
+    freedom = selection.rows.rows - fit.constants
+    quantile = student_quantile(0.95, freedom) if freedom > 0 else np.nan
+    order = _ordered(fit)
+    own = [index for index in order if not fit.shared[index]]
+    place = {index: number for number, index in enumerate(own)}
+
+    def estimate(name: str, value: float, error: float) -> ConstantEstimate:
+        half = float(quantile * error)
+        low, high = (value - half, value + half) if np.isfinite(half) else (None, None)
+        sigma = float(error) if np.isfinite(error) else None
+        return ConstantEstimate(name, value, low, high, concise(value, sigma), False, value, sigma)
+
+    def fill(node: Expression) -> Expression | None:
+        if not isinstance(node, Parameter):
+            return None
+        if fit.shared[node.index]:
+            return Number(float(fit.parameters[node.index, 0]))
+        return Variable(columns + place[node.index])
+
+    expression = readable(substitute(fit.skeleton, fill))
+    constants = tuple(
+        estimate(f"c{number}", float(fit.parameters[index, 0]), float(errors[index, 0]))
+        for number, index in enumerate((index for index in order if fit.shared[index]), start=1)
+    )
+    of_groups = {
+        label: tuple(
+            estimate(
+                named.constants[place[index]], float(fit.parameters[index, code]), float(errors[index, code])
+            )
+            for index in own
+        )
+        for code, label in enumerate(groups.labels)
+    }
+    names = (*dataset.names, *named.constants)
+    made = Equation(
+        expression=expression,
+        text=to_text(expression, names),
+        latex=to_latex(expression, names),
+        complexity=complexity(expression),
+        rmse=0.0,
+        r2=1.0,
+        max_relative_error=0.0,
+        constants=constants,
+        generator="groups",
+        degrees_of_freedom=freedom,
+        description_length=law.length if np.isfinite(law.length) else None,
+        names=names,
+        groups=of_groups,
+        derivation=_derivation(law, named, groups),
+    )
+    return _scored(made, _augmented(dataset, groups, named, made), held_out)
+
+
+def _scored(made: Equation, table: Dataset, held_out: IntArray) -> Equation:
+    prediction, weights = evaluate(made.expression, table.inputs), table.weights
+    residual = table.target - prediction
+    error = root_mean_square(residual, weights)
+    spread = root_mean_square(table.target - np.average(table.target, weights=weights), weights)
+    part = None if weights is None else weights[held_out]
+    made = replace(
+        made,
+        rmse=error,
+        r2=1.0 - (error / spread) ** 2 if spread > 0 else float("nan"),
+        max_relative_error=max_relative_error(table.target, prediction),
+        test_rmse=root_mean_square(residual[held_out], part) if held_out.size else None,
+    )
+
+    def error_of(formula: Expression, step: int) -> float:
+        some = table.target[::step] - evaluate(formula, table.inputs[::step])
+        return root_mean_square(some, None if weights is None else weights[::step])
+
+    return with_printed_digits(made, made.names, error_of, table.rows)
+
+
+def _derivation(law: GroupLaw, named: GroupNames, groups: Groups) -> tuple[str, ...]:
+    shared, own = int(law.fit.shared.sum()), int((~law.fit.shared).sum())
+    count = len(groups.labels)
+    return (
+        f"forms were found by searches of single groups and of all {count} groups together",
+        f"this form was fitted to all groups at once; {_are(shared)} shared and {_are(own, 'differ')} by "
+        f"{', '.join(named.columns)}, the division with the minimum description length",
+    )
+
+
+def _are(count: int, verb: str = "are") -> str:
+    singular = {"are": "is", "differ": "differs"}[verb]
+    return f"1 fitted constant {singular}" if count == 1 else f"{count or 'no'} fitted constants {verb}"
+
+
+def _is_exact(table: Dataset, prediction: FloatArray, law: GroupLaw) -> bool:
+    """Whether every row is met up to rounding, with more than enough rows for the constants."""
+    if table.rows <= _ROWS_PER_CONSTANT * law.fit.constants:
+        return False
+    scale = float(np.abs(table.target).max())
+    return bool(
+        (np.abs(prediction - table.target) <= 1e-9 * np.maximum(np.abs(table.target), 1e-3 * scale)).all()
+    )
+
+
+def _verified(
+    best: Equation,
+    law: GroupLaw,
+    selection: GroupSelection,
+    table: Dataset,
+    prediction: FloatArray,
+    split: tuple[IntArray, IntArray],
+    exact: bool,
+    named: GroupNames,
+) -> Equation:
+    """The chosen equation with its verdict: the checks of every law, and groups left out in turn."""
+    pattern = not exact and shows_pattern(table, prediction)
+    checked = verify(
+        best.expression,
+        best.expression,
+        table.inputs,
+        table.target,
+        split[0],
+        split[1],
+        names=best.names,
+        weights=table.weights,
+        pattern=pattern if table.rows >= ENOUGH_ROWS and not exact else None,
+        seconds=_VERIFYING_SECONDS,
+    )
+    holds, sentence = left_out_groups(law.fit, selection.rows, named)
+    sentences = [*checked.sentences, sentence]
+    verdict = checked.verdict
+    if not exact:
+        sentences.append(NOT_CALIBRATED)
+    if verdict == "verified" and not (exact and holds):
+        verdict = "unknown"
+    return replace(best, verdict=verdict, verification=tuple(sentences))
+
+
+def fit_and_held_out(dataset: Dataset, groups: Groups, seed: int) -> tuple[IntArray, IntArray]:
+    """Rows for the fit and rows held out, a fifth of each group; none held out where a group has few rows."""
+    counts = np.bincount(groups.codes, minlength=len(groups.labels))
+    if counts.min() < _LEAST_PER_GROUP:
+        return np.arange(dataset.rows), np.zeros(0, dtype=np.intp)
+    random = np.random.default_rng([seed, 17])
+    held: list[IntArray] = []
+    for code in range(len(groups.labels)):
+        rows = random.permutation(np.flatnonzero(groups.codes == code))
+        held.append(rows[: len(rows) // 5])
+    out = np.sort(np.concatenate(held))
+    return np.setdiff1d(np.arange(dataset.rows), out), out

@@ -1,0 +1,261 @@
+"""Fit one skeleton to all groups at once, with some constants shared and the others of each group's own.
+
+The constants of a group enter the residuals of its own rows alone, so the normal equations have the form
+of an arrow: the groups' constants are eliminated block by block in every step (their best values for given
+shared constants, to first order), and what is left is a system in the shared ones alone. The cost grows in
+proportion to the number of groups. See Golub & Pereyra, "The differentiation of pseudo-inverses and nonlinear
+least squares problems whose variables separate", SIAM J. Numer. Anal. 10 (1973), and Björck, *Numerical
+Methods for Least Squares Problems*, ch. 9.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import Expression
+from physdiffuser.expressions.tree import parameter_count
+from physdiffuser.fitting.evaluation_tape import EvaluationTape
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+_ITERATIONS, _TOLERANCE = 80, 1e-13
+_FIRST_DAMPING, _LEAST_DAMPING, _LARGEST_DAMPING = 1e-3, 1e-12, 1e12
+# Relative to the spread of the target: what is left when every row is met.
+_EXACT = 1e-30
+
+
+@dataclass(frozen=True)
+class GroupedRows:
+    """The rows of a table, group by group, padded to equal numbers.
+
+    Attributes
+    ----------
+    inputs
+        Shape (groups, most rows, columns).
+    target
+        Shape (groups, most rows).
+    roots
+        Shape (groups, most rows): square roots of the weights, of mean square 1; 0 where a group has fewer
+        rows.
+    counts
+        Shape (groups,): rows of each group.
+    """
+
+    inputs: FloatArray
+    target: FloatArray
+    roots: FloatArray
+    counts: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(
+        cls, inputs: FloatArray, target: FloatArray, weights: FloatArray | None, codes: npt.NDArray[np.intp]
+    ) -> GroupedRows:
+        """Sort rows into groups; `codes`, shape (rows,), numbers the group of each from 0."""
+        places = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
+        most = max(len(rows) for rows in places)
+        # A group with fewer rows repeats its first one, without weight: every value stays in the domain.
+        index = np.array([np.r_[rows, np.full(most - len(rows), rows[0])] for rows in places])
+        counts = np.array([len(rows) for rows in places], dtype=np.intp)
+        roots = np.sqrt(np.ones(target.shape[0]) if weights is None else weights / weights.mean())[index]
+        roots[np.arange(most)[None, :] >= counts[:, None]] = 0.0
+        return cls(inputs[index], target[index], roots, counts)
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return int(self.target.shape[0])
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.counts.sum())
+
+    @property
+    def spread(self) -> float:
+        """Weighted sum of squares about the weighted mean: what a constant leaves over."""
+        shares = np.square(self.roots)
+        mean = float((shares * self.target).sum() / shares.sum())
+        return float((shares * np.square(self.target - mean)).sum())
+
+    def take(self, groups: npt.NDArray[np.intp] | list[int]) -> GroupedRows:
+        """Some of the groups."""
+        return GroupedRows(self.inputs[groups], self.target[groups], self.roots[groups], self.counts[groups])
+
+
+@dataclass(frozen=True)
+class JointFit:
+    """A skeleton fitted to all groups.
+
+    Attributes
+    ----------
+    skeleton
+        With `Parameter` nodes.
+    shared
+        Shape (parameters,): which have one value for all groups.
+    parameters
+        Shape (parameters, groups); rows of shared ones hold one value.
+    loss
+        Sum of squares relative to what one constant leaves over; inf when not finite.
+    """
+
+    skeleton: Expression
+    shared: BoolArray
+    parameters: FloatArray
+    loss: float
+
+    @property
+    def constants(self) -> int:
+        """Number of fitted values."""
+        groups = self.parameters.shape[1]
+        shared = int(self.shared.sum())
+        return shared + int(groups) * (len(self.shared) - shared)
+
+
+class JointModel:
+    """A skeleton on grouped rows.
+
+    Parameters
+    ----------
+    skeleton
+        With `Parameter` nodes.
+    rows
+        All groups.
+    """
+
+    def __init__(self, skeleton: Expression, rows: GroupedRows) -> None:
+        self.skeleton, self.rows = skeleton, rows
+        self.count = parameter_count(skeleton)
+        self._tape = EvaluationTape(skeleton, rows.inputs)
+        self._spread = rows.spread or 1.0
+
+    @np.errstate(all="ignore")
+    def loss(self, parameters: FloatArray) -> float:
+        """Relative sum of squares, parameters of shape (parameters, groups)."""
+        residual = self.rows.roots * (self._tape.value(parameters) - self.rows.target)
+        value = float(np.square(residual).sum()) / self._spread
+        return value if np.isfinite(value) else np.inf
+
+    @np.errstate(all="ignore")
+    def normal_equations(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Products of derivatives, shape (groups, parameters, parameters), and with the residuals."""
+        value, jacobian = self._tape.value_and_jacobian(parameters)
+        weighted = jacobian * self.rows.roots[:, None, :]
+        residual = self.rows.roots * (value - self.rows.target)
+        products = np.einsum("gpr,gqr->gpq", weighted, weighted)
+        return products, np.einsum("gpr,gr->gp", weighted, residual)
+
+    @np.errstate(all="ignore")
+    def fit(self, start: FloatArray, shared: BoolArray, held: BoolArray | None = None) -> JointFit:
+        """Levenberg-Marquardt from one start.
+
+        Parameters
+        ----------
+        start
+            Shape (parameters, groups); of shared parameters the mean over the groups is taken.
+        shared
+            Shape (parameters,).
+        held
+            Shape (parameters,): those that keep their values; none when None.
+        """
+        held = np.zeros(self.count, bool) if held is None else held
+        parameters = np.array(start, dtype=np.float64)
+        parameters[shared] = parameters[shared].mean(axis=1, keepdims=True)
+        loss, damping = self.loss(parameters), _FIRST_DAMPING
+        if not np.isfinite(loss):
+            return JointFit(self.skeleton, shared, parameters, np.inf)
+        products, slopes = self.normal_equations(parameters)
+        for _ in range(_ITERATIONS):
+            step = _step(products, slopes, shared & ~held, ~shared & ~held, damping)
+            trial = parameters + step
+            new = self.loss(trial) if np.isfinite(step).all() else np.inf
+            if new < loss:
+                done = loss - new <= _TOLERANCE * loss or new < _EXACT
+                parameters, loss = trial, new
+                damping = max(damping / 5, _LEAST_DAMPING)
+                if done:
+                    break
+                products, slopes = self.normal_equations(parameters)
+            else:
+                damping *= 7
+                if damping > _LARGEST_DAMPING:
+                    break
+        return JointFit(self.skeleton, shared, parameters, loss)
+
+    @np.errstate(all="ignore")
+    def covariance(self, fit: JointFit) -> tuple[FloatArray, FloatArray, float]:
+        """Covariance of the shared constants, standard errors of the groups', and the residual variance.
+
+        Returns
+        -------
+        shared
+            Shape (shared, shared).
+        errors
+            Shape (parameters, groups): standard errors of all constants; nan where not determined.
+        variance
+            Of a row of weight 1, shape ().
+        """
+        products, _ = self.normal_equations(fit.parameters)
+        left = self.rows.rows - fit.constants
+        variance = float(fit.loss * self._spread / left) if left > 0 else float("nan")
+        own, common = np.flatnonzero(~fit.shared), np.flatnonzero(fit.shared)
+        errors = np.full(fit.parameters.shape, np.nan)
+        try:
+            blocks = np.linalg.inv(products[:, own[:, None], own]) if own.size else None
+            coupling = products[:, common[:, None], own]
+            schur = products[:, common[:, None], common].sum(axis=0)
+            if blocks is not None and common.size:
+                schur = schur - np.einsum("gsl,glm,gtm->st", coupling, blocks, coupling)
+            whole = np.linalg.inv(schur) if common.size else np.zeros((0, 0))
+        except np.linalg.LinAlgError:
+            return np.full((common.size, common.size), np.nan), errors, variance
+        if common.size:
+            errors[common] = np.sqrt(variance * np.diag(whole))[:, None]
+        if blocks is not None:
+            own_variance = np.einsum("gll->gl", blocks).copy()
+            if common.size:
+                reach = np.einsum("glm,gsm->gls", blocks, coupling)
+                own_variance += np.einsum("gls,st,glt->gl", reach, whole, reach)
+            errors[own] = np.sqrt(variance * own_variance).T
+        return variance * whole, errors, variance
+
+
+def _step(
+    products: FloatArray, slopes: FloatArray, shared: BoolArray, own: BoolArray, damping: float
+) -> FloatArray:
+    """The damped Gauss-Newton step, shape (parameters, groups): the groups' own constants are eliminated."""
+    groups, count, _ = products.shape
+    diagonal = np.einsum("gpp->gp", products)
+    step = np.zeros((count, groups))
+    local, common = np.flatnonzero(own), np.flatnonzero(shared)
+    reduced = reduced_slope = None
+    if common.size:
+        reduced = products[:, common[:, None], common].sum(axis=0)
+        reduced = reduced + np.diag(damping * _positive(diagonal[:, common].sum(axis=0)))
+        reduced_slope = slopes[:, common].sum(axis=0)
+    try:
+        if local.size:
+            blocks = products[:, local[:, None], local].copy()
+            place = np.arange(local.size)
+            blocks[:, place, place] += damping * _positive(diagonal[:, local])
+            coupling = products[:, common[:, None], local]
+            right = np.concatenate([slopes[:, local, None], np.swapaxes(coupling, 1, 2)], axis=2)
+            solved = np.linalg.solve(blocks, right)
+            if reduced is not None and reduced_slope is not None:
+                reduced = reduced - np.einsum("gsl,glt->st", coupling, solved[:, :, 1:])
+                reduced_slope = reduced_slope - np.einsum("gsl,gl->s", coupling, solved[:, :, 0])
+        if reduced is not None and reduced_slope is not None:
+            step[common] = -np.linalg.solve(reduced, reduced_slope)[:, None]
+        if local.size:
+            back = np.einsum("gls,s->gl", solved[:, :, 1:], step[common, 0]) if common.size else 0.0
+            step[local] = -(solved[:, :, 0] + back).T
+    except np.linalg.LinAlgError:
+        return np.full((count, groups), np.nan)
+    return step
+
+
+def _positive(diagonal: FloatArray) -> FloatArray:
+    return np.where(diagonal > 0, diagonal, 1e-300)

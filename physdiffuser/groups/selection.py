@@ -1,0 +1,210 @@
+"""The best law of several groups among many forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from physdiffuser.expressions import Expression, Number, Parameter, complexity
+from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.expressions.tree import bind, free_constants, parameter_count, substitute
+from physdiffuser.groups.candidates import Form
+from physdiffuser.groups.joint_fit import FloatArray, GroupedRows, JointFit, JointModel
+from physdiffuser.groups.sharing import GroupDescriptionLength, GroupLaw, best_sharing, separate_fits
+
+# Forms of one search that are fitted thoroughly: those with the shortest description after a quick fit.
+THOROUGH = 14
+# A loss of so many times that of rounding leaves nothing to explain.
+NEARLY_EXACT = 4.0
+# A shared constant may become a number that fewer than this share of arbitrary constants lie as near to.
+CHANCE, DEVIATIONS = 0.005, 3.0
+# 0 and 1 take a part of the form away: the description length decides about them, within so many deviations.
+STRUCTURAL = (0.0, 1.0, -1.0)
+# Of a noise-free table a constant is a decimal of so many digits if it agrees with it to this accuracy.
+SHORT_DIGITS, SAME_DIGITS = 5, 1e-11
+# The rows do not decide between descriptions that differ by less than so many nats: odds of 20 to 1.
+NEARLY_AS_GOOD = 3.0
+# A law that a simpler one nearly reaches is not shown: its loss must be smaller by this factor.
+WORTH_SHOWING = 0.98
+
+
+class GroupSelection:
+    """Fits forms to all groups and keeps the laws that describe the table best.
+
+    Parameters
+    ----------
+    rows
+        The table.
+    floor
+        Relative loss that rounding alone causes.
+    seed
+        Random seed of the fits.
+    stop
+        Asked whether to end.
+    allowed
+        Whether a formula may be an answer.
+    """
+
+    def __init__(
+        self,
+        rows: GroupedRows,
+        floor: float,
+        seed: int,
+        *,
+        stop: Callable[[], bool] = lambda: False,
+        allowed: Callable[[Expression], bool] = lambda expression: True,
+    ) -> None:
+        self.rows, self._seed, self._stop, self._allowed = rows, seed, stop, allowed
+        self.measure = GroupDescriptionLength(rows, floor)
+        self.laws: dict[Expression, GroupLaw] = {}
+        self._usual: set[Expression] = set()
+
+    @property
+    def best(self) -> GroupLaw | None:
+        """The law with the shortest description, or a usual law whose description is nearly as short."""
+        least = min((law.length for law in self.laws.values()), default=0.0)
+        near = {form: law for form, law in self.laws.items() if law.length < least + NEARLY_AS_GOOD}
+        usual = [law for form, law in near.items() if form in self._usual]
+        return min(usual or near.values(), key=lambda law: law.length, default=None)
+
+    @property
+    def exact(self) -> bool:
+        """Whether some law leaves nothing but rounding."""
+        best = self.best
+        return best is not None and best.fit.loss <= NEARLY_EXACT * self.measure.floor
+
+    def consider(self, forms: Sequence[Form], *, usual: bool = False) -> None:
+        """Fit forms to all groups; the promising ones thoroughly. `usual` if they are usual laws."""
+        self._usual |= {form.skeleton for form in forms} if usual else set()
+        quick: list[tuple[float, Form]] = []
+        for form in forms:
+            if form.skeleton in self.laws or self._stop() or not self._allowed(_bound(form)):
+                continue
+            model = JointModel(form.skeleton, self.rows)
+            start = np.repeat(np.array(form.known)[:, None], self.rows.groups, axis=1)
+            fit = model.fit(start, np.zeros(model.count, bool))
+            quick.append((self._least(fit), form))
+        quick.sort(key=lambda pair: pair[0])
+        for _, form in quick[:THOROUGH]:
+            if self._stop() and self.laws:
+                return
+            self._take(form.skeleton, np.array(form.known))
+
+    def simplify(self) -> None:
+        """Replace shared constants of the best law by simple numbers where that shortens the description."""
+        for _ in range(8):
+            best = self.best
+            if best is None or self._stop():
+                return
+            for skeleton, own in self._simpler(best.fit):
+                if skeleton not in self.laws and self._allowed(bind(skeleton, [1.5] * len(own))):
+                    law = best_sharing(skeleton, self.rows, self.measure, own)
+                    if law is not None and law.length < best.length:
+                        self.laws[skeleton] = law
+            if self.best is best:
+                return
+
+    def front(self) -> list[GroupLaw]:
+        """The laws that no simpler one surpasses in accuracy, simple ones first; the best is among them."""
+        front: list[GroupLaw] = []
+        best = self.best
+
+        def cost(law: GroupLaw) -> tuple[int, int, float]:
+            return _complexity(law), law.fit.constants, law.length
+
+        for law in sorted(self.laws.values(), key=cost):
+            better = not front or law.fit.loss < WORTH_SHOWING * min(other.fit.loss for other in front)
+            same = bool(front) and _complexity(law) == _complexity(front[-1])
+            if law is best:
+                # The best law takes the place of another of its complexity.
+                front = [other for other in front if _complexity(other) != _complexity(law)]
+                front.append(law)
+            elif better and not same:
+                front.append(law)
+        return front
+
+    def _take(self, skeleton: Expression, known: FloatArray) -> None:
+        own = separate_fits(skeleton, self.rows, self._seed, known)
+        if not np.isfinite(own).all():
+            return
+        model = JointModel(skeleton, self.rows)
+        own = model.fit(own, np.zeros(model.count, bool)).parameters
+        best = self.best
+        loss = model.loss(own)
+        fit = JointFit(skeleton, np.zeros(model.count, bool), own, loss)
+        if best is not None and self._least(fit) > best.length + 30.0:
+            return
+        law = best_sharing(skeleton, self.rows, self.measure, own)
+        if law is not None:
+            self.laws[skeleton] = law
+
+    def _least(self, fit: JointFit) -> float:
+        """What the description takes at least: with every constant shared, and no row the worse for it."""
+        return self.measure(JointFit(fit.skeleton, np.ones(len(fit.shared), bool), fit.parameters, fit.loss))
+
+    def _simpler(self, fit: JointFit) -> Iterator[tuple[Expression, FloatArray]]:
+        _, errors, _ = JointModel(fit.skeleton, self.rows).covariance(fit)
+        for position in np.flatnonzero(fit.shared):
+            value, error = float(fit.parameters[position, 0]), float(errors[position, 0])
+            if not np.isfinite(error):
+                continue
+            numbers = [*_simple_numbers(value, error)]
+            if fit.loss <= NEARLY_EXACT * self.measure.floor:
+                numbers += _short_decimals(value)
+            for number in numbers:
+                yield _with_number(fit, int(position), number)
+
+
+def _simple_numbers(value: float, error: float) -> Iterator[Number]:
+    slack = max(DEVIATIONS * error, 1e-9 * abs(value))
+    for number in STRUCTURAL:
+        if abs(value - number) <= slack:
+            yield Number(int(number))
+    nearest = round(2 * value) / 2
+    if nearest not in STRUCTURAL and abs(value - nearest) <= slack and 2 * slack / 0.5 < CHANCE:
+        yield Number(int(nearest)) if nearest == int(nearest) else Number(Fraction(nearest))
+
+
+def _short_decimals(value: float) -> Iterator[Number]:
+    """A decimal of few digits that a constant of a noise-free table agrees with to many more."""
+    short = Fraction(f"{value:.{SHORT_DIGITS}g}")
+    if short and abs(float(short) - value) <= SAME_DIGITS * abs(value):
+        yield Number(int(short) if short.denominator == 1 else short)
+
+
+def _with_number(fit: JointFit, position: int, number: Number) -> tuple[Expression, FloatArray]:
+    """The skeleton with a number in place of a constant, simplified, and the constants that are left."""
+    values = fit.parameters
+    # Distinct numbers mark the constants while the formula is simplified, which knows no parameters.
+    marks = {index: 1.0 + index * 1e-3 + 1e-7 for index in range(len(values)) if index != position}
+
+    def mark(node: Expression) -> Expression | None:
+        if isinstance(node, Parameter):
+            return number if node.index == position else Number(marks[node.index])
+        return None
+
+    marked = substitute(fit.skeleton, mark)
+    simplified = arrange(marked)
+    found = _unmarked(simplified, marks) or _unmarked(marked, marks)
+    assert found is not None  # the marks are those of the formula itself
+    skeleton, kept = found
+    return skeleton, values[kept]
+
+
+def _unmarked(expression: Expression, marks: dict[int, float]) -> tuple[Expression, list[int]] | None:
+    """The skeleton and the constants of the marks; None where a simplification has changed one."""
+    skeleton, found = free_constants(expression)
+    of_mark = {value: index for index, value in marks.items()}
+    if any(value not in of_mark for value in found) or len(set(found)) < len(found):
+        return None
+    return skeleton, [of_mark[value] for value in found]
+
+
+def _bound(form: Form) -> Expression:
+    return bind(form.skeleton, list(form.known))
+
+
+def _complexity(law: GroupLaw) -> int:
+    return complexity(bind(law.fit.skeleton, [1.5] * parameter_count(law.fit.skeleton)))

@@ -1,0 +1,182 @@
+"""Solve a table with groups: forms from searches, fitted to all groups, the best one chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.progress import Progress
+from physdiffuser.core.solution import Solution
+from physdiffuser.data.dataset import Dataset
+from physdiffuser.data.groups import Groups
+from physdiffuser.errors import DataError
+from physdiffuser.expressions import Expression, Number, Parameter, Variable, complexity, to_text
+from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.expressions.tree import free_constants, substitute
+from physdiffuser.functions.standard_fits import fit_standard_forms
+from physdiffuser.groups.answer import fit_and_held_out, group_solution
+from physdiffuser.groups.candidates import Form, searched_forms
+from physdiffuser.groups.joint_fit import GroupedRows
+from physdiffuser.groups.selection import GroupSelection
+from physdiffuser.io.display import counted, listed, visible
+from physdiffuser.noise.precision import decimal_precision
+from physdiffuser.options import SolveOptions
+from physdiffuser.search.guesses import Guess
+from physdiffuser.search.run_control import RunControl
+from physdiffuser.search.table_search import pose_table, prepare, search_table
+from physdiffuser.search.timing import TimeLimit
+from physdiffuser.selection.description_length import rounding_loss
+
+# Share of the time for the searches; the rest is for fits to all groups.
+SEARCH_SHARE = 0.7
+# A group must have so many rows.
+LEAST_ROWS = 3
+
+
+def solve_groups(
+    dataset: Dataset, guesses: Sequence[Guess], options: SolveOptions, control: RunControl
+) -> Solution:
+    """Find one law for all groups of a table, and which of its constants they share.
+
+    Parameters
+    ----------
+    dataset
+        With groups.
+    guesses
+        Starting formulas of the user.
+    options
+        Of the search. `operators`, `units` and `max_complexity` hold for the law.
+
+    Raises
+    ------
+    DataError
+        If there is only one group, or a group has too few rows.
+    """
+    groups = dataset.groups
+    assert groups is not None  # the caller has looked
+    counts = np.bincount(groups.codes, minlength=len(groups.labels))
+    if len(groups.labels) < 2:
+        raise DataError(f"all rows are of one group, '{visible(groups.labels[0])}': leave out --group")
+    if int(counts.min()) < LEAST_ROWS:
+        few = [visible(groups.labels[code]) for code in np.flatnonzero(counts < LEAST_ROWS)]
+        raise DataError(
+            f"{counted(len(few), 'group')} with fewer than {LEAST_ROWS} rows, too few to fit constants to: "
+            f"{listed(few)}. Leave these rows out, or group by another column."
+        )
+    # Asked with the whole table, which the caller may want to know. Earlier formulas are not used here.
+    resumed = bool(options.formulas(dataset))
+    options = options.changed(resumed=())
+    split = fit_and_held_out(dataset, groups, options.seed)
+    table = replace(dataset.take(split[0]), groups=None)
+    problem = pose_table(table, options, control).problem
+    forms = [Form(one.skeleton, (1.0,) * len(one.constants)) for one in guesses if one.constants]
+    forms += [
+        Form(skeleton, values)
+        for one in guesses
+        if one.expression is not None and one.constants
+        for skeleton, values in [free_constants(one.expression)]
+    ]
+    selection = select_law(table, groups.take(split[0]), forms, problem, options, control)
+    solution = group_solution(dataset, groups, selection, split, options.seed)
+    now = control.clock()
+    warnings = (*solution.warnings, *_without_effect(guesses, options, resumed))
+    return replace(solution, warnings=warnings, timing={"elapsed_seconds": now - control.started})
+
+
+def _without_effect(guesses: Sequence[Guess], options: SolveOptions, resumed: bool) -> tuple[str, ...]:
+    """A warning that names the options that a table with groups does not use."""
+    unused = [
+        name
+        for name, given in (
+            ("--noise-model", options.noise_model not in ("auto", "constant")),
+            ("--loss robust", options.loss == "robust"),
+            ("--input-errors", options.input_errors is not None),
+            ("--suggest-next", bool(options.suggest_next)),
+            ("--resume", resumed),
+        )
+        if given
+    ]
+    found = [f"without effect on a table with groups: {', '.join(unused)}"] if unused else []
+    if guesses:
+        found.append("the starting formulas were fitted to all groups; what became of each is not reported")
+    return tuple(found)
+
+
+def select_law(
+    dataset: Dataset,
+    groups: Groups,
+    guesses: Sequence[Form],
+    problem: Problem,
+    options: SolveOptions,
+    control: RunControl,
+) -> GroupSelection:
+    """Search for forms and fit them to all groups, until one is exact or the budget is spent."""
+    rows = GroupedRows.of(dataset.inputs, dataset.target, dataset.weights, groups.codes)
+    floor = rounding_loss(dataset.target, decimal_precision(dataset.target))
+
+    def over() -> bool:
+        return control.cancelled() or control.clock() >= control.limit.search_until
+
+    selection = GroupSelection(rows, floor, options.seed, stop=over, allowed=problem.allows)
+    selection.consider(guesses)
+    fits = [fit for fit in fit_standard_forms(problem) if fit.parameters.size]
+    selection.consider([Form(fit.skeleton, tuple(fit.parameters.tolist())) for fit in fits], usual=True)
+
+    def search(table: Dataset, known: Sequence[str], share: float) -> Sequence[Expression]:
+        return search_formulas(table, known, share, options, control)
+
+    for forms in searched_forms(dataset, groups, search):
+        selection.consider(forms)
+        _report(selection, dataset, control)
+        if selection.exact or over():
+            break
+    selection.simplify()
+    return selection
+
+
+def _report(selection: GroupSelection, dataset: Dataset, control: RunControl) -> None:
+    """Tell the caller the best law so far; `p1`, `p2`, ... stand for the constants of the groups."""
+    best = selection.best
+    if best is None or control.on_progress is None:
+        return
+    own = np.flatnonzero(~best.fit.shared).tolist()
+
+    def fill(node: Expression) -> Expression | None:
+        if not isinstance(node, Parameter):
+            return None
+        if best.fit.shared[node.index]:
+            return Number(float(best.fit.parameters[node.index, 0]))
+        return Variable(len(dataset.names) + own.index(node.index))
+
+    formula = substitute(best.fit.skeleton, fill)
+    names = (*dataset.names, *(f"p{number + 1}" for number in range(len(own))))
+    control.on_progress(
+        Progress(
+            elapsed=control.clock() - control.started,
+            budget=control.limit.seconds,
+            best=to_text(formula, names, digits=6),
+            loss=best.fit.loss,
+            complexity=complexity(formula),
+            generator="groups",
+            latex=to_latex(formula, names, digits=6),
+        )
+    )
+
+
+def search_formulas(
+    table: Dataset, known: Sequence[str], share: float, options: SolveOptions, control: RunControl
+) -> Sequence[Expression]:
+    """The formulas that a search of one table finds; the shortest descriptions first."""
+    now = control.clock()
+    time = None if options.time_limit is None else options.time_limit * SEARCH_SHARE * share
+    steps = None if options.steps is None else max(1, int(options.steps * share))
+    own = options.changed(time=time, steps=steps, initial=(), resumed=known, units=None, units_row=False)
+    limit = TimeLimit(own.time_limit, now, 0.0)
+    part = replace(control, limit=limit, started=now, on_progress=None)
+    found = search_table(prepare(pose_table(table, own, part), own, part), own, part)
+    archive = found.result.archive
+    entries = {entry.candidate.expression: entry for entry in (*archive.front(), *archive.near())}
+    return sorted(entries, key=lambda formula: archive.length(entries[formula]))
