@@ -43,7 +43,7 @@ from physdiffuser.generation.enumeration.stages.products import screen_products,
 from physdiffuser.generation.enumeration.stages.scaled_sums import SCALED_PAIRS, screen_scaled_sums
 from physdiffuser.generation.enumeration.stages.sums import screen_sums
 from physdiffuser.generation.neighbours.replacements import ROWS, Replacements
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.transform import OutputTransform
 
 Result = TypeVar("Result")
 LAW, NAMES = "v*log(p/q) - g*t/(1 + p)", ("v", "p", "q", "g", "t")

@@ -15,7 +15,7 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import ONE, Expression, Number, Variable, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 

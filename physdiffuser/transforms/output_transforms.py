@@ -1,13 +1,12 @@
 """Outer inverses: if `y = T(g)`, then `g = T⁻¹(y)` may be far simpler than `y` itself.
 
-An output transform is one or two invertible steps. They are inverted on the target before anything is looked
-up, and put back around whatever was found.
+The steps that are known, and the transforms that are made of them. Other modules of this package may register
+more in the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,43 +14,9 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number
 from physdiffuser.expressions.tree import add, call, div, power, sub
+from physdiffuser.transforms.transform import ElementaryTransform, register
 
 FloatArray = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class ElementaryTransform:
-    """One invertible function of the target.
-
-    Attributes
-    ----------
-    id
-        Short name, by which algorithms and plugins refer to it.
-    sentence
-        How a derivation describes it: "took the reciprocal".
-    undo
-        Applied to the target.
-    slope
-        Derivative of `undo`: the inverse square weights the rows, so that a residual on the transformed
-        target counts as the residual of the target it stands for.
-    redo
-        Builds the formula of the target from the formula of the transformed target.
-    shown
-        The undoing as a formula, for derivations: `log(y)` from `y`.
-    needs
-        Operators that `redo` writes.
-    noise_tolerant
-        Whether the transformed target of noisy rows is still useful; the others are for exact data.
-    """
-
-    id: str
-    sentence: str
-    undo: Callable[[FloatArray], FloatArray]
-    slope: Callable[[FloatArray], FloatArray]
-    redo: Callable[[Expression], Expression]
-    needs: frozenset[str]
-    shown: Callable[[Expression], Expression]
-    noise_tolerant: bool = False
 
 
 def _inverse(y: FloatArray) -> FloatArray:
@@ -263,130 +228,49 @@ FROM_ONE = ElementaryTransform(
 )
 
 
-@dataclass(frozen=True)
-class OutputTransform:
-    """Steps inverted one after the other, from the outside in."""
+register(depth=1)
+for _step in (INVERSE, SQUARE, LOG, ROOT, EXP, SIN, COS, ARCSIN, ARCCOS, ARCTANH, TAN):
+    register(_step, depth=1)
 
-    steps: tuple[ElementaryTransform, ...]
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Identifiers of the steps, the first applied first."""
-        return tuple(step.id for step in self.steps)
-
-    @property
-    def noise_tolerant(self) -> bool:
-        """Whether all steps are."""
-        return all(step.noise_tolerant for step in self.steps)
-
-    def allowed(self, operators: frozenset[str]) -> bool:
-        """Whether a problem with these operators may contain its inverse."""
-        return all(step.needs <= operators for step in self.steps)
-
-    @property
-    def cost(self) -> int:
-        """Steps in the transform; the search tries short transforms first."""
-        return len(self.steps)
-
-    def undo(self, target: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Transformed target and the weight of each row, or None where a step does not apply.
-
-        The weights are `1 / (dT⁻¹/dy)**2`, scaled to mean 1.
-        """
-        value = target
-        slope = np.ones_like(target)
-        with np.errstate(all="ignore"):
-            for step in self.steps:
-                slope = slope * step.slope(value)
-                value = step.undo(value)
-            if not np.isfinite(value).all() or not np.isfinite(slope).all():
-                return None
-            spread = np.ptp(value)
-            if not np.isfinite(spread) or spread <= 1e-9 * np.abs(value).max():
-                return None
-            # A slope of zero (the sine at its crest) makes the transformed value certain, not infinitely so.
-            size = np.abs(slope)
-            size = np.maximum(size, 1e-3 * size.max())
-            weights = np.square(size.min() / size)
-        return value, weights / weights.mean()
-
-    def redo(self, inner: Expression) -> Expression:
-        """The formula of the target around the formula of the transformed target."""
-        for step in reversed(self.steps):
-            inner = step.redo(inner)
-        return inner
-
-    def shown(self, target: Expression) -> Expression:
-        """What the transformed target is, as a formula of the target; to be printed only."""
-        for step in self.steps:
-            target = step.shown(target)
-        return target
-
-    def sentences(self) -> tuple[str, ...]:
-        """The steps as a derivation."""
-        return tuple(step.sentence for step in self.steps)
-
-
-SINGLE = (
-    OutputTransform(()),
-    *(
-        OutputTransform((step,))
-        for step in (INVERSE, SQUARE, LOG, ROOT, EXP, SIN, COS, ARCSIN, ARCCOS, ARCTANH, TAN)
-    ),
-)
-
-# Two steps that laws are seen to take: 1/sqrt, 1/g**2, 1/(exp(g) - 1), exp of a reciprocal, ...
-DOUBLE = tuple(
-    OutputTransform(steps)
-    for steps in (
-        (SQUARE, INVERSE),
-        (ROOT, INVERSE),
-        (INVERSE, LESS_ONE, LOG),
-        (INVERSE, MORE_ONE, LOG),
-        (INVERSE, FROM_ONE, LOG),
-        (MORE_ONE, LOG),
-        (LESS_ONE, LOG),
-        (FROM_ONE, LOG),
-        (LESS_ONE,),
-        (INVERSE, LESS_ONE),
-        (LESS_ONE, INVERSE),
-        (MORE_ONE, INVERSE),
-        (LESS_ONE, SQUARE),
-        (FROM_ONE, SQUARE),
-        (MORE_ONE, SQUARE),
-        (LOG, INVERSE),
-        (LOG, SQUARE),
-        (LOG, ROOT),
-        (SQUARE, SQUARE),
-        (ROOT, ROOT),
-        (SQUARE, LESS_ONE, INVERSE),
-        (SQUARE, MORE_ONE, INVERSE),
-        (SQUARE, LOG),
-        (EXP, INVERSE),
-        (EXP, SQUARE),
-        (SIN, INVERSE),
-        (SIN, SQUARE),
-        (COS, INVERSE),
-        (TAN, SQUARE),
-        (ROOT, ARCSIN),
-        (ROOT, ARCCOS),
-        (INVERSE, ARCCOS),
-        (INVERSE, ARCSIN),
-        (CUBE_ROOT,),
-        (CUBE_ROOT, INVERSE),
-        (TWO_THIRDS,),
-        (TWO_THIRDS, INVERSE),
-        (CUBE,),
-    )
-)
-
-
-def output_transforms(depth: int, operators: frozenset[str]) -> tuple[OutputTransform, ...]:
-    """Chains of at most `depth` (1 or 2) levels whose operators are allowed."""
-    every = SINGLE if depth == 1 else SINGLE + DOUBLE
-    return tuple(transform for transform in every if all(step.needs <= operators for step in transform.steps))
-
-
-def is_apply(expression: Expression, operator: str) -> bool:
-    """Whether the root is the given operator."""
-    return isinstance(expression, Apply) and expression.operator == operator
+# Steps that laws are seen to take: 1/sqrt, 1/g**2, 1/(exp(g) - 1), exp of a reciprocal, ...
+for _steps in (
+    (SQUARE, INVERSE),
+    (ROOT, INVERSE),
+    (INVERSE, LESS_ONE, LOG),
+    (INVERSE, MORE_ONE, LOG),
+    (INVERSE, FROM_ONE, LOG),
+    (MORE_ONE, LOG),
+    (LESS_ONE, LOG),
+    (FROM_ONE, LOG),
+    (LESS_ONE,),
+    (INVERSE, LESS_ONE),
+    (LESS_ONE, INVERSE),
+    (MORE_ONE, INVERSE),
+    (LESS_ONE, SQUARE),
+    (FROM_ONE, SQUARE),
+    (MORE_ONE, SQUARE),
+    (LOG, INVERSE),
+    (LOG, SQUARE),
+    (LOG, ROOT),
+    (SQUARE, SQUARE),
+    (ROOT, ROOT),
+    (SQUARE, LESS_ONE, INVERSE),
+    (SQUARE, MORE_ONE, INVERSE),
+    (SQUARE, LOG),
+    (EXP, INVERSE),
+    (EXP, SQUARE),
+    (SIN, INVERSE),
+    (SIN, SQUARE),
+    (COS, INVERSE),
+    (TAN, SQUARE),
+    (ROOT, ARCSIN),
+    (ROOT, ARCCOS),
+    (INVERSE, ARCCOS),
+    (INVERSE, ARCSIN),
+    (CUBE_ROOT,),
+    (CUBE_ROOT, INVERSE),
+    (TWO_THIRDS,),
+    (TWO_THIRDS, INVERSE),
+    (CUBE,),
+):
+    register(*_steps)

@@ -39,7 +39,8 @@ from physdiffuser.library.screening import (
 from physdiffuser.library.terms import fill, power_products
 from physdiffuser.reduction.factors import reductions, relevant_columns
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.transforms.output_transforms import INVERSE, OutputTransform, output_transforms
+from physdiffuser.transforms.output_transforms import INVERSE
+from physdiffuser.transforms.transform import OutputTransform, output_transforms
 
 IntArray = npt.NDArray[np.int64]
 ALL = frozenset(OPERATORS)

@@ -12,7 +12,8 @@ from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Expression, Number, evaluate, parse
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.library.matches import Match, Product, ScaledSum, ShiftedProduct, Single, Sum, candidates
-from physdiffuser.transforms.output_transforms import INVERSE, SQUARE, OutputTransform
+from physdiffuser.transforms.output_transforms import INVERSE, SQUARE
+from physdiffuser.transforms.transform import OutputTransform
 
 NAMES = ("a", "b", "c")
 A, B, D = (parse(text, NAMES) for text in ("sqrt(a)", "exp(-b)", "a*b"))

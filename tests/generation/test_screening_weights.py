@@ -23,7 +23,8 @@ from physdiffuser.generation.enumeration.stages.scaled_sums import screen_scaled
 from physdiffuser.generation.enumeration.stages.sums import screen_sums
 from physdiffuser.library.expression_library import Library
 from physdiffuser.library.matches import Match, Product, Single
-from physdiffuser.transforms.output_transforms import EXP, INVERSE, OutputTransform, output_transforms
+from physdiffuser.transforms.output_transforms import EXP, INVERSE
+from physdiffuser.transforms.transform import OutputTransform, output_transforms
 
 FloatArray = npt.NDArray[np.float64]
 NAMES = ("a", "b")

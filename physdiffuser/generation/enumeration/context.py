@@ -18,7 +18,7 @@ from physdiffuser.library.matches import Match, candidates
 from physdiffuser.library.screening import variation
 from physdiffuser.library.terms import fill
 from physdiffuser.noise.precision import decimal_precision
-from physdiffuser.transforms.output_transforms import SINGLE, OutputTransform
+from physdiffuser.transforms.transform import OutputTransform, known_transforms
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -114,7 +114,7 @@ class Context:
         """The transforms that are useful with noise."""
         return tuple(
             transform
-            for transform in SINGLE
+            for transform in known_transforms(1)
             if transform.noise_tolerant and transform.allowed(self.problem.operators)
         )
 

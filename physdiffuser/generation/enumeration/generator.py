@@ -20,7 +20,7 @@ from physdiffuser.expressions import Expression
 from physdiffuser.functions.standard_fits import standard_candidates
 from physdiffuser.generation.enumeration.context import Context
 from physdiffuser.generation.enumeration.first_candidates import power_laws, sums_of_columns
-from physdiffuser.generation.enumeration.ladders import LADDERS, Ladder, Ladders, Row
+from physdiffuser.generation.enumeration.ladders import LADDERS, Ladder, Ladders, Row, own_rows
 from physdiffuser.generation.enumeration.registry import STAGES
 from physdiffuser.noise.noise_floor import as_good, best_first, best_of_each_size, levels
 from physdiffuser.reduction.proposed_reductions import ProposedReductions
@@ -67,7 +67,7 @@ class EnumerationGenerator(MeteredGenerator):
         if not (yield from climb.rows(ladder.first, climb.reductions)):
             new = yield from climb.collapse()
             if not (yield from climb.rows(ladder.first, new)):
-                yield from climb.rows(ladder.later, climb.reductions)
+                yield from climb.rows((*ladder.later, *own_rows()), climb.reductions)
 
     def _ladder(self, context: Context, archive: Archive) -> Ladder:
         if archive.analysis.first.noisy:

@@ -40,6 +40,11 @@ class Row(NamedTuple):
         return suited[:MOST_OF_ONE_FEATURE] if self.at_most == 1 else suited
 
 
+def own_rows() -> tuple[Row, ...]:
+    """Rows of the stages that have sizes of their own."""
+    return tuple(Row(name, size) for name, stage in STAGES.parts().items() for size in stage.sizes)
+
+
 @dataclass(frozen=True)
 class Ladder:
     """Rows in the order in which they are worked off.

@@ -22,7 +22,7 @@ from physdiffuser.expressions.tree import mul
 from physdiffuser.fitting import Fit, fit_batched
 from physdiffuser.functions.family import Family
 from physdiffuser.functions.table import families_for
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 

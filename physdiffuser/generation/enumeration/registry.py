@@ -49,11 +49,14 @@ class Stage(ABC):
         Whether it looks for matches to all digits, of which there are none once only noise is left.
     fits_constants
         Whether it fits constants inside functions.
+    sizes
+        Sizes at which it runs behind the rows of the ladders, if these do not name it.
     """
 
     name: ClassVar[str]
     exact: ClassVar[bool] = False
     fits_constants: ClassVar[bool] = False
+    sizes: ClassVar[tuple[Size, ...]] = ()
 
     def accepts(self, problem: Problem, reduction: Reduction) -> bool:
         """Whether the stage is of use for a reduction."""

@@ -23,7 +23,7 @@ from physdiffuser.generation.enumeration.registry import Size, Stage
 from physdiffuser.library.expression_library import Library, value_keys
 from physdiffuser.library.matches import Match
 from physdiffuser.reduction.means import averaged
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ from physdiffuser.core.work import Work
 from physdiffuser.expressions import Expression
 from physdiffuser.generation.enumeration.context import Context
 from physdiffuser.generation.enumeration.parametric import ITERATIONS, TOLERANCE, fitted
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.transform import OutputTransform
 
 
 class Skeleton(NamedTuple):

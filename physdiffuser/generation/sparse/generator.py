@@ -25,7 +25,7 @@ from physdiffuser.generation.sparse.regression import (
 from physdiffuser.generation.sparse.sums import candidate_of, combination, counted
 from physdiffuser.generation.sparse.targets import transformed
 from physdiffuser.noise.precision import decimal_precision
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -30,7 +30,8 @@ from physdiffuser.generation.sparse.regression import (
 )
 from physdiffuser.generation.sparse.sums import candidate_of, combination, counted
 from physdiffuser.generation.sparse.targets import transformed
-from physdiffuser.transforms.output_transforms import SQUARE, OutputTransform
+from physdiffuser.transforms.output_transforms import SQUARE
+from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 

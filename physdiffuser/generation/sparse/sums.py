@@ -10,7 +10,7 @@ from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import ONE, Expression, Number
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.library.matches import near_simple
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 

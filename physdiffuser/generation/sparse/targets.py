@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
-from physdiffuser.transforms.output_transforms import INVERSE, ROOT, SINGLE, SQUARE, OutputTransform
+from physdiffuser.transforms.output_transforms import INVERSE, ROOT, SQUARE
+from physdiffuser.transforms.transform import OutputTransform, known_transforms
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -31,7 +32,8 @@ def transformed(
     if left is None:
         return
     divided, base = left
-    tolerant = [transform for transform in (*SINGLE, *DOUBLE_TRANSFORMS) if transform.noise_tolerant]
+    every = (*known_transforms(1), *DOUBLE_TRANSFORMS)
+    tolerant = [transform for transform in every if transform.noise_tolerant]
     for transform in tolerant if single is None else single:
         if not transform.allowed(problem.operators):
             continue

@@ -18,7 +18,8 @@ from physdiffuser.generation.enumeration.context import Context, TransformedTarg
 from physdiffuser.generation.enumeration.parametric import ROWS_OF_CONSTANT
 from physdiffuser.generation.enumeration.registry import Size, Stage, register
 from physdiffuser.generation.enumeration.skeletons import Skeleton, offer_fitted
-from physdiffuser.transforms.output_transforms import INVERSE, OutputTransform
+from physdiffuser.transforms.output_transforms import INVERSE
+from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from physdiffuser.generation.enumeration.exact import ExactStage, ExactTable, Pi
 from physdiffuser.generation.enumeration.registry import Size, register
 from physdiffuser.library.matches import Match, Product, Single
 from physdiffuser.library.terms import power_products
-from physdiffuser.transforms.output_transforms import OutputTransform, output_transforms
+from physdiffuser.transforms.transform import OutputTransform, output_transforms
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

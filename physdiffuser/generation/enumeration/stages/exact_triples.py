@@ -13,7 +13,7 @@ from physdiffuser.generation.enumeration.registry import Size, register
 from physdiffuser.library.expression_library import Library
 from physdiffuser.library.matches import Match, ScaledSum, ShiftedProduct
 from physdiffuser.library.terms import fill, power_products
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ from physdiffuser.generation.enumeration.skeletons import Skeleton, offer_fitted
 from physdiffuser.library.ranking import ranked
 from physdiffuser.library.screening import Affine, Standardised, variation
 from physdiffuser.library.terms import power_products
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 

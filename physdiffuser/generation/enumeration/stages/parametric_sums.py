@@ -28,7 +28,8 @@ from physdiffuser.generation.enumeration.screening import ENTRIES, TARGETS
 from physdiffuser.library.ranking import PairBlocks
 from physdiffuser.library.screening import unexplained
 from physdiffuser.library.terms import power_products
-from physdiffuser.transforms.output_transforms import INVERSE, OutputTransform
+from physdiffuser.transforms.output_transforms import INVERSE
+from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]

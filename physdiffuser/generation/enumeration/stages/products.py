@@ -25,7 +25,7 @@ from physdiffuser.generation.enumeration.screening import (
 from physdiffuser.library.matches import Product, Single
 from physdiffuser.library.ranking import ResidualBlock, part, ranked, row_blocks
 from physdiffuser.library.screening import Affine, Standardised, variation
-from physdiffuser.transforms.output_transforms import OutputTransform
+from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
