@@ -134,8 +134,42 @@ def lines(table: Table) -> Iterator[str]:
         yield ",".join(f"{number:.{DIGITS}g}" for number in (*row, measured))
 
 
+def predators_and_prey() -> Iterator[str]:
+    """The lines of the table of differential equations: Lotka and Volterra's, with 2 % noise."""
+    source, normal = random.Random(5), NormalDist()
+    step, parts, state = 0.2, 50, (2.0, 1.0)
+
+    def rates(x: float, y: float) -> tuple[float, float]:
+        return 1.1 * x - 0.4 * x * y, 0.1 * x * y - 0.4 * y
+
+    def moved(x: float, y: float) -> tuple[float, float]:
+        size = step / parts
+        k1 = rates(x, y)
+        k2 = rates(x + size / 2 * k1[0], y + size / 2 * k1[1])
+        k3 = rates(x + size / 2 * k2[0], y + size / 2 * k2[1])
+        k4 = rates(x + size * k3[0], y + size * k3[1])
+        return (
+            x + size / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0]),
+            y + size / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1]),
+        )
+
+    yield "# Prey and predators (thousands) at time t (years): the equations of Lotka and Volterra."
+    yield "# Laws: dprey/dt = 1.1*prey - 0.4*prey*predators"
+    yield "#       dpredators/dt = 0.1*prey*predators - 0.4*predators"
+    yield "# Noise: Gaussian, standard deviation 2.0% of the value; seed 5."
+    yield "# Written by generate.py."
+    yield "t,prey,predators"
+    for row in range(151):
+        noisy = [value * (1.0 + 0.02 * normal.inv_cdf(source.random() or 0.5)) for value in state]
+        yield ",".join(f"{number:.{DIGITS}g}" for number in (row * step, *noisy))
+        for _ in range(parts):
+            state = moved(*state)
+
+
 def main(folder: Path) -> None:
     """Write all tables into a folder."""
+    text = "\n".join(predators_and_prey()) + "\n"
+    (folder / "lotka_volterra.csv").write_text(text, encoding="utf-8", newline="\n")
     for table in TABLES:
         (folder / table.name).write_text("\n".join(lines(table)) + "\n", encoding="utf-8", newline="\n")
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from physdiffuser.core.archive import Entry
 from physdiffuser.data.dataset import Column, Dataset
 from physdiffuser.dynamics.smoothing import Curve
-from physdiffuser.dynamics.terms import library, sparse_sums
+from physdiffuser.dynamics.terms import library, products, sparse_sums
 from physdiffuser.dynamics.trajectories import Trajectories
 from physdiffuser.dynamics.weak import WeakForm
 from physdiffuser.expressions import Expression, Parameter, complexity
@@ -25,6 +25,8 @@ FloatArray = npt.NDArray[np.float64]
 
 MOST_CANDIDATES = 24
 """Candidates of a state that are compared on the trajectories."""
+MOST_USUAL = 8
+"""... and sums of products of at most two variables, as of mass action, beside the best of all."""
 MOST_CONSTANTS = 8
 SOLVED = 1e-13
 """Mean squared residual, relative to the variance of the rate, of a sum that explains noise-free rates."""
@@ -98,7 +100,12 @@ def candidates(prepared: Preparation, state: int, options: SolveOptions) -> list
     solved = prepared.exact and any(one.loss < SOLVED and one.parameters.size <= FEW_TERMS for one in found)
     if not solved:
         found += search_candidates(prepared, state, options)
-    return ranked(found)
+    # Of few or noisy points many sums fit the smoothed rates; the usual ones are judged by the trajectories.
+    usual = ranked(term_candidates(prepared, state, order=2), MOST_USUAL)
+    best = ranked(found)
+    known = {one.skeleton for one in best[: MOST_CANDIDATES // 3]}
+    usual = [one for one in usual if one.skeleton not in known]
+    return [*best[: MOST_CANDIDATES // 3], *usual, *best[MOST_CANDIDATES // 3 :]]
 
 
 def ranked(found: Iterable[Candidate], most: int = MOST_CANDIDATES) -> list[Candidate]:
@@ -116,12 +123,15 @@ def ranked(found: Iterable[Candidate], most: int = MOST_CANDIDATES) -> list[Cand
     return chosen
 
 
-def term_candidates(prepared: Preparation, state: int) -> Iterable[Candidate]:
-    """Sums of library terms."""
+def term_candidates(prepared: Preparation, state: int, order: int | None = None) -> Iterable[Candidate]:
+    """Sums of library terms; of products of at most `order` variables alone where that is given."""
     weak, columns = prepared.weak, prepared.columns
     states = len(prepared.table.states)
     names = dict(enumerate(columns))
-    terms = [renumbered(term, names) for term in library(len(columns), min(states, len(columns)))]
+    every = (
+        library(len(columns), min(states, len(columns))) if order is None else products(len(columns), order)
+    )
+    terms = [renumbered(term, names) for term in every]
     for one in sparse_sums(weak, state, terms):
         yield scored(prepared, state, one.skeleton, one.parameters, "terms", one.loss)
 

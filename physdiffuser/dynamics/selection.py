@@ -26,7 +26,7 @@ from physdiffuser.selection.description_length import DescriptionLength
 
 FloatArray = npt.NDArray[np.float64]
 
-DRIVEN = 10
+DRIVEN = 16
 """Candidates of a state that are fitted on its own trajectory, driven by the smoothed others."""
 JOINT = 4
 """... of which so many are tried in systems."""

@@ -45,9 +45,7 @@ def library(columns: int, states: int) -> list[Expression]:
     """
     leaves: list[Expression] = [Variable(index) for index in range(columns)]
     order = 5 if columns == 1 else 4 if columns == 2 else 3 if columns <= 4 else 2
-    terms: list[Expression] = [ONE]
-    for degree in range(1, order + 1):
-        terms += [_product(chosen) for chosen in combinations_with_replacement(leaves, degree)]
+    terms = products(columns, order)
     periodic: list[Expression] = [
         f for leaf in leaves[:states] for f in (call("sin", leaf), call("cos", leaf))
     ]
@@ -67,6 +65,15 @@ def library(columns: int, states: int) -> list[Expression]:
         terms += [call("exp", mul(Number(-1), leaf)), div(ONE, power(leaf, Number(2))), call("sqrt", leaf)]
         terms += [call("log", leaf), mul(leaf, call("log", leaf)), call("tanh", leaf)]
     return terms[:_MOST_LIBRARY]
+
+
+def products(columns: int, order: int) -> list[Expression]:
+    """1 and all products of at most `order` variables."""
+    leaves: list[Expression] = [Variable(index) for index in range(columns)]
+    terms: list[Expression] = [ONE]
+    for degree in range(1, order + 1):
+        terms += [_product(chosen) for chosen in combinations_with_replacement(leaves, degree)]
+    return terms
 
 
 def _product(factors: tuple[Expression, ...]) -> Expression:

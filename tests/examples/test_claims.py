@@ -29,6 +29,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 LIST = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\|.*\| `(physdiffuser solve [^`|]+)` \| `(\w+ = [^`|]+)` \|$", re.M)
 CLAIMS: dict[str, str] = dict(ROW.findall(LIST))
+# The equations that these find are tested in test_dynamics_claims.py.
+DYNAMICS: list[str] = re.findall(r"^\|.*\| `(physdiffuser dynamics [^`|]+)` \|", LIST, re.M)
 LAWS = set(CLAIMS.values())
 TEXTS = {
     "README.md": README,
@@ -91,10 +93,13 @@ def answer(command: str) -> dict[str, Any]:
 
 
 def test_every_table_has_a_claim() -> None:
-    tables = [next(Path(word).name for word in shlex.split(command) if ".csv" in word) for command in CLAIMS]
+    commands = [*CLAIMS, *DYNAMICS]
+    tables = [
+        next(Path(word).name for word in shlex.split(command) if ".csv" in word) for command in commands
+    ]
     assert sorted(tables) == sorted(path.name for path in EXAMPLES.glob("*.csv"))
     # Every row of the tables of laws follows the convention.
-    assert len(CLAIMS) == len(re.findall(r"^\| \[[\w.]+\.csv\]", LIST, re.M))
+    assert len(commands) == len(re.findall(r"^\| \[[\w.]+\.csv\]", LIST, re.M))
 
 
 @pytest.mark.parametrize("name", sorted(TEXTS))
@@ -139,7 +144,7 @@ def test_the_commands_of_the_readme_run(monkeypatch: pytest.MonkeyPatch, tmp_pat
     ]
     commands = [line.partition("&& ")[2] or line for line in commands]
     commands = [line for line in commands if line.startswith("physdiffuser ") and "data.csv" not in line]
-    assert len(commands) == 6
+    assert len(commands) == 7
     (tmp_path / "examples").symlink_to(EXAMPLES)
     monkeypatch.chdir(tmp_path)
     for command in commands:

@@ -11,7 +11,7 @@ import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TABLES = sorted(path.name for path in EXAMPLES.glob("*.csv"))
-GENERATED = ("damped_oscillation.csv", "gravity.csv", "langmuir.csv", "lens.csv")
+GENERATED = ("damped_oscillation.csv", "gravity.csv", "langmuir.csv", "lens.csv", "lotka_volterra.csv")
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -19,7 +19,7 @@ def test_every_table_says_where_it_comes_from(name: str) -> None:
     comments = [line for line in (EXAMPLES / name).read_text(encoding="utf-8").splitlines() if line[0] == "#"]
     text = " ".join(comments)
     if name in GENERATED:
-        assert re.search(r"Law: .* Noise: .*; seed \d+\.", text)
+        assert re.search(r"Laws?: .* Noise: .*; seed \d+\.", text)
         assert "generate.py" in text
     else:
         assert len(comments) >= 2
