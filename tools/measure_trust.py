@@ -17,12 +17,16 @@ import multiprocessing
 import os
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks_feynman.suites import Law
 from physdiffuser.core.solution import Equation
+from physdiffuser.expressions import Expression, Number, Variable, evaluate
+from physdiffuser.expressions.tree import substitute, variables
 
 NOISES = ("constant", "relative", "poisson", "mixed", "student")
 LEVELS = (0.001, 0.01, 0.1)
@@ -45,7 +49,54 @@ def noisy(clean: np.ndarray, kind: str, level: float, rng: np.random.Generator) 
     return clean + level * spread * unit
 
 
-def one(number: int, seed: int, seconds: float) -> dict[str, Any]:
+def with_constants(law: Law, rng: np.random.Generator) -> Law:
+    """The law with some of its inputs turned into constants of three to five digits, as in most real tables.
+
+    At least one input remains, and at most three.
+    """
+    many = len(law.variables)
+    remaining = int(rng.integers(1, min(many, 3) + 1))
+    kept = sorted(rng.choice(many, remaining, replace=False))
+    digits = int(rng.integers(3, 6))
+    values: dict[int, Expression] = {}
+    for position, variable in enumerate(law.variables):
+        if position in kept:
+            values[position] = Variable(kept.index(position))
+        else:
+            low, high = variable.low, variable.high
+            value = low * (high / low) ** rng.random() if variable.scale == "log" else rng.uniform(low, high)
+            values[position] = Number(float(f"{value:.{digits}g}"))
+    expression = substitute(
+        law.expression, lambda node: values[node.index] if isinstance(node, Variable) else None
+    )
+    fixed = replace(law, variables=tuple(law.variables[position] for position in kept))
+    fixed.__dict__["expression"] = expression
+    return fixed
+
+
+def is_usable(law: Law, seed: int) -> bool:
+    """Whether every remaining input matters, and the law is finite on most of its ranges."""
+    from benchmarks_feynman.sampling import sample
+
+    if len(variables(law.expression)) < len(law.variables):
+        return False
+    try:
+        table = sample(law, rows=200, seed=seed)
+    except RuntimeError:
+        return False
+    spread = float(np.std(table.clean))
+    if not spread > 1e-3 * float(np.abs(table.clean).max()):
+        return False
+    for position in range(len(law.variables)):
+        moved = table.inputs.copy()
+        moved[:, position] = np.roll(moved[:, position], 1)
+        change = evaluate(law.expression, moved) - table.clean
+        if not float(np.sqrt(np.nanmean(np.square(change)))) > 0.02 * spread:
+            return False
+    return True
+
+
+def one(number: int, seed: int, limits: dict[str, Any], laws_of: str) -> dict[str, Any]:
     """Solve and judge one table."""
     from benchmarks_feynman.judge import has_form
     from benchmarks_feynman.sampling import sample
@@ -56,13 +107,19 @@ def one(number: int, seed: int, seconds: float) -> dict[str, Any]:
     rng = np.random.default_rng([seed, number])
     laws = select(["dev"])
     law = laws[int(rng.integers(len(laws)))]
+    while laws_of == "frozen":
+        fixed = with_constants(law, rng)
+        if is_usable(fixed, seed):
+            law = fixed
+            break
+        law = laws[int(rng.integers(len(laws)))]
     rows = round(math.exp(rng.uniform(math.log(20), math.log(2000))))
     kind, level = str(rng.choice(NOISES)), float(rng.choice(LEVELS))
     dummy = int(rng.random() < 0.3)
     table = sample(law, rows=rows, seed=seed * 1000 + number, noise=0.0, dummy=dummy)
     target = noisy(table.clean, kind, level, rng)
     dataset = dataset_from_arrays(table.inputs, target, names=table.names, target_name=table.output)
-    solution = solve_dataset(dataset, time=seconds)
+    solution = solve_dataset(dataset, **limits)
     best = solution.best
     right = has_form(law, None if best is None else best.expression, seed=seed, dummy=dummy)
 
@@ -80,6 +137,7 @@ def one(number: int, seed: int, seconds: float) -> dict[str, Any]:
     return {
         "number": number,
         "law": law.id,
+        "inputs": list(law.names),
         "rows": rows,
         "noise": kind,
         "level": level,
@@ -91,6 +149,7 @@ def one(number: int, seed: int, seconds: float) -> dict[str, Any]:
         "rows_shown": [record(row) for row in solution.pareto],
         "evidence": dict(solution.evidence),
         "status": solution.status,
+        "steps": sum(spent for name, spent in solution.timing.items() if name.startswith("steps_")),
         "seconds": solution.timing["elapsed_seconds"],
         "warnings": [text for text in solution.warnings if "errors of" in text],
     }
@@ -128,10 +187,19 @@ def main() -> None:
     )
     parser.add_argument("--tables", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--time", type=float, default=10.0, help="seconds for each table")
+    parser.add_argument("--time", type=float, help="seconds for each table (10 without --steps)")
+    parser.add_argument("--steps", type=int, help="steps of the search for each table")
+    parser.add_argument(
+        "--laws",
+        choices=("dev", "frozen"),
+        default="dev",
+        help="the development laws, or these with some inputs turned into constants",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, required=True)
     options = parser.parse_args()
+    seconds = 10.0 if options.steps is None and options.time is None else options.time
+    limits = {"time": seconds, "steps": options.steps}
     lines = []
     if options.results.exists():
         lines = [json.loads(line) for line in options.results.read_text().splitlines()]
@@ -143,7 +211,7 @@ def main() -> None:
         ProcessPoolExecutor(options.jobs, mp_context=context, initializer=_worker) as pool,
         options.results.open("a") as stream,
     ):
-        tasks = [pool.submit(one, number, options.seed, options.time) for number in left]
+        tasks = [pool.submit(one, number, options.seed, limits, options.laws) for number in left]
         for task in tasks:
             line = task.result()
             lines.append(line)

@@ -90,6 +90,8 @@ class Equation(Displayed):
         See `docs/methods/answer.md`.
     verification
         How the verdict was reached, one sentence a check.
+    verdict_reason
+        Why the law is not verified, if it is the chosen one; continues "not verified: ".
     constants
         The constants of the formula; those that were not set are, in the same order, the float numbers of
         `expression` from left to right.
@@ -132,6 +134,7 @@ class Equation(Displayed):
     reduced_chi_square: float | None = None
     probability: float | None = None
     description_length: float | None = None
+    verdict_reason: str = ""
     table_digits: int = 4
     extra_digits: int = 0
     names: tuple[str, ...] = field(default=(), compare=False)

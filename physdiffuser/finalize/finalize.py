@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from physdiffuser.expressions import Expression, Number, complexity, evaluate
 from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.simplification.textbook import textbook
-from physdiffuser.expressions.tree import fitted_constants, substitute
+from physdiffuser.expressions.tree import fitted_constants, substitute, variables
 from physdiffuser.finalize.determined import is_singular, with_determined_constants
 from physdiffuser.finalize.finalists import (
     ConditionalDescriptionLength,
@@ -58,6 +58,9 @@ LEAST_SNAPPING = 0.3
 NEARLY_AS_GOOD = 3.0
 # ... if the loss is less than so many times as large: of few rows a constant is a brief description too.
 COMPARABLE = 4.0
+# If the columns explain nothing, the best of all formulas tried is rarely shorter than a number by so many
+# nats (docs/calibration.md).
+NO_CHANCE = 6.0
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,17 @@ def finalize(
             # usual law.
             laws.append(law)
     usual = [law for law in measured if is_standard(law.entry, standard)]
-    return with_standard(laws, laws[shortest(law.length for law in laws)], usual) if laws else ([], 0)
+    return with_standard(laws, _chosen(laws), usual) if laws else ([], 0)
+
+
+def _chosen(laws: Sequence[Law]) -> Law:
+    """The shortest description; a number unless a formula of the columns is shorter by `NO_CHANCE` nats."""
+    best = laws[shortest(law.length for law in laws)]
+    numbers = [law for law in laws if not variables(law.final)]
+    if not numbers:
+        return best
+    number = numbers[shortest(law.length for law in numbers)]
+    return best if best.length < number.length - NO_CHANCE else number
 
 
 def _final_law(

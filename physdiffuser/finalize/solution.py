@@ -21,6 +21,7 @@ from physdiffuser.finalize.exactness import Exactness, exactness
 from physdiffuser.finalize.finalists import conditional_form_prior
 from physdiffuser.finalize.finalize import Law, finalize, rivals
 from physdiffuser.finalize.input_errors import with_input_errors
+from physdiffuser.finalize.poles import box_points, has_pole
 from physdiffuser.finalize.probability import MODEL, row_probabilities
 from physdiffuser.finalize.scoring import equation, predict
 from physdiffuser.finalize.shown_rows import left_out, rows_to_show
@@ -31,12 +32,22 @@ from physdiffuser.search.loop import SearchResult
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import Found, PosedTable, on_rows
 from physdiffuser.selection.description_length import shortest
+from physdiffuser.verification.checks import (
+    Check,
+    comparison_check,
+    interpolation_check,
+    pole_check,
+    probability_check,
+    residual_check,
+)
 
 # Share of the time for the conclusion in which the formulas get their final constants; the rest is for
 # verifying the chosen one.
 WORKING_OUT_SHARE = 0.7
 VERIFYING_SECONDS = 3.0
 LEAST_VERIFYING = 0.2
+# Nats by which residuals must be better described by a smooth function of the inputs to show a pattern.
+STRUCTURE = 4.0
 # Of a law that is exact to the last digit, on development tables (docs/benchmarks.md).
 EXACT_PROBABILITY = 0.995
 
@@ -76,8 +87,12 @@ def build_solution(found: Found, control: RunControl) -> Solution:
     best, prediction = front.equations[position], front.predictions[position]
     judged = exactness(best.expression, dataset, prediction)
     above_floor = front.laws[position].loss > found.loop.floor
-    pattern = above_floor and not judged.exact and shows_pattern(dataset, prediction)
     evidence = law_evidence(front.laws[position], found.result.archive)
+    pattern = (
+        above_floor
+        and not judged.exact
+        and (evidence.structure > STRUCTURE or shows_pattern(dataset, prediction))
+    )
     probability = EXACT_PROBABILITY if judged.exact else MODEL.of(evidence)
     verified = _verified(front, found, control, pattern, judged, probability)
     shares = row_probabilities([row.description_length for row in front.equations], position, probability)
@@ -185,12 +200,40 @@ def _verified(
         split.test,
         names=dataset.names,
         weights=dataset.weights,
-        pattern=pattern if dataset.rows >= ENOUGH_ROWS and not judged.exact else None,
-        interpolation=judged.interpolation,
-        probability=None if judged.exact else probability,
+        further=_further_checks(front, found, pattern, judged, probability),
         seconds=min(limit, left),
     )
-    return replace(best, verdict=checked.verdict, verification=checked.sentences, probability=probability)
+    return replace(
+        best,
+        verdict=checked.verdict,
+        verdict_reason=checked.reason,
+        verification=checked.sentences,
+        probability=probability,
+    )
+
+
+def _further_checks(
+    front: Front, found: Found, pattern: bool, judged: Exactness, probability: float
+) -> list[Check]:
+    """Checks of the chosen law beside those on the table's own rows; none of an exact law."""
+    interpolation = [interpolation_check(judged.interpolation)] if judged.interpolation else []
+    if judged.exact:
+        return interpolation
+    dataset, position = found.dataset, front.position
+    checks = [residual_check(pattern)] if dataset.rows >= ENOUGH_ROWS else []
+    checks += interpolation
+    chosen = front.equations[position]
+    checks.append(pole_check(has_pole(chosen.expression, box_points(dataset.inputs))))
+    roots = np.ones(dataset.rows) if dataset.weights is None else np.sqrt(dataset.weights)
+    test = found.split.test
+    errors = [(roots * (dataset.target - prediction))[test] for prediction in front.predictions]
+    simpler = [
+        errors[row]
+        for row, equation in enumerate(front.equations)
+        if equation.complexity < chosen.complexity and np.isfinite(errors[row]).all()
+    ]
+    compared = comparison_check(errors[position], simpler)
+    return [*checks, *([compared] if compared else []), probability_check(probability)]
 
 
 def _warnings(

@@ -38,15 +38,6 @@ _VERDICTS = {
     "different": "not verified: the law shown is not the formula that was fitted",
     "unknown": "not verified: not every check holds",
 }
-# What the sentences of `verification.verify` say when a check fails.
-_AGAINST = (
-    "more than chance explains",
-    "no value",
-    "still show a pattern",
-    "not decided",
-    "differs from",
-    "interpolation",
-)
 
 
 @dataclass(frozen=True)
@@ -179,16 +170,11 @@ def _probability(solution: Solution, best: Equation) -> list[str]:
 
 
 def _verdict(best: Equation) -> str:
-    """Why a law is not verified: something speaks against it, or there are too few rows or columns."""
+    """The verdict, and why a law is not verified."""
     if best.verdict == "unknown" and not variables(best.expression):
         return "not verified: a number is no law"
-    if best.verdict == "unknown" and any("without groups" in text for text in best.verification):
-        against = any(sign in text for text in best.verification for sign in _AGAINST)
-        return _VERDICTS["unknown"] if against else "not verified: no probability is known for laws of groups"
-    unmade = [text for text in best.verification if "not checked" in text]
-    against = any(sign in text for text in best.verification for sign in _AGAINST)
-    if best.verdict == "unknown" and unmade and not against:
-        return "not verified: too few rows to hold any out; every check that could be made holds"
+    if best.verdict_reason and best.verdict != "verified":
+        return f"not verified: {visible(best.verdict_reason, _LIMIT)}"
     return _VERDICTS[best.verdict]
 
 

@@ -12,6 +12,7 @@ from physdiffuser.expressions import Expression
 from physdiffuser.expressions.evaluate import value_and_jacobian
 from physdiffuser.expressions.tree import distinct_constants
 from physdiffuser.fitting.accuracy import max_relative_error
+from physdiffuser.verification.checks import Check
 
 FloatArray = npt.NDArray[np.float64]
 RowArray = npt.NDArray[np.intp]
@@ -73,16 +74,25 @@ def _allowance(count: int, reference: int) -> float:
     return 1.0 + 4.0 * math.sqrt(0.5 / max(count, 1) + 0.5 / max(reference, 1))
 
 
-def check_test_set(errors: Errors, rows: RowArray) -> tuple[bool, str]:
+def check_test_set(errors: Errors, rows: RowArray) -> Check:
     """Whether the error on the test set agrees with that on the training rows, or with the noise given."""
     count = int(rows.size)
     where = f"{count:,} test {'row' if count == 1 else 'rows'}"
     if count == 0:
-        return False, "test set: not checked, too few rows to hold any out"
+        return Check(
+            "open",
+            "test set: not checked, too few rows to hold any out",
+            "the table is too small for a test set",
+        )
     if not errors.finite[rows].all():
-        return False, f"test set: no value on {int((~errors.finite[rows]).sum()):,} of {count:,}"
+        missing = int((~errors.finite[rows]).sum())
+        return Check(
+            "failed",
+            f"test set: no value on {missing:,} of {count:,}",
+            "it has no value on some test rows",
+        )
     if errors.exact[rows].all():
-        return True, f"test set: largest relative error {errors.largest(rows):.1g} on {where}"
+        return Check("passed", f"test set: largest relative error {errors.largest(rows):.1g} on {where}")
     allowed = _allowance(count, int(errors.train.size))
     if errors.noise is not None:
         ratio = errors.rms(errors.absolute / np.maximum(errors.noise, 1e-300), rows)
@@ -99,7 +109,10 @@ def check_test_set(errors: Errors, rows: RowArray) -> tuple[bool, str]:
             if expected > 0.0 and relative / expected <= allowed:
                 holds, ratio, size = True, relative / expected, percent(relative)
         what = f"test/training ratio {ratio:.2g}"
-    return holds, f"test set: rms error {size} on {where}; {what}{'' if holds else _TOO_MUCH}"
+    sentence = f"test set: rms error {size} on {where}; {what}"
+    if holds:
+        return Check("passed", sentence)
+    return Check("failed", sentence + _TOO_MUCH, "the error on the test rows is too large")
 
 
 def left_out(errors: Errors, final: Expression, inputs: FloatArray) -> str | None:
@@ -132,10 +145,12 @@ def left_out(errors: Errors, final: Expression, inputs: FloatArray) -> str | Non
 
 def check_boundary(
     errors: Errors, inputs: FloatArray, columns: list[int], names: Sequence[str] | None
-) -> tuple[bool, str]:
+) -> Check:
     """Whether the formula holds in the outermost tenth of each column's range as in its middle."""
     if not columns:
-        return False, "boundary check: not checked, no column occurs in the formula"
+        return Check(
+            "open", "boundary check: not checked, no column occurs in the formula", "a number is no law"
+        )
     worst_ratio, worst_name, checked = 0.0, "", 0
     largest = 0.0
     holds = all_exact = True
@@ -154,7 +169,11 @@ def check_boundary(
         checked += 1
         name = names[column] if names is not None else f"x{column + 1}"
         if not errors.finite[edge].all():
-            return False, f"boundary check: no value in the outermost tenth of {name}"
+            return Check(
+                "failed",
+                f"boundary check: no value in the outermost tenth of {name}",
+                f"it has no value at the boundary of {name}",
+            )
         exact = bool(errors.exact[edge].all())
         all_exact = all_exact and exact
         largest = max(largest, errors.largest(edge))
@@ -164,15 +183,17 @@ def check_boundary(
         if not exact:
             holds = holds and ratio <= _allowance(int(edge.size), int(bulk.size))
     if not checked:
-        return False, "boundary check: not checked, too few rows there"
+        return Check("open", "boundary check: not checked, too few rows there", "there are too few rows")
     if all_exact:
         tenths = "the outermost tenth of each range"
-        return True, f"boundary check: largest relative error {largest:.1g} in {tenths}"
+        return Check("passed", f"boundary check: largest relative error {largest:.1g} in {tenths}")
     sentence = (
         f"boundary check: the error in the outermost tenth of {worst_name} is {worst_ratio:.2g} times "
         "that elsewhere"
     )
-    return holds, sentence if holds else sentence + _TOO_MUCH
+    if holds:
+        return Check("passed", sentence)
+    return Check("failed", sentence + _TOO_MUCH, f"the error at the boundary of {worst_name} is too large")
 
 
 def _edge_ratio(errors: Errors, edge: RowArray, bulk: RowArray) -> float:

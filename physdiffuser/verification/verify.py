@@ -1,16 +1,16 @@
 """What `solve` may say of a formula: does the final form follow from the fit, and does it hold?
 
-No truth is known here. *verified* means four things: the snapped, simplified formula is the fitted
-one with its constants replaced by exact values (shown symbolically); it holds on rows that neither
-search nor fit have seen; it holds at the edges of the table, where a formula that only
-interpolates fails first; and its residuals show no pattern, where that was looked at.
+No truth is known here. *verified* means that every check passes: the final formula is the fitted one with its
+constants set to special values (shown symbolically); it holds on the test set and at the boundary of the
+table, where a formula that only interpolates fails first; and the further checks of the caller, such as the
+probability of the law (`physdiffuser.verification.checks`).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import PI, Apply, Expression, Number, Symbol, evaluate
 from physdiffuser.expressions.tree import Variable, free_constants, substitute, variables, walk
 from physdiffuser.fitting.accuracy import agrees
+from physdiffuser.verification.checks import Check
 from physdiffuser.verification.constants import Polish, exact_floats, has_floats, polish
 from physdiffuser.verification.equivalence import Verdict, equivalent, put_exact
 from physdiffuser.verification.row_checks import Errors, check_boundary, check_test_set, left_out, percent
@@ -27,12 +28,13 @@ from physdiffuser.verification.worker import SymbolicWorker
 FloatArray = npt.NDArray[np.float64]
 RowArray = npt.NDArray[np.intp]
 
+_UNPROVED: dict[Verdict, str] = {
+    "verified": "",
+    "different": "the law shown is not the formula that was fitted",
+    "unknown": "it is not proved that the law shown is the formula that was fitted",
+}
 # A change of the constants below this says that the fit was already there.
 _LITTLE = 0.05
-# A law with noise is verified from this probability on (docs/calibration.md).
-LEAST_PROBABILITY = 0.9
-_PATTERN = "they still show a pattern in the columns, so the law is not complete"
-_NO_PATTERN = "no pattern is left in them"
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,13 @@ class Verification:
         the fitted one; else *unknown*.
     sentences
         One per check, for the user.
+    reason
+        Why the law is not verified; empty if it is.
     """
 
     verdict: Verdict
     sentences: tuple[str, ...]
+    reason: str = ""
 
 
 def verify(
@@ -63,9 +68,7 @@ def verify(
     *,
     names: Sequence[str] | None = None,
     weights: FloatArray | None = None,
-    pattern: bool | None = None,
-    interpolation: str = "",
-    probability: float | None = None,
+    further: Sequence[Check] = (),
     seconds: float = 10.0,
     worker: SymbolicWorker | None = None,
 ) -> Verification:
@@ -88,45 +91,28 @@ def verify(
         Names of the columns, for the sentences.
     weights
         Shape (rows,), positive: errors count by their roots, as in the fit.
-    pattern
-        Whether the columns still predict the residuals of the formula; None when not looked at.
-    interpolation
-        Why the formula only interpolates, as a sentence; empty if nothing says so.
-    probability
-        That the formula is the law; below `LEAST_PROBABILITY` it is not verified. None when not known.
+    further
+        Checks that were made elsewhere.
     seconds
         Limit of the symbolic check.
     """
     ranges = [(float(column.min()), float(column.max())) for column in inputs.T]
     symbolic, sentence = _symbolic(fitted, final, ranges, seconds, worker)
-    sentences = [sentence]
+    algebra = Check("passed" if symbolic == "verified" else "failed", sentence, _UNPROVED[symbolic])
     prediction = evaluate(final, inputs)
     errors = Errors(prediction, target, noise_scale, train_rows, weights)
     errors.exact = agrees(final, inputs, target, prediction)
-    holds, sentence = check_test_set(errors, test_rows)
+    tested = check_test_set(errors, test_rows)
     if not test_rows.size:
-        sentence = left_out(errors, final, inputs) or sentence
-    sentences.append(sentence)
-    edges, sentence = check_boundary(errors, inputs, sorted(variables(final)), names)
-    sentences.append(sentence)
-    if pattern is not None:
-        sentences.append(f"residuals: {_PATTERN if pattern else _NO_PATTERN}")
-    if interpolation:
-        sentences.append(interpolation)
-    if probability is not None:
-        sentences.append(_how_probable(probability))
-    verdict: Verdict = symbolic
-    likely = probability is None or probability >= LEAST_PROBABILITY
-    if symbolic == "verified" and not (holds and edges and likely and not pattern and not interpolation):
-        verdict = "unknown"
-    return Verification(verdict, tuple(sentences))
-
-
-def _how_probable(probability: float) -> str:
-    percent = min(round(100 * probability), 99)
-    if probability < LEAST_PROBABILITY:
-        return f"probability: {percent} % that this is the law, too little for it to be verified"
-    return f"probability: {percent} % that this is the law"
+        tested = replace(tested, sentence=left_out(errors, final, inputs) or tested.sentence)
+    boundary = check_boundary(errors, inputs, sorted(variables(final)), names)
+    checks = [algebra, tested, boundary, *further]
+    # What speaks against the law comes before what could not be looked at.
+    missed = sorted((check for check in checks if check.state != "passed"), key=lambda one: one.state)
+    verdict: Verdict = "unknown" if missed and symbolic == "verified" else symbolic
+    return Verification(
+        verdict, tuple(check.sentence for check in checks), missed[0].reason if missed else ""
+    )
 
 
 # ---- symbolically ----

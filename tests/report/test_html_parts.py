@@ -122,15 +122,16 @@ def test_a_formula_whose_digits_were_cut_too_short_is_not_blamed() -> None:
 
 
 def test_checks_tell_what_holds_from_what_fails_and_what_is_open() -> None:
+    from physdiffuser.verification.checks import residual_check
     from physdiffuser.verification.verify import verify
 
     law = parse("2*a", NAMES)
     good, bad = 2 * TABLE[:, 0], 2 * TABLE[:, 0] + np.where(np.arange(200) >= 150, 5.0, 0.0)
     seen, unseen = np.arange(150), np.arange(150, 200)
-    passed = checks_of(verify(law, law, TABLE, good, seen, unseen, pattern=False).sentences)
+    passed = checks_of(verify(law, law, TABLE, good, seen, unseen, further=[residual_check(False)]).sentences)
     assert [check.state for check in passed] == ["passed"] * 4
     noisy = bad + RNG.normal(0, 0.01, 200)
-    failed = checks_of(verify(law, law, TABLE, noisy, seen, unseen, pattern=True).sentences)
+    failed = checks_of(verify(law, law, TABLE, noisy, seen, unseen, further=[residual_check(True)]).sentences)
     states = {check.topic: check.state for check in failed}
     assert states["test set"] == states["residuals"] == "failed"
     few = checks_of(verify(law, law, TABLE[:6], good[:6], np.arange(6), np.arange(0)).sentences)

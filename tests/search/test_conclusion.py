@@ -11,7 +11,7 @@ from decimals import to_be_fitted
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Expression, Number, evaluate, parse, to_text
-from physdiffuser.expressions.tree import substitute
+from physdiffuser.expressions.tree import substitute, variables
 from physdiffuser.finalize.finalize import finalize
 from physdiffuser.fitting import refit
 from physdiffuser.search.archive import NEAR, ParetoArchive
@@ -121,3 +121,21 @@ def test_a_law_is_as_long_as_its_shortest_telling() -> None:
     description_length = DescriptionLength(problem.rows, problem.columns)
     for law in finalize(archive, problem, 1e-22, float("inf"))[0]:
         assert law.length <= description_length.length(law.final, law.loss) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_formula_of_noise_is_not_chosen_before_a_number(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    inputs = random.uniform(1, 5, (60, len(NAMES)))
+    problem = Problem(inputs, 3.0 + random.standard_normal(60), NAMES)
+    # Formulas that one would not try at random: those that happen to fit best of many.
+    some = (f"1.1*{one}**1.1 + 1.1*{other}" for one in NAMES for other in NAMES)
+    archive = archive_of(problem, "1.1", *some, "1.1 + 0.1/(r - 1.1)", "1.1 + 0.1/(a - 4.1)", "1.1*g**0.1")
+    assert not variables(chosen(archive, problem))
+
+
+def test_a_weak_law_is_chosen_before_a_number() -> None:
+    random = np.random.default_rng(0)
+    inputs = random.uniform(1, 5, (60, len(NAMES)))
+    problem = Problem(inputs, inputs[:, 0] + random.standard_normal(60), NAMES)
+    assert variables(chosen(archive_of(problem, "1.1", "1.1*g"), problem)) == {0}

@@ -11,7 +11,8 @@ from physdiffuser.expressions import parse
 from physdiffuser.finalize.evidence import LawEvidence
 from physdiffuser.finalize.probability import FEATURES, MODEL, OTHER_ROWS, features, row_probabilities
 from physdiffuser.finalize.residual_structure import residual_structure
-from physdiffuser.verification.verify import LEAST_PROBABILITY, Verification, verify
+from physdiffuser.verification.checks import LEAST_PROBABILITY, probability_check
+from physdiffuser.verification.verify import Verification, verify
 
 NAMES = ("x", "y")
 USUAL = LawEvidence(
@@ -31,7 +32,8 @@ def checked(probability: float | None) -> Verification:
     inputs = rng.uniform(1.0, 2.0, (100, 2))
     target = inputs[:, 0] * inputs[:, 1] + 0.01 * rng.standard_normal(100)
     law, rows = parse("x*y", NAMES), np.arange(100)
-    return verify(law, law, inputs, target, rows[:80], rows[80:], probability=probability)
+    further = [] if probability is None else [probability_check(probability)]
+    return verify(law, law, inputs, target, rows[:80], rows[80:], further=further)
 
 
 def test_there_is_one_feature_for_each_name() -> None:
@@ -71,6 +73,7 @@ def test_an_improbable_law_is_not_verified_and_a_sentence_says_why(probability: 
     found = checked(probability)
     assert found.verdict == "unknown"
     assert any(text.startswith("probability:") and "too little" in text for text in found.sentences)
+    assert found.reason.startswith("the probability that this is the law is")
 
 
 def test_the_probabilities_of_the_rows_leave_a_share_for_none_of_them() -> None:

@@ -11,6 +11,7 @@ from physdiffuser.expressions import OPERATORS, Expression, Number, Variable, ev
 from physdiffuser.expressions.operators import OperatorSpec
 from physdiffuser.expressions.tree import add, call, div, mul, substitute
 from physdiffuser.verification import Verification, verify
+from physdiffuser.verification.checks import comparison_check, pole_check, residual_check
 
 NAMES = ["x", "y"]
 ROWS = 1000
@@ -175,12 +176,39 @@ def test_the_symbolic_part_keeps_its_limit() -> None:
 
 
 def test_a_pattern_in_the_residuals_forbids_verified() -> None:
-    assert (
-        check("2.5*x", "2.5*x", "2.5*x", noise=0.01, pattern=False).sentences[-1].startswith("residuals: no")
-    )
-    found = check("2.5*x", "2.5*x", "2.5*x", noise=0.01, pattern=True)
+    good = check("2.5*x", "2.5*x", "2.5*x", noise=0.01, further=[residual_check(False)])
+    assert good.verdict == "verified" and good.reason == ""
+    assert good.sentences[-1].startswith("residuals: no")
+    found = check("2.5*x", "2.5*x", "2.5*x", noise=0.01, further=[residual_check(True)])
     assert found.verdict == "unknown"
     assert "the law is not complete" in found.sentences[-1]
+    assert found.reason == "the residuals still depend on the inputs"
+
+
+def test_what_speaks_against_a_law_is_the_reason_before_what_could_not_be_checked() -> None:
+    law = parse("x*y", NAMES)
+    few, none = np.arange(20), np.array([], dtype=np.intp)
+    target = evaluate(law, INPUTS[:20])
+    found = verify(law, law, INPUTS[:20], target, few, none, further=[pole_check(True)])
+    assert found.verdict == "unknown"
+    assert found.reason == "the formula has a pole inside the ranges of the inputs"
+    assert "test set" in verify(law, law, INPUTS[:20], target, few, none, further=[pole_check(False)]).reason
+
+
+def test_a_simpler_formula_that_predicts_the_test_rows_better_forbids_verified() -> None:
+    rng = np.random.default_rng(4)
+    noise = rng.standard_normal(60)
+    worse = noise + 0.8 * rng.standard_normal(60)
+    failed = comparison_check(worse, [noise + 5.0, noise])
+    assert failed is not None and failed.state == "failed"
+    for simpler in (worse, noise + 1e-3 * rng.standard_normal(60)):
+        passed = comparison_check(noise, [simpler])
+        assert passed is not None and passed.state == "passed"
+    assert comparison_check(noise, []) is None
+    assert comparison_check(worse[:5], [noise[:5]]) is None
+    # Squares of errors near the limits of doubles are compared as well.
+    huge = comparison_check(1e200 * worse, [1e200 * noise])
+    assert huge is not None and huge.state == "failed"
 
 
 def test_weights_count_as_they_did_in_the_fit() -> None:

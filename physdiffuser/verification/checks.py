@@ -1,0 +1,111 @@
+"""One check of a law: how it came out, what is said of it, and why it keeps the law from being verified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+CheckState = Literal["passed", "failed", "open"]
+
+# A law with noise is verified from this probability on (docs/calibration.md).
+LEAST_PROBABILITY = 0.9
+# A simpler formula is better on the test set by more than chance if the mean difference of the squared
+# errors is so many standard errors.
+BETTER = 2.0
+# Rows of a test set on which two formulas can be compared.
+FEWEST_TEST_ROWS = 8
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of a law.
+
+    Attributes
+    ----------
+    state
+        *open* if it could not be made.
+    sentence
+        For the user: the topic, a colon, and what was found.
+    reason
+        Why the law is not verified, if the check did not pass; continues "not verified: ".
+    """
+
+    state: CheckState
+    sentence: str
+    reason: str = ""
+
+
+def residual_check(pattern: bool) -> Check:
+    """Whether the residuals depend on the inputs."""
+    if pattern:
+        return Check(
+            "failed",
+            "residuals: they still show a pattern in the columns, so the law is not complete",
+            "the residuals still depend on the inputs",
+        )
+    return Check("passed", "residuals: no pattern is left in them")
+
+
+def probability_check(probability: float) -> Check:
+    """Whether the formula is probable enough to be the law."""
+    percent = min(round(100 * probability), 99)
+    said = f"probability: {percent} % that this is the law"
+    if probability >= LEAST_PROBABILITY:
+        return Check("passed", said)
+    least = round(100 * LEAST_PROBABILITY)
+    return Check(
+        "failed",
+        f"{said}, too little for it to be verified",
+        f"the probability that this is the law is {percent} %, below {least} %",
+    )
+
+
+def interpolation_check(sentence: str) -> Check:
+    """A formula that only interpolates, and why."""
+    return Check("failed", sentence, "the formula only interpolates the rows")
+
+
+def pole_check(has_pole: bool) -> Check:
+    """Whether the formula is finite everywhere between the rows."""
+    if has_pole:
+        return Check(
+            "failed",
+            "poles: a denominator or the argument of a logarithm passes 0 inside the ranges of the inputs",
+            "the formula has a pole inside the ranges of the inputs",
+        )
+    return Check("passed", "poles: none inside the ranges of the inputs")
+
+
+def comparison_check(chosen: FloatArray, simpler: list[FloatArray]) -> Check | None:
+    """Whether a simpler formula predicts the test set better by more than chance.
+
+    Parameters
+    ----------
+    chosen
+        Errors of the chosen formula on the test set, in units of the standard deviation of the noise at
+        their row up to a common factor, shape (rows,).
+    simpler
+        The same for simpler formulas.
+
+    Returns
+    -------
+    None if there is none, or if the test set is too small.
+    """
+    if len(chosen) < FEWEST_TEST_ROWS or not simpler:
+        return None
+    largest = max(float(np.abs(errors).max(initial=0.0)) for errors in (chosen, *simpler)) or 1.0
+    for errors in simpler:
+        gain = np.square(chosen / largest) - np.square(errors / largest)
+        error = float(gain.std(ddof=1)) / np.sqrt(len(gain))
+        if float(gain.mean()) > BETTER * error:
+            return Check(
+                "failed",
+                "simpler formulas: one of them predicts the test rows better, by more than chance explains",
+                "a simpler formula predicts the test rows better",
+            )
+    return Check("passed", "simpler formulas: none predicts the test rows better")
