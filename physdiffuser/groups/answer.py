@@ -26,9 +26,14 @@ from physdiffuser.report.digits import concise
 from physdiffuser.report.printed import with_printed_digits
 from physdiffuser.report.summary import summaries
 from physdiffuser.verification import verify
+from physdiffuser.verification.checks import Check, residual_check
 from physdiffuser.version import version
 
-NOT_CALIBRATED = "probability: not checked, it is calibrated on tables without groups"
+NOT_CALIBRATED = Check(
+    "open",
+    "probability: not checked, it is calibrated on tables without groups",
+    "no probability is known for laws of groups",
+)
 _VERIFYING_SECONDS = 3.0
 # An exact law must have so many rows for each fitted constant.
 _ROWS_PER_CONSTANT = 2
@@ -253,7 +258,14 @@ def _verified(
     named: GroupNames,
 ) -> Equation:
     """The chosen equation with its verdict: the checks of every law, and groups left out in turn."""
-    pattern = not exact and shows_pattern(table, prediction)
+    holds, sentence = left_out_groups(law.fit, selection.rows, named)
+    further = [
+        Check("passed" if holds else "failed", sentence, "it does not hold for groups that were left out")
+    ]
+    if not exact:
+        further.append(NOT_CALIBRATED)
+        if table.rows >= ENOUGH_ROWS:
+            further.insert(0, residual_check(shows_pattern(table, prediction)))
     checked = verify(
         best.expression,
         best.expression,
@@ -263,17 +275,12 @@ def _verified(
         split[1],
         names=best.names,
         weights=table.weights,
-        pattern=pattern if table.rows >= ENOUGH_ROWS and not exact else None,
+        further=further,
         seconds=_VERIFYING_SECONDS,
     )
-    holds, sentence = left_out_groups(law.fit, selection.rows, named)
-    sentences = [*checked.sentences, sentence]
-    verdict = checked.verdict
-    if not exact:
-        sentences.append(NOT_CALIBRATED)
-    if verdict == "verified" and not (exact and holds):
-        verdict = "unknown"
-    return replace(best, verdict=verdict, verification=tuple(sentences))
+    return replace(
+        best, verdict=checked.verdict, verdict_reason=checked.reason, verification=checked.sentences
+    )
 
 
 def fit_and_held_out(dataset: Dataset, groups: Groups, seed: int) -> tuple[IntArray, IntArray]:
