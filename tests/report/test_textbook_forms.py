@@ -96,6 +96,11 @@ def test_a_law_is_printed_as_a_textbook_writes_it(law: Law) -> None:
         assert textbook(made) == made, way
 
 
+def test_numbers_of_a_sum_are_added_up() -> None:
+    assert to_text(textbook(parse("3*(1 + x + 1)", ["x"])), ["x"]) == "3*(2 + x)"
+    assert to_text(textbook(parse("(3 + x - 3)*y", ["x", "y"])), ["x", "y"]) == "x*y"
+
+
 # Of set numbers the other order, or the number inside the root, is as usual.
 AS_USUAL = {"straight line", "stress over strain", "sum of squares with a scale"}
 

@@ -29,8 +29,20 @@ def textbook_sum(terms: Sequence[Factors]) -> Factors:
     terms
         Products that have been written before.
     """
-    terms = _with_common_numbers(_with_phases(terms))
+    terms = _with_common_numbers(_with_phases(_with_one_number(terms)))
     return terms[0] if len(terms) == 1 else Factors(1, ((sum_of(_ordered(_divided(terms))), 1),))
+
+
+def _with_one_number(terms: Sequence[Factors]) -> Sequence[Factors]:
+    """Numbers added up, first or last in the sum."""
+    numbers = [term for term in terms if term.is_number]
+    if len(numbers) < 2 or len(numbers) == len(terms):
+        return terms
+    total = Factors(sum((term.coefficient for term in numbers[1:]), numbers[0].coefficient), ())
+    others = [term for term in terms if not term.is_number]
+    if total.coefficient == 0:
+        return others
+    return [total, *others] if terms[0].is_number else [*others, total]
 
 
 # ---- waves ----
