@@ -40,6 +40,8 @@ FloatArray = npt.NDArray[np.float64]
 class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sklearn has no types
     """Finds a short formula for `y` in terms of the columns of `X`.
 
+    More than eight parameters: in scikit-learn the options of an estimator are arguments of its constructor.
+
     Parameters
     ----------
     time
@@ -226,17 +228,17 @@ class PhysDiffuserRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         groups
             Shape (rows,): the group of each row, if the law was fitted with groups.
 
+        Returns
+        -------
+        Shape (rows,), an array unless `set_output` says otherwise. nan or inf on rows outside the formula's
+        domain, which only rows unlike those of `fit` can be.
+
         Raises
         ------
         DataError
             If a group is not one of those that were fitted.
         UsageError
             If groups are missing, or the law has none.
-
-        Returns
-        -------
-        Shape (rows,), an array unless `set_output` says otherwise. nan or inf on rows outside the formula's
-        domain, which only rows unlike those of `fit` can be.
         """
         check_is_fitted(self, "solution_")
         index = getattr(X, "index", None)

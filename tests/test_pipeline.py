@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.report.json_document import document
+from physdiffuser.search import timing
 
 
 def table(rows: int = 300, noise: float = 0.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -257,7 +259,7 @@ def test_units_let_a_constant_of_nature_be_recognised() -> None:
 def test_reading_counts_and_a_slow_one_leaves_a_short_search(
     large: int, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("physdiffuser.search.timing.LEAST_SEARCH", 0.05)
+    monkeypatch.setattr(timing, "POLICY", replace(timing.POLICY, min_search=0.05))
     monkeypatch.setattr("physdiffuser.search.table_search.LARGE_TABLE", large)
     x = np.linspace(1.0, 2.0, 40)
     dataset = dataset_from_arrays(x[:, None], np.exp(np.sin(9 * x)) + x**x)

@@ -45,7 +45,7 @@ class NextMeasurements:
     ranges
         Of each input column, within which points were sought.
     points
-        The most telling first; each takes into account those before it. Empty if one law remains.
+        The most informative first; each takes into account those before it. Empty if one law remains.
     """
 
     laws: tuple[Expression, ...]

@@ -48,6 +48,8 @@ def load_dataset(
 ) -> Dataset:
     """Read a table and prepare it for the search.
 
+    More than eight parameters: one keyword for each option with which `solve` reads a table.
+
     Parameters
     ----------
     source

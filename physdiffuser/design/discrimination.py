@@ -108,10 +108,10 @@ def discriminating_points(
     count: int,
     exploration: Exploration | None = None,
 ) -> list[int]:
-    """Positions of the points to be measured, the most telling first.
+    """Positions of the points to be measured, the most informative first.
 
     Each point is the one after which the largest share of the pairs of laws that are still close is expected
-    to be told apart; a pair counts by the product of the weights of its laws.
+    to be distinguished; a pair counts by the product of the weights of its laws.
 
     Parameters
     ----------

@@ -171,7 +171,7 @@ class Selector:
         return self.left(fit) + nats + fit.parameters.size * measure.constant_nats
 
     def left(self, fit: ShootingFit) -> float:
-        """Nats to describe what a fit leaves over."""
+        """Nats to describe the residuals of a fit."""
         squares, counts = fit.squares()
         if not math.isfinite(fit.chi_square):
             return math.inf

@@ -73,7 +73,7 @@ def solve_dynamics(
     >>> t = np.linspace(0, 4, 60)
     >>> found = solve_dynamics({"t": t, "x": 3 * np.exp(-0.5 * t)}, steps=2)
     >>> found.equations[0].best.text
-    '-x/2'
+    '-0.5*x'
     """
     started = clock.monotonic()
     for name, given in (("states", states), ("inputs", inputs)):

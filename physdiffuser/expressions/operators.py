@@ -276,6 +276,8 @@ SPELLINGS = {
 def register(spec: OperatorSpec) -> None:
     """Add a row to the table.
 
+    More than eight parameters: the columns of the operator table, most of them with a default.
+
     Raises
     ------
     ValueError

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from physdiffuser.core.archive import Entry, relative_loss, same_loss
 from physdiffuser.core.derivation import readable
 from physdiffuser.core.problem import Problem
@@ -29,6 +27,7 @@ from physdiffuser.finalize.finalists import (
 from physdiffuser.finalize.freed_constants import with_freed_constants
 from physdiffuser.finalize.physical_constants import with_named_constants
 from physdiffuser.finalize.poles import regular_form
+from physdiffuser.finalize.policy import POLICY
 from physdiffuser.finalize.standard_rows import standard_entries
 from physdiffuser.finalize.written_form import with_short_constants, written_form
 from physdiffuser.fitting import refit
@@ -38,29 +37,6 @@ from physdiffuser.search.limiting_forms import limiting_form
 from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
 from physdiffuser.selection.cancellation import cancels
 from physdiffuser.selection.description_length import DescriptionLength, exact_nats, shortest
-
-# A formula that lost terms of this complexity in snapping is snapped again, so many times in all.
-FEWEST_DROPPED = 2
-MOST_SNAPS = 3
-# Descriptions of the same law that differ by less than so many nats are alike.
-ALIKE = 1e-2
-# Nats by which a description with more exact constants may be the longer one.
-AS_SHORT = 1.0
-# ... if these are plain, which take less to write down: 16/3 is no better than 5.33.
-PLAIN_NUMBERS = float(np.log(12))
-# A constant made exact may cost so much loss, over the number of rows.
-EXACT_SLACK = 8.0
-# Seconds that have to be left for a judge to be asked, on an idle machine.
-JUDGING_SECONDS = 1.0
-# Seconds that the most promising formula gets for its constants, however late it is, on an idle machine.
-LEAST_SNAPPING = 0.3
-# Descriptions that are longer by less than so many nats are nearly as good: odds of 20 to 1.
-NEARLY_AS_GOOD = 3.0
-# ... if the loss is less than so many times as large: of few rows a constant is a brief description too.
-COMPARABLE = 4.0
-# If the columns explain nothing, the best of all formulas tried is rarely shorter than a number by so many
-# nats (docs/calibration.md).
-NO_CHANCE = 6.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +93,7 @@ def finalize(
     """
     positive = problem.positive
     description_length = DescriptionLength(problem.rows, problem.columns, floor)
-    exact, late = archive.best_loss <= floor, clock() + slowdown * JUDGING_SECONDS > deadline
+    exact, late = archive.best_loss <= floor, clock() + slowdown * POLICY.form_prior_seconds > deadline
     lengths = ConditionalDescriptionLength(description_length, None if exact or late else form_prior)
     ways: dict[Expression, list[Law]] = {}
     slowest = 0.0
@@ -130,7 +106,7 @@ def finalize(
         begun = clock()
         # The next formula may take as long as the slowest did.
         quick = number > 0 and begun + slowest >= deadline
-        stop = partial(_over, clock, max(deadline, begun + slowdown * LEAST_SNAPPING))
+        stop = partial(_over, clock, max(deadline, begun + slowdown * POLICY.min_constant_seconds))
         law = _final_law(entry, problem, description_length, quick, stop)
         slowest = max(slowest, clock() - begun)
         ways.setdefault(canonical(_rounded(law.final), positive=positive), []).append(law)
@@ -146,10 +122,10 @@ def finalize(
             laws.append(law)
         elif fitted_constants(law.final) < fitted_constants(laws[-1].final) and law.length < laws[
             -1
-        ].length + (AS_SHORT if exact_nats(law.final) < PLAIN_NUMBERS else 0.0):
+        ].length + (POLICY.as_short if exact_nats(law.final) < POLICY.plain_numbers else 0.0):
             # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
             laws[-1] = law
-        elif law.length < min(other.length for other in laws) - ALIKE and not any(
+        elif law.length < min(other.length for other in laws) - POLICY.same_nats and not any(
             same_loss(law.loss, other.loss) for other in laws
         ):
             # `m/sqrt(1 - v**2)` after `m/cos(v)`, which is simpler and fits a little better, but is no
@@ -160,13 +136,13 @@ def finalize(
 
 
 def _chosen(laws: Sequence[Law]) -> Law:
-    """The shortest description; a number unless a formula of the columns is shorter by `NO_CHANCE` nats."""
+    """The shortest description; a number unless a formula of the columns is shorter by `no_chance` nats."""
     best = laws[shortest(law.length for law in laws)]
     numbers = [law for law in laws if not variables(law.final)]
     if not numbers:
         return best
     number = numbers[shortest(law.length for law in numbers)]
-    return best if best.length < number.length - NO_CHANCE else number
+    return best if best.length < number.length - POLICY.no_chance else number
 
 
 def _final_law(
@@ -276,12 +252,12 @@ def _tells_better(law: Law, known: Law, description_length: DescriptionLength) -
     fewer = fitted_constants(law.final) - fitted_constants(known.final)
     exact, other = (law, known) if fewer < 0 else (known, law)
     floor = description_length.floor
-    if fewer and max(exact.loss, floor) <= (1 + EXACT_SLACK / description_length.rows) * max(
+    if fewer and max(exact.loss, floor) <= (1 + POLICY.exact_slack / description_length.rows) * max(
         other.loss, floor
     ):
         return fewer < 0
     length, usual = (description_length.plain_length(one.final, one.loss) for one in (law, known))
-    if abs(length - usual) > ALIKE:
+    if abs(length - usual) > POLICY.same_nats:
         return length < usual
     return law.entry.complexity < known.entry.complexity
 
@@ -351,7 +327,7 @@ def _with_exact_constants(
     start = arranged if as_good else fitted
     final: Expression = fitted
     changes: tuple[str, ...] = ()
-    for _ in range(MOST_SNAPS):
+    for _ in range(POLICY.max_rounds):
         snapped = with_exact_constants(start, problem, stop)
         # Noise that grows with the target may pull a formula that explains nothing below the mean.
         useful = snapped.loss <= max(fitted_loss, 1.0 + 4.0 / problem.rows)
@@ -359,7 +335,7 @@ def _with_exact_constants(
             break
         final, changes = snapped.expression, (*changes, *snapped.changes)
         # Without the terms that were dropped the fit leaves more over, and more can be exact.
-        if not fitted_constants(final) or complexity(final) > complexity(start) - FEWEST_DROPPED:
+        if not fitted_constants(final) or complexity(final) > complexity(start) - POLICY.min_dropped:
             break
         start = final
     limit = limiting_form(final, problem.inputs)
@@ -403,6 +379,6 @@ def rivals(laws: list[Law], chosen: int, floor: float) -> list[int]:
         position
         for position, law in enumerate(laws)
         if position != chosen
-        and law.length < laws[chosen].length + NEARLY_AS_GOOD
-        and max(law.loss, floor) < COMPARABLE * max(laws[chosen].loss, floor)
+        and law.length < laws[chosen].length + POLICY.rival_nats
+        and max(law.loss, floor) < POLICY.comparable * max(laws[chosen].loss, floor)
     ]

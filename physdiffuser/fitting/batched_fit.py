@@ -42,6 +42,8 @@ def fit_batched(
 ) -> list[Fit]:
     """Fit each skeleton from one start.
 
+    More than eight parameters: those of `fit_constants`, and the device.
+
     Parameters
     ----------
     skeletons

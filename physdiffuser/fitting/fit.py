@@ -62,6 +62,8 @@ def fit_constants(
 ) -> Fit:
     """Fit every parameter of a skeleton, from several starts that the data suggest.
 
+    More than eight parameters: one keyword for each option of a fit.
+
     Parameters
     ----------
     skeleton

@@ -95,6 +95,8 @@ def levenberg_marquardt(
 ) -> Solutions:
     """Minimise the loss from every start.
 
+    Longer than 60 lines: one iteration over arrays of all starts, whose state every part reads and changes.
+
     Parameters
     ----------
     model

@@ -150,6 +150,8 @@ def uncertainty(
 ) -> Uncertainty:
     """Standard errors at a least-squares fit.
 
+    Longer than 60 lines: the cases of the covariance (stated errors, scaled, robust) share their matrices.
+
     Parameters
     ----------
     skeleton

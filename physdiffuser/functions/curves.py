@@ -63,7 +63,7 @@ def skeleton(
 def best_points(
     family: Family, u: FloatArray, target: FloatArray, weights: FloatArray
 ) -> Iterator[tuple[float, FloatArray, FloatArray]]:
-    """The best points of a curve's grid: what they leave over, constants inside, and coefficients.
+    """The best points of a curve's grid: their residuals, constants inside, and coefficients.
 
     Parameters
     ----------

@@ -77,6 +77,8 @@ def inspect_table(
 ) -> Report:
     """Look at networks while they read one table and write its law.
 
+    More than eight parameters: one for each option of `physdiffuser inspect`.
+
     Parameters
     ----------
     networks, subject
@@ -237,6 +239,9 @@ def inspect_suite(
     say: Say = _nothing,
 ) -> Report:
     """Statistics of attention over laws of a suite, with networks of random weights beside them.
+
+    More than eight parameters: one for each option of `physdiffuser inspect --suite`. Longer than 60 lines: a
+    list of the pictures and numbers of the report, in their order.
 
     Parameters
     ----------

@@ -23,6 +23,8 @@ if TYPE_CHECKING or CHECK_ARRAYS:
 class Denoiser(nn.Module):
     """Logits for every position of a partly masked formula.
 
+    More than eight parameters: the fields of the denoiser's configuration, all keywords.
+
     Parameters
     ----------
     vocabulary

@@ -37,6 +37,8 @@ def to_bits(rows: Float16[Tensor, "batch rows places"]) -> Int16[Tensor, "batch 
 class SetEncoder(nn.Module):
     """Encodes a table into memory vectors.
 
+    More than eight parameters: the fields of the encoder's configuration, all keywords.
+
     Parameters
     ----------
     width, heads, layers

@@ -29,18 +29,38 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-# Quotient of the 95 % and the 5 % quantile of the target's size from which weights may change the law.
-WIDE = 3.0
-# Rows that can tell how errors grow, and nats by which another model must describe them better than constant
-# errors.
-MIN_ROWS = 8
-DECISIVE = 3.0
-# With so many nats in favour of constant errors, and values that span less, the other search is not needed.
-SURE, MODERATE = 10.0, 1e3
-# Sizes below this share of the median get no larger weights where the target takes both signs or is 0.
-SMALLEST = 0.05
-# Shares of the budget after which the search with equal weights pauses, and the other one ends.
-FIRST_SHARE, SECOND_SHARE = 0.55, 0.85
+
+@dataclass(frozen=True)
+class NoiseInferencePolicy:
+    """When weights are tried, and when another noise model is used; chosen on development laws.
+
+    Attributes
+    ----------
+    wide
+        Quotient of the 95 % and the 5 % quantile of the target's size from which weights may change the law.
+    min_rows, decisive
+        Rows that can show how errors grow, and nats by which another model must describe them better than
+        constant errors.
+    sure, moderate
+        With so many nats in favour of constant errors, and values that span less, the other search is not
+        needed.
+    smallest
+        Sizes below this share of the median get no larger weights where the target takes both signs or is 0.
+    first_share, second_share
+        Shares of the budget after which the search with equal weights pauses, and the other one ends.
+    """
+
+    wide: float = 3.0
+    min_rows: int = 8
+    decisive: float = 3.0
+    sure: float = 10.0
+    moderate: float = 1e3
+    smallest: float = 0.05
+    first_share: float = 0.55
+    second_share: float = 0.85
+
+
+POLICY = NoiseInferencePolicy()
 
 
 @dataclass(frozen=True)
@@ -67,17 +87,17 @@ class NoisyLaw:
 
 def is_wide(target: FloatArray) -> bool:
     """Whether rows with small values would hardly count without weights."""
-    if len(target) < MIN_ROWS:
+    if len(target) < POLICY.min_rows:
         return False
     low, high = np.quantile(np.abs(target), (0.05, 0.95))
-    return bool(high > WIDE * low)
+    return bool(high > POLICY.wide * low)
 
 
 def relative_weights(target: FloatArray) -> FloatArray:
     """Weights for errors in proportion to the value, mean 1, shape (rows,)."""
     size = np.abs(target)
     if target.min() <= 0 <= target.max():
-        size = np.maximum(size, SMALLEST * float(np.median(size)))
+        size = np.maximum(size, POLICY.smallest * float(np.median(size)))
     if not size.min() > 0:
         return np.ones(len(target))
     # From logarithms: the squares of 1e200 are no numbers.
@@ -103,7 +123,7 @@ def decided_law(loops: list[SearchLoop], model: NoiseModelName) -> NoisyLaw | No
     if law is not None and law.model.kind == "robust" and not _leaves_noise(law, rows):
         # What a law misses, a narrow peak say, looks like heavy tails.
         law = best_law(loops, [kind for kind in KINDS if kind != "robust"])
-    if law is None or law.model.kind == "constant" or law.advantage < DECISIVE:
+    if law is None or law.model.kind == "constant" or law.advantage < POLICY.decisive:
         return None
     return law if len(loops) > 1 or _leaves_noise(law, rows) else None
 
@@ -139,13 +159,13 @@ def needs_other_search(loop: SearchLoop) -> bool:
     if best is None:
         return True
     low, high = np.quantile(np.abs(rows.target), (0.05, 0.95))
-    if high > MODERATE * low:
+    if high > POLICY.moderate * low:
         return True
     models = _noise_models(best, rows)
     if not models:
         return True
     constant, *others = models.values()
-    return min(other.nats for other in others if other.kind != "robust") < constant.nats + SURE
+    return min(other.nats for other in others if other.kind != "robust") < constant.nats + POLICY.sure
 
 
 def _under_best_model(

@@ -27,10 +27,9 @@ from physdiffuser.noise.reweighting import (
     without_outliers,
 )
 from physdiffuser.options import SolveOptions
+from physdiffuser.search import noise_inference
 from physdiffuser.search.loop import SearchLoop, SearchResult, SearchSettings
 from physdiffuser.search.noise_inference import (
-    FIRST_SHARE,
-    SECOND_SHARE,
     decided_law,
     is_wide,
     needs_other_search,
@@ -221,7 +220,9 @@ def _search_with_input_errors(
 ) -> tuple[PreparedSearch, SearchLoop, SearchResult]:
     """Search, and go on with the effective variances of the best law; returns the search to be continued."""
     pause = _pauses(options, control)
-    result = loop.run(options.steps, float("inf"), first, pause(FIRST_SHARE, lambda: loop.spent))
+    result = loop.run(
+        options.steps, float("inf"), first, pause(noise_inference.POLICY.first_share, lambda: loop.spent)
+    )
     dataset, best = prepared.dataset, loop.best
     if best is None or dataset.input_errors is None or loop.cancelled():
         return prepared, loop, result
@@ -254,7 +255,8 @@ def _search_with_noise_models(
     Returns the search to be continued, with its weights and its loss in the prepared table.
     """
     steps, pause = options.steps, _pauses(options, control)
-    result = loop.run(steps, float("inf"), first, pause(FIRST_SHARE, lambda: loop.spent))
+    shares = noise_inference.POLICY
+    result = loop.run(steps, float("inf"), first, pause(shares.first_share, lambda: loop.spent))
     if loop.exact or loop.cancelled():
         return prepared, loop, result
     known = [entry.candidate for entry in loop.archive.front()]
@@ -263,7 +265,7 @@ def _search_with_noise_models(
         table = _weighted(prepared, relative_weights(prepared.dataset.target), options)
         other = _loop(table, options, control)
         other_result = other.run(
-            steps, float("inf"), known, pause(SECOND_SHARE, lambda: loop.spent + other.spent)
+            steps, float("inf"), known, pause(shares.second_share, lambda: loop.spent + other.spent)
         )
         loops.append(other)
         spent += other.spent

@@ -11,34 +11,59 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-# Share of the time limit, and at most so many seconds, reserved for the conclusion on any machine.
-CONCLUSION_SHARE = 0.15
-CONCLUSION_SECONDS = 4.0
-# Seconds on an idle machine for the piece of work that the search ends with, and for the conclusion without
-# the constants of the chosen formula: these are measured during the search, and other formulas get as much
-# time again. The second figure is added if a network is asked to compare the formulas.
-CONCLUDING = 0.5
-COMPARING = 0.5
-FOR_CONSTANTS = 2.0
-# The report may end so many seconds after the time limit, or this share of a short one.
-REPORT_OVERRUN = 0.25
-REPORT_OVERRUN_SHARE = 0.1
-# At most this share of the time limit is reserved.
-MOST_RESERVED = 0.5
-# The search gets so many seconds, or this share of a short time limit, however long reading has taken.
-LEAST_SEARCH = 2.0
-LEAST_SEARCH_SHARE = 0.2
-# Shares of the time limit after which the constants of the best formula are determined on trial, and the
-# share that one trial may take.
-TRIALS = (0.3, 0.65)
-TRIAL_SHARE = 0.05
-# Processor seconds after which a measurement of the pace counts for half, and fewest that say anything.
-MEMORY = 1.0
-FEWEST = 0.02
-MOST_SLOWDOWN = 30.0
-# No program takes longer than this many seconds before its first statement.
-LONGEST_START = 120.0
+
+@dataclass(frozen=True)
+class TimePolicy:
+    """How the time limit is divided. Seconds are those of an idle machine (measured on the development laws).
+
+    Attributes
+    ----------
+    finalize_share, finalize_seconds
+        Share of the time limit, and at most so many seconds, reserved for finalizing on any machine.
+    last_step, comparing
+        For the piece of work that the search ends with and for finalizing without the constants of the chosen
+        formula; and what is added if a network is asked to compare the formulas.
+    constants_factor
+        The constants of the best formula take as long as was measured during the search, times this: other
+        formulas get as much time again.
+    report_overrun, report_overrun_share
+        The report may end so many seconds after the time limit, or this share of a short one.
+    max_reserved
+        At most this share of the time limit is reserved.
+    min_search, min_search_share
+        The search gets so many seconds, or this share of a short time limit, however long reading has taken.
+    trials, trial_share
+        Shares of the time limit after which the constants of the best formula are determined on trial, and
+        the share that one trial may take.
+    memory, min_measured, max_slowdown
+        Processor seconds after which a measurement of the pace counts for half, fewest that are used, and the
+        largest slowdown that is assumed.
+    max_start
+        No program takes longer than this many seconds before its first statement.
+    """
+
+    finalize_share: float = 0.15
+    finalize_seconds: float = 4.0
+    last_step: float = 0.5
+    comparing: float = 0.5
+    constants_factor: float = 2.0
+    report_overrun: float = 0.25
+    report_overrun_share: float = 0.1
+    max_reserved: float = 0.5
+    min_search: float = 2.0
+    min_search_share: float = 0.2
+    trials: tuple[float, ...] = (0.3, 0.65)
+    trial_share: float = 0.05
+    memory: float = 1.0
+    min_measured: float = 0.02
+    max_slowdown: float = 30.0
+    max_start: float = 120.0
+
+
+POLICY = TimePolicy()
+
 
 Clock = Callable[[], float]
 
@@ -69,7 +94,7 @@ class Pace:
         """
         elapsed, used = self._clock() - mark[0], self._processor() - mark[1]
         # Recent work counts for more: other programs come and go.
-        kept = 1.0 / (1.0 + max(used, 0.0) / MEMORY)
+        kept = 1.0 / (1.0 + max(used, 0.0) / POLICY.memory)
         self._elapsed = kept * self._elapsed + max(elapsed, used)
         self._used = kept * self._used + used
         return used
@@ -86,9 +111,9 @@ class Pace:
     @property
     def slowdown(self) -> float:
         """Wall time over processor time of the work measured so far; 1 on an idle machine."""
-        if self._used < FEWEST:
+        if self._used < POLICY.min_measured:
             return 1.0
-        return min(max(self._elapsed / self._used, 1.0), MOST_SLOWDOWN)
+        return min(max(self._elapsed / self._used, 1.0), POLICY.max_slowdown)
 
 
 class TimeLimit:
@@ -131,7 +156,7 @@ class TimeLimit:
         self._stop_by: float | None = None
         # Processor seconds of the last trial, and the trials to come.
         self._trial = 0.0
-        self._trials = list(TRIALS) if seconds is not None else []
+        self._trials = list(POLICY.trials) if seconds is not None else []
         self._tried: object = None
 
     @property
@@ -139,7 +164,7 @@ class TimeLimit:
         """Reading of the clock at which the search has to end."""
         if self.seconds is None:
             return self._end
-        after = min(self._for_conclusion() + self._for_report(), MOST_RESERVED * self.seconds)
+        after = min(self._for_finalizing() + self._for_report(), POLICY.max_reserved * self.seconds)
         return max(self._end - after, self._least_end)
 
     @property
@@ -158,16 +183,18 @@ class TimeLimit:
             return self._stop_by
         if self.seconds is None:
             return self._end
-        return self._end - min(self._for_report(), MOST_RESERVED * self.seconds)
+        return self._end - min(self._for_report(), POLICY.max_reserved * self.seconds)
 
-    def _for_conclusion(self) -> float:
+    def _for_finalizing(self) -> float:
         assert self.seconds is not None
-        needed = CONCLUDING + FOR_CONSTANTS * self._trial + (COMPARING if self.comparing else 0.0)
-        return max(min(CONCLUSION_SECONDS, CONCLUSION_SHARE * self.seconds), self.pace.slowdown * needed)
+        comparing = POLICY.comparing if self.comparing else 0.0
+        needed = POLICY.last_step + POLICY.constants_factor * self._trial + comparing
+        usual = min(POLICY.finalize_seconds, POLICY.finalize_share * self.seconds)
+        return max(usual, self.pace.slowdown * needed)
 
     def _for_report(self) -> float:
         assert self.seconds is not None
-        allowed = min(REPORT_OVERRUN, REPORT_OVERRUN_SHARE * self.seconds)
+        allowed = min(POLICY.report_overrun, POLICY.report_overrun_share * self.seconds)
         return max(0.0, self.pace.slowdown * self._report - allowed)
 
     def begin_search(self) -> float | None:
@@ -175,7 +202,7 @@ class TimeLimit:
         if self.seconds is None:
             return None
         now = self._clock()
-        least = min(LEAST_SEARCH, LEAST_SEARCH_SHARE * self.seconds)
+        least = min(POLICY.min_search, POLICY.min_search_share * self.seconds)
         short = self.search_until < now + least
         self._least_end = now + least
         return now - self._started if short and now - self._started > self.seconds / 2 else None
@@ -198,7 +225,7 @@ class TimeLimit:
         while self._trials and now >= self._started + self._trials[0] * self.seconds:
             self._trials.pop(0)
         self._tried = subject
-        stop = now + TRIAL_SHARE * self.seconds
+        stop = now + POLICY.trial_share * self.seconds
         mark = self.pace.mark()
         work(lambda: self._clock() >= stop)
         self._trial = self.pace.record(mark)
@@ -217,4 +244,4 @@ def process_started() -> float:
     except (OSError, ValueError, IndexError, AttributeError):
         age = used
     # Some containers count from another moment.
-    return now - (age if 0.0 <= age <= LONGEST_START else used)
+    return now - (age if 0.0 <= age <= POLICY.max_start else used)

@@ -74,6 +74,8 @@ def verify(
 ) -> Verification:
     """Check a formula against the fit it came from and against the table.
 
+    More than eight parameters: the formula, the split table, and the facts that each check needs.
+
     Parameters
     ----------
     fitted

@@ -20,10 +20,11 @@ from physdiffuser.expressions import parse
 from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.finalize.finalize import finalize
 from physdiffuser.fitting.exact_constants.snapping import snap
+from physdiffuser.search import timing
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop
 from physdiffuser.search.stopping import POLICY
-from physdiffuser.search.timing import CONCLUDING, MOST_RESERVED, TRIAL_SHARE, Pace, TimeLimit
+from physdiffuser.search.timing import Pace, TimeLimit
 
 BUSY = 5.0
 """Slowdown by four busy processes per core."""
@@ -76,7 +77,7 @@ def test_the_reserve_grows_with_the_slowdown_and_is_at_most_half_of_the_time() -
         machine.measure(limit)
         reserved.append(20.0 - limit.search_until)
         assert limit.conclude_by <= 20.0 + 1.0 - min(0.7 * slowdown, 11.0)
-    assert reserved[0] < reserved[1] < reserved[2] == MOST_RESERVED * 20.0
+    assert reserved[0] < reserved[1] < reserved[2] == timing.POLICY.max_reserved * 20.0
 
 
 def test_without_a_limit_nothing_depends_on_the_clock() -> None:
@@ -102,7 +103,7 @@ def test_the_constants_of_the_best_formula_are_tried_and_their_duration_is_reser
         machine.work(2.0)
     assert len(seen) == 2 and seen[0] >= 18.0 and seen[1] >= 39.0
     assert limit.search_until < before
-    assert limit.search_until == pytest.approx(60.0 - BUSY * (CONCLUDING + 2 * 0.5))
+    assert limit.search_until == pytest.approx(60.0 - BUSY * (timing.POLICY.last_step + 2 * 0.5))
 
 
 def test_a_trial_that_takes_long_is_told_to_stop() -> None:
@@ -116,7 +117,7 @@ def test_a_trial_that_takes_long_is_told_to_stop() -> None:
             machine.work(0.1)
 
     limit.trial("formula", work)
-    assert machine.now <= 20.0 + TRIAL_SHARE * 60.0 + 0.1 * BUSY
+    assert machine.now <= 20.0 + timing.POLICY.trial_share * 60.0 + 0.1 * BUSY
 
 
 def test_a_slow_start_leaves_a_short_search() -> None:
@@ -173,7 +174,7 @@ def test_the_search_ends_when_the_reserve_begins(slowdown: float) -> None:
     assert not result.settled
     # One piece of work may be in hand, and the first turns begin before anything is measured.
     assert machine.now <= limit.search_until + 0.2 * slowdown + (slowdown > 1) * 3.0
-    needed = slowdown * (CONCLUDING + 0.7)
+    needed = slowdown * (timing.POLICY.last_step + 0.7)
     assert 20.0 - machine.now > 0.9 * (needed - 1.0)
 
 

@@ -52,6 +52,8 @@ def _case(name: str, code: int) -> str:
 def _interpreter() -> str:
     """`run(programs, ends, targets, count, columns, stride, rows, scratch, values, flags)`.
 
+    Longer than 60 lines: the blocks of one loop in LLVM's intermediate representation, which name each other.
+
     Formula after formula, block after block. A value's place in `scratch` is its depth on the stack, so an
     operator may overwrite its first argument. Columns are used where they lie.
     """

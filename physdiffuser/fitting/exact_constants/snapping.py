@@ -76,6 +76,8 @@ def snap(
 ) -> Snap:
     """Replace fitted constants by exact ones where the data cannot tell.
 
+    More than eight parameters: the rows, and one keyword for each option of a fit.
+
     Parameters
     ----------
     expression

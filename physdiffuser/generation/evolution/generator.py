@@ -36,6 +36,8 @@ _STREAM = 0xE701
 class EvolutionGenerator:
     """Populations with subtree mutation and crossover, constants fitted in every candidate.
 
+    More than eight parameters: the options of the generator, each a keyword that a user may set.
+
     Parameters
     ----------
     offspring

@@ -126,7 +126,10 @@ def _entropy(weights: FloatArray, causal: bool) -> list[float]:
 
 
 def trajectory(showing: Showing, path: Trajectory, origin: Origin) -> Picture:
-    """What stands where after every step, above how sure the network was."""
+    """What stands where after every step, above how sure the network was.
+
+    Longer than 60 lines: the drawing of one picture, from top to bottom.
+    """
     names = showing.networks.model.vocabulary.tokens
     steps, places = path.confidence.shape
     words = [

@@ -70,7 +70,10 @@ def assignment(
     pair: tuple[int, int],
     name: str,
 ) -> Picture:
-    """The heaviest slices of the head that separates rows most: how much of each row is in each."""
+    """The heaviest slices of the head that separates rows most: how much of each row is in each.
+
+    Longer than 60 lines: the drawing of one picture, from left to right.
+    """
     rows = one.assignment[:, showing.order]
     heads, number, slices = rows.shape
     head = one.telling_head

@@ -44,7 +44,10 @@ def colours(count: int) -> list[Colour]:
 
 
 def compared(showing: Showing, others: Sequence[Showing], origin: Origin, pair: tuple[int, int]) -> Picture:
-    """One line for each number of slices: every row as a pie of its slices, masses, attention."""
+    """One line for each number of slices: every row as a pie of its slices, masses, attention.
+
+    Longer than 60 lines: the drawing of one picture, line by line.
+    """
     every = sorted((showing, *others), key=_count)
     figure = new_figure(10.4, 2.9 * len(every) + 1.0, "The same rows in few and in many slices", origin)
     panels = figure.subplots(len(every), 3, width_ratios=[1.5, 1.0, 1.0], squeeze=False)

@@ -1,0 +1,50 @@
+"""Numbers that the choice among the finalists depends on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FinalizePolicy:
+    """What the choice among the finalists depends on, chosen on development laws with 0, 1 and 10 % noise.
+
+    Attributes
+    ----------
+    min_dropped, max_rounds
+        A formula that lost terms of this complexity when its constants were set is treated again, so many
+        times in all.
+    same_nats
+        Descriptions of the same law that differ by less are equal.
+    as_short, plain_numbers
+        Nats by which a description with more exact constants may be the longer one, if the exact numbers take
+        less than `plain_numbers` nats to write: 16/3 is no better than 5.33.
+    exact_slack
+        A constant made exact may cost so much loss, over the number of rows.
+    form_prior_seconds
+        Seconds that have to be left for the conditional form prior, on an idle machine.
+    min_constant_seconds
+        Seconds that the constants of the most promising formula get, however late it is, on an idle machine.
+    rival_nats, comparable
+        Rivals have descriptions that are longer by less than so many nats (odds of 20 to 1), and a loss less
+        than so many times as large: of few rows a constant is a brief description too.
+    no_chance
+        If the columns explain nothing, the best of all formulas tried is rarely shorter than a number by so
+        many nats (docs/calibration.md).
+    """
+
+    min_dropped: int = 2
+    max_rounds: int = 3
+    same_nats: float = 1e-2
+    as_short: float = 1.0
+    plain_numbers: float = math.log(12)
+    exact_slack: float = 8.0
+    form_prior_seconds: float = 1.0
+    min_constant_seconds: float = 0.3
+    rival_nats: float = 3.0
+    comparable: float = 4.0
+    no_chance: float = 6.0
+
+
+POLICY = FinalizePolicy()
