@@ -136,14 +136,13 @@ def main() -> int:
     parser.add_argument("--only", default="", help="numbers of problems")
     chosen = parser.parse_args()
     for noise in map(float, chosen.noise.split(",")):
-        records = [
-            run(problem, chosen.groups, chosen.rows, noise, seed, steps=chosen.steps)
-            for seed in map(int, chosen.seed.split(","))
-            for problem in problems()
-            if not chosen.only or problem.number in chosen.only.split(",")
-        ]
-        for record in records:
-            print(json.dumps(record), flush=True)
+        records = []
+        for seed in map(int, chosen.seed.split(",")):
+            for problem in problems():
+                if not chosen.only or problem.number in chosen.only.split(","):
+                    record = run(problem, chosen.groups, chosen.rows, noise, seed, steps=chosen.steps)
+                    print(json.dumps(record), flush=True)
+                    records.append(record)
         rate = sum(record["recovered"] for record in records) / len(records)
         print(f"noise {noise:g}: {100 * rate:.1f} % of {len(records)} runs", file=sys.stderr)
     return 0
