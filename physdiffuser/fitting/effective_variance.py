@@ -17,15 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Expression
+from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import bind, free_constants
-from physdiffuser.fitting.evaluation_tape import EvaluationTape
 
 FloatArray = npt.NDArray[np.float64]
 
 # Steps of numeric derivatives, relative to the size of the value.
 _STEP = 1e-5
 _ROUNDS, _ITERATIONS = 12, 40
+# Times that the most likely values of the inputs are computed anew.
+_ADJUSTMENTS = 2
 _CONVERGED = 1e-10
 
 
@@ -51,34 +52,53 @@ class _Model:
     def __init__(
         self, skeleton: Expression, inputs: FloatArray, target: FloatArray, errors: FloatArray
     ) -> None:
-        self._target, self._tape = target, EvaluationTape(skeleton, inputs)
-        self._shifted = []
-        for column in np.flatnonzero(errors.any(axis=0)):
-            step = _STEP * (np.abs(inputs[:, column]) + errors[:, column])
+        self._skeleton, self._inputs, self._target, self._errors = skeleton, inputs, target, errors
+        self._columns = np.flatnonzero(errors.any(axis=0))
+
+    def at(
+        self, parameters: FloatArray, own: FloatArray, rounds: int = _ADJUSTMENTS
+    ) -> tuple[FloatArray, FloatArray]:
+        """Residuals, and their variance from the errors of the inputs, shape (rows,) each.
+
+        The law is linearised at the most likely values of the inputs, not at those that were read.
+        """
+        inputs, errors = self._inputs, self._errors
+        adjusted = inputs
+        for turn in range(rounds + 1):
+            value = evaluate(self._skeleton, adjusted, parameters)
+            slopes = self._slopes(adjusted, value, parameters)
+            propagated = np.square(slopes * errors).sum(axis=1)
+            residual = self._target - value - (slopes * (inputs - adjusted)).sum(axis=1)
+            if turn == rounds:
+                break
+            share = residual / np.maximum(own + propagated, 1e-300)
+            moved = inputs + np.square(errors) * slopes * share[:, None]
+            # Far from the law the linearisation says little: at most three standard deviations.
+            moved = np.clip(moved, inputs - 3.0 * errors, inputs + 3.0 * errors)
+            finite = np.isfinite(evaluate(self._skeleton, moved, parameters))
+            adjusted = np.where(finite[:, None], moved, adjusted)
+        return residual, propagated
+
+    def _slopes(self, inputs: FloatArray, value: FloatArray, parameters: FloatArray) -> FloatArray:
+        """Derivatives by the columns that have errors, shape (rows, columns)."""
+        slopes = np.zeros_like(inputs)
+        for column in self._columns:
+            step = _STEP * (np.abs(inputs[:, column]) + self._errors[:, column])
             ends = []
             for sign in (1.0, -1.0):
                 moved = inputs.copy()
                 moved[:, column] += sign * step
-                ends.append(EvaluationTape(skeleton, moved))
-            self._shifted.append((ends, errors[:, column] / step))
-
-    def residual(self, parameters: FloatArray) -> FloatArray:
-        return self._target - self._tape.value(parameters)
-
-    def propagated(self, parameters: FloatArray) -> FloatArray:
-        """Variance of the residuals from the errors of the inputs, shape (rows,)."""
-        middle = self._tape.value(parameters)
-        total = np.zeros(len(middle))
-        for ends, scale in self._shifted:
-            high, low = (tape.value(parameters) for tape in ends)
+                ends.append(evaluate(self._skeleton, moved, parameters))
+            high, low = ends
             # At the edge of the domain, as of sqrt(x) at 0, one side has no value.
-            rise = np.where(np.isfinite(low), 0.5 * (high - low), high - middle)
-            total += np.square(np.where(np.isfinite(rise), rise, 0.0) * scale)
-        return total
+            rise = np.where(np.isfinite(low), 0.5 * (high - low), high - value)
+            slopes[:, column] = np.where(np.isfinite(rise), rise, 0.0) / np.maximum(step, 5e-324)
+        return slopes
 
     def standardised(self, parameters: FloatArray, own: FloatArray) -> FloatArray:
-        variance = own + self.propagated(parameters)
-        return self.residual(parameters) / np.sqrt(np.maximum(variance, 1e-300))
+        """Residuals in units of their standard deviation, shape (rows,)."""
+        residual, propagated = self.at(parameters, own)
+        return residual / np.sqrt(np.maximum(own + propagated, 1e-300))
 
 
 @np.errstate(all="ignore")
@@ -116,13 +136,12 @@ def effective_fit(
     for _ in range(_ROUNDS if target_errors is None else 1):
         if target_errors is None:
             before = own[0]
-            own[:] = _own_variance(
-                np.square(model.residual(parameters)), model.propagated(parameters), freedom
-            )
+            residual, propagated = model.at(parameters, own)
+            own[:] = _own_variance(np.square(residual), propagated, freedom)
             if abs(own[0] - before) <= 1e-6 * before:
                 break
         parameters = _minimised(model, parameters, own)
-    variance = own + model.propagated(parameters)
+    variance = own + model.at(parameters, own)[1]
     if not (np.isfinite(parameters).all() and np.isfinite(variance).all() and variance.min() > 0.0):
         return None
     return EffectiveFit(bind(skeleton, list(parameters)), variance)

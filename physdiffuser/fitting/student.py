@@ -75,8 +75,10 @@ def student_fit(residual: FloatArray) -> StudentFit:
         Shape (..., rows), finite; of weighted rows multiplied by the root of their weights.
     """
     size = np.abs(residual)
-    unit = _MEDIAN_TO_SIGMA * np.median(size, axis=-1)
-    unit = np.maximum(unit, 1e-15 * size.max(axis=-1, initial=0.0) + 5e-324)
+    # In units of the largest: parts of 1e-300 are no normal numbers.
+    largest = np.maximum(size.max(axis=-1, initial=0.0), 5e-324)
+    size = size / largest[..., None]
+    unit = np.maximum(_MEDIAN_TO_SIGMA * np.median(size, axis=-1), 1e-15)
     square = np.square(size / unit[..., None])
     best = None
     for freedom in FREEDOMS:
@@ -87,7 +89,8 @@ def student_fit(residual: FloatArray) -> StudentFit:
             variance = np.maximum(variance, _LEAST_VARIANCE)
         tail = np.log1p(square / (freedom * variance[..., None])).mean(axis=-1)
         nats = 0.5 * np.log(variance) + 0.5 * (freedom + 1.0) * tail + _constant(freedom)
-        fit = StudentFit(freedom * np.ones_like(unit), np.sqrt(variance) * unit, nats + np.log(unit))
+        scale = np.maximum(np.sqrt(variance) * unit * largest, 5e-324)
+        fit = StudentFit(freedom * np.ones_like(unit), scale, nats + np.log(unit) + np.log(largest))
         if best is None:
             best = fit
             continue

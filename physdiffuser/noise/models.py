@@ -134,11 +134,11 @@ def _heavy_tailed(residual: FloatArray, unit: float, freedom: int) -> NoiseModel
 
 
 def _shape(kind: NoiseKind, prediction: FloatArray, ratio: float) -> FloatArray:
-    size = np.abs(prediction)
+    size = np.minimum(np.abs(prediction), 1e150)  # whose square is a number
     if kind in ("constant", "robust"):
         return np.ones(len(size))
     if kind == "mixed":
-        floor = max(ratio, 1e-150)
+        floor = min(max(ratio, 1e-150), 1e150)
         return np.asarray(floor**2 + np.square(size), float)
     size = np.maximum(size, 1e-150)
     return np.square(size) if kind == "relative" else size
