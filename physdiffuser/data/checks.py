@@ -145,8 +145,9 @@ def mean_error(errors: FloatArray) -> float:
     Parameters
     ----------
     errors
-        Shape (rows,), positive.
+        Shape (rows,), not negative: in other units the smallest double becomes 0.
     """
+    errors = np.maximum(errors, np.finfo(np.float64).tiny)
     least = float(errors.min())  # in units of it: the squares of 1e-200 are no numbers
     return least / float(np.sqrt(np.mean(np.square(least / errors))))
 
