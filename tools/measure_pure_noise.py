@@ -2,9 +2,9 @@
 
     python tools/measure_pure_noise.py --tables 200 --seed 1 --steps 20
 
-Every table has 8 to 1,000 rows, one to five columns (uniform or log-normal) and a target that is independent of
-them: normal, Student's t with three degrees of freedom, exponential, or a constant with small errors. A law is
-claimed if the chosen formula has a column in it. Prints the claims, and how many of them are *verified*.
+Every table has 8 to 1,000 rows, one to five columns (uniform or log-normal) and a target that is independent
+of them: normal, Student's t with three degrees of freedom, exponential, or a constant with small errors. A
+law is claimed if the chosen formula has a column in it. Prints the claims, and how many are *verified*.
 """
 
 from __future__ import annotations
