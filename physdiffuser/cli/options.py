@@ -141,6 +141,26 @@ def _small_file(path: str) -> str:
         raise FileError(f"'{visible(path)}' is no UTF-8 text (byte {error.start + 1})") from None
 
 
+class InitialState(_ParamType):
+    """`x=1,y=0`: a number for each name; a pair that holds a comma is written in double quotes."""
+
+    name = "x=1,y=0"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, float]:
+        """Text to numbers by name."""
+        state: dict[str, float] = {}
+        for pair in Names().convert(value, param, ctx):
+            name, equals, number = pair.rpartition("=")
+            if not equals or not name.strip():
+                self.fail(f"'{visible(pair)}' is no pair of name and number; write x=1.", param, ctx)
+            if name.strip() in state:
+                self.fail(f"'{visible(name)}' is given twice.", param, ctx)
+            state[name.strip()] = FiniteNumber().convert(number, param, ctx)
+        return state
+
+
 class Delimiter(_ParamType):
     """One character, or the name of one."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from physdiffuser.cli.options import table_options
+from physdiffuser.cli.options import FiniteNumber, InitialState, WholeNumber, table_options
 from physdiffuser.cli.process import messages
 from physdiffuser.cli.process.stdout import reserved_stdout
 from physdiffuser.cli.stored import chosen_equation, load_run, row_option, write_output
@@ -24,21 +24,48 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.argument("table")
+@click.argument("table", required=False)
+@click.option(
+    "--initial", type=InitialState(), metavar="X=1,Y=0", help="Simulate a run of 'dynamics' from this state."
+)
+@click.option("--until", type=FiniteNumber(above=0), metavar="T", help="... from time 0 to this time.")
+@click.option("--points", type=WholeNumber(2), metavar="N", help="... at so many times; 200 when not given.")
 @row_option
 @click.option("--intervals", is_flag=True, help="Add the 95 % confidence interval of each prediction.")
 @table_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of stdout.")
 @reserved_stdout()
-def predict(run: Path, table: str, row: int | None, intervals: bool, out: Path | None, **written: Any) -> int:
-    """Apply the law found by RUN (a run folder, or its result.json) to TABLE.
+def predict(
+    run: Path,
+    table: str | None,
+    initial: dict[str, float] | None,
+    until: float | None,
+    points: int | None,
+    row: int | None,
+    intervals: bool,
+    out: Path | None,
+    **written: Any,
+) -> int:
+    """Apply the law found by RUN (a run folder, or its result.json) to TABLE, or simulate its equations.
 
-    Writes CSV: one line for each row of TABLE, nan where an input is missing or outside the domain.
+    Writes CSV: one line for each row of TABLE, nan where an input is missing or outside the domain; of a run
+    of 'dynamics', one line for each time.
     """
     if out is not None:
         from physdiffuser.io.output_folder import check_writable_file
 
         check_writable_file(out)  # before a large table is read
+    if initial is not None:
+        if table is not None or row is not None or intervals or until is None:
+            raise UsageError(
+                "--initial goes with --until and --points alone: the state is simulated, no TABLE."
+            )
+        write_output(_simulated(run, initial, until, points or 200), out)
+        return 0
+    if until is not None or points is not None:
+        raise UsageError("--until and --points need --initial, the state from which to simulate.")
+    if table is None:
+        raise UsageError("Missing argument 'TABLE', or --initial and --until for a run of 'dynamics'.")
     import numpy as np
 
     from physdiffuser.report.predictions import prediction_csv, prediction_interval
@@ -63,6 +90,33 @@ def predict(run: Path, table: str, row: int | None, intervals: bool, out: Path |
         )
     write_output(prediction_csv(columns), out)
     return 0
+
+
+def _simulated(run: Path, initial: dict[str, float], until: float, points: int) -> str:
+    """The equations of a run of `dynamics`, simulated from time 0, as CSV."""
+    import numpy as np
+
+    from physdiffuser.dynamics.document import solution_from_dynamics
+    from physdiffuser.report.predictions import prediction_csv
+    from physdiffuser.report.runfolder import load_result
+
+    solution = solution_from_dynamics(*load_result(run))
+    if solution.inputs:
+        raise UsageError(
+            "the equations are driven by inputs, which cannot be given here: simulate from Python."
+        )
+    known = {name for column in solution.states for name in (column.name, column.alias)}
+    unknown = [name for name in initial if name not in known]
+    if unknown:
+        states = ", ".join(column.shown for column in solution.states)
+        raise UsageError(f"--initial: {unknown[0]!a} is no state; the states are {states}")
+    times = np.linspace(0.0, until, points)
+    states_at = solution.simulate(initial, times)
+    reached = np.isfinite(states_at).all(axis=1)
+    if not reached.all():
+        messages.warning(f"the simulation blows up after {solution.time.shown} = {times[reached][-1]:g}")
+    columns = {column.name: states_at[:, index] for index, column in enumerate(solution.states)}
+    return prediction_csv({solution.time.name: times, **columns})
 
 
 def _evaluate(equation: Equation, inputs: FloatArray) -> FloatArray:

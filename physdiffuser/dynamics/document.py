@@ -1,11 +1,16 @@
-"""The JSON document of `dynamics --json`."""
+"""The JSON document of `dynamics --json`, both ways."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from physdiffuser.dynamics.solution import DynamicsSolution
+from physdiffuser.core.solution import Equation, Solution
+from physdiffuser.data.dataset import Column
+from physdiffuser.dynamics.solution import DynamicsSolution, SimulationSummary
+from physdiffuser.errors import UsageError
+from physdiffuser.expressions import parse, to_text
+from physdiffuser.report.document_reader import Reader
 from physdiffuser.report.json_document import document
 
 Json = dict[str, Any]
@@ -53,3 +58,44 @@ def _equation(solution: DynamicsSolution, index: int, state: str) -> Json:
     content = document(solution.equations[index])
     best = content["best"]
     return {"state": state, "order": solution.order, **best, "pareto": content["pareto"]}
+
+
+def solution_from_dynamics(content: object, source: str = "result.json") -> DynamicsSolution:
+    """Read a document back, as far as simulations need it; formulas go through the expression parser.
+
+    Raises
+    ------
+    DataError, UsageError
+        If it is no document of `dynamics`.
+    """
+    reader = Reader(content, source)
+    reader.schema(SCHEMA)
+    if reader.optional_text("kind") != KIND:
+        raise UsageError(
+            f"{source} is no result of 'physdiffuser dynamics': it has no equations to simulate."
+        )
+    by_name = {name: alias for alias, name in reader.texts_by_name("aliases").items()}
+    states, inputs = (
+        tuple(Column(name, by_name.get(name, name)) for name in reader.texts(key))
+        for key in ("states", "inputs")
+    )
+    time = reader.text("time")
+    clock = Column(time, by_name.get(time, time))
+    names = [column.alias for column in (*states, *inputs, clock)]
+    equations = []
+    for column, row in zip(states, reader.rows("equations"), strict=True):
+        expression = row.formula("expression", parse, tuple(names), {})
+        best = Equation(
+            expression=expression,
+            text=to_text(expression, names),
+            latex=row.text("latex"),
+            complexity=row.integer("complexity"),
+            rmse=math.nan,
+            r2=math.nan,
+            max_relative_error=math.nan,
+        )
+        target = f"d{column.alias}/d{clock.alias}"
+        columns = tuple(one.name for one in (*states, *inputs, clock))
+        equations.append(Solution(target, "approximate", best, (best,), tuple(names), columns, {}))
+    nothing = SimulationSummary({}, {}, "", False)
+    return DynamicsSolution(clock, states, inputs, reader.integer("order"), tuple(equations), nothing)

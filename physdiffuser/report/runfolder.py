@@ -251,13 +251,19 @@ def load_solution(run: Path) -> Solution:
     DataError, UsageError
         If it is no result of `solve`.
     """
+    content, source = load_result(run)
+    return solution_from_document(content, source)
+
+
+def load_result(run: Path) -> tuple[object, str]:
+    """The document of a run as JSON values, and its path for messages; see `load_solution`."""
     path = run / RESULT_NAME if run.is_dir() else run
     if run.is_dir() and not path.exists():
         raise FileError(
             f"'{visible(str(run), 300)}' holds no {RESULT_NAME}: the run was stopped before its first "
             "result, or this is no run folder."
         )
-    return solution_from_document(_read_json(path), visible(str(path), 300))
+    return _read_json(path), visible(str(path), 300)
 
 
 def _formulas_of_result(path: Path) -> SavedFormulas:

@@ -96,6 +96,30 @@ def test_the_command_prints_one_document(tmp_path: Path) -> None:
     assert first["pareto"] and content["simulation"]["diverged"] is False
 
 
+def test_predict_simulates_a_stored_run(tmp_path: Path) -> None:
+    columns = predator_and_prey()
+    path = tmp_path / "table.csv"
+    rows = np.column_stack(list(columns.values()))
+    np.savetxt(path, rows, delimiter=",", header=",".join(columns), comments="", fmt="%.17g")
+    out = str(tmp_path / "run")
+    assert CliRunner().invoke(cli, ["dynamics", str(path), "--steps", "4", "--out", out]).exit_code == 0
+    arguments = ["predict", out, "--initial", "prey=2,predators=1", "--until", "12", "--points", "150"]
+    run = CliRunner().invoke(cli, arguments)
+    assert run.exit_code == 0, run.output
+    assert run.stdout.startswith("t,prey,predators\n")
+    values = np.loadtxt(run.stdout.splitlines(), delimiter=",", skiprows=1)
+    assert np.abs(values - rows).max() < 1e-5
+    for wrong, words in (
+        (["--initial", "wolf=2", "--until", "3"], "wolf"),
+        (["--initial", "prey=2", "--until", "3"], "predators"),
+        (["--until", "3"], "--initial"),
+        ([], "TABLE"),
+    ):
+        refused = CliRunner().invoke(cli, ["predict", out, *wrong], standalone_mode=False)
+        assert isinstance(refused.exception, UsageError)
+        assert words in str(refused.exception)
+
+
 def test_equal_steps_and_seed_give_equal_answers() -> None:
     rng = np.random.default_rng(5)
     times, states = trajectory(lambda t, z: [0.8 * z[0] * (1 - z[0] / 5)], [0.3], 10.0, 60)
