@@ -19,6 +19,7 @@ import numpy.typing as npt
 from physdiffuser.core.archive import Entry
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.fitting import refit
 from physdiffuser.noise.models import KINDS, NoiseKind, NoiseModel, fit_noise_model
 from physdiffuser.noise.reweighting import ENOUGH_ROWS
 from physdiffuser.selection.description_length import residual_is_noise
@@ -48,6 +49,8 @@ class NoiseInferencePolicy:
         Sizes below this share of the median get no larger weights where the target takes both signs or is 0.
     first_share, second_share
         Shares of the budget after which the search with equal weights pauses, and the other one ends.
+    reweighted, reweightings, few_steps
+        Models under which constants are fitted again before they are compared; fits, and steps of each.
     """
 
     wide: float = 3.0
@@ -58,6 +61,9 @@ class NoiseInferencePolicy:
     smallest: float = 0.05
     first_share: float = 0.55
     second_share: float = 0.85
+    reweighted: tuple[NoiseKind, ...] = ("relative", "poisson", "mixed")
+    reweightings: int = 2
+    few_steps: int = 10
 
 
 POLICY = NoiseInferencePolicy()
@@ -141,9 +147,8 @@ def best_law(loops: list[SearchLoop], kinds: Sequence[NoiseKind] = KINDS) -> Noi
     """
     laws: list[NoisyLaw] = []
     for loop in loops:
-        rows = loop.problem.all_rows
         for entry in loop.archive.front():
-            law = _under_best_model(entry, rows, loop.description_length.constant_nats, kinds)
+            law = _under_best_model(entry, loop.problem, loop.description_length.constant_nats, kinds)
             if law is not None:
                 laws.append(law)
     if not laws:
@@ -169,17 +174,45 @@ def needs_other_search(loop: SearchLoop) -> bool:
 
 
 def _under_best_model(
-    entry: Entry, rows: Problem, constant_nats: float, kinds: Sequence[NoiseKind]
+    entry: Entry, problem: Problem, constant_nats: float, kinds: Sequence[NoiseKind]
 ) -> NoisyLaw | None:
+    rows = problem.all_rows
     models = _noise_models(entry, rows)
     if not models:
         return None
-    best = min((models[kind] for kind in kinds if kind in models), key=lambda model: model.nats)
+    expression = entry.candidate.expression
+    fits = [(models[kind], expression) for kind in kinds if kind in models]
+    fits += [fit for model, _ in fits if (fit := _reweighted(entry, model, problem)) is not None]
+    best, expression = min(fits, key=lambda fit: fit[0].nats)
     constant = models["constant"].nats
     if not np.isfinite(best.nats):
         return None
     described = entry.nats + entry.constants * constant_nats
-    return NoisyLaw(entry.candidate.expression, best, described + best.nats, constant - best.nats)
+    return NoisyLaw(expression, best, described + best.nats, constant - best.nats)
+
+
+@np.errstate(all="ignore")
+def _reweighted(entry: Entry, model: NoiseModel, problem: Problem) -> tuple[NoiseModel, Expression] | None:
+    """The noise model with the constants that fit under it; None where no weights follow from it.
+
+    Constants that were fitted under weights by the measured values follow the rows that lie low by chance,
+    and speak against the law.
+    """
+    if model.kind not in POLICY.reweighted or not entry.constants:
+        return None
+    rows, expression = problem.all_rows, entry.candidate.expression
+    for _ in range(POLICY.reweightings):
+        weights = model.weights(evaluate(expression, problem.inputs) + np.zeros(problem.rows))
+        if not np.isfinite(weights).all():
+            return None
+        expression = refit(
+            expression, problem.inputs, problem.target, weights=weights, iterations=POLICY.few_steps
+        ).expression
+        prediction = evaluate(expression, rows.inputs) + np.zeros(rows.rows)
+        if not np.isfinite(prediction).all():
+            return None
+        model = fit_noise_model(model.kind, rows.target, prediction, entry.constants)
+    return model, expression
 
 
 def _noise_models(entry: Entry, rows: Problem) -> dict[NoiseKind, NoiseModel]:

@@ -264,9 +264,7 @@ def _search_with_noise_models(
     if options.noise_model == "mixed" or (is_wide(prepared.dataset.target) and needs_other_search(loop)):
         table = _weighted(prepared, relative_weights(prepared.dataset.target), options)
         other = _loop(table, options, control)
-        other_result = other.run(
-            steps, float("inf"), known, pause(shares.second_share, lambda: loop.spent + other.spent)
-        )
+        other.run(steps, float("inf"), known, pause(shares.second_share, lambda: loop.spent + other.spent))
         loops.append(other)
         spent += other.spent
         known += [entry.candidate for entry in other.archive.front()]
@@ -278,9 +276,7 @@ def _search_with_noise_models(
     table = _weighted(prepared, None if law.model.kind == "robust" else weights, options)
     reweighted = with_noise_model(table.reweighted, law.model, law.advantage)
     table = replace(table, reweighted=reweighted, problem=replace(table.problem, loss=reweighted.loss))
-    if law.model.kind == "relative" and len(loops) > 1:
-        return table, other, other_result
-    # Formulas of both searches are judged with the weights of the chosen model.
+    # Formulas of both searches are judged with the weights of the chosen model, by the prediction of its law.
     chosen = _loop(table, options, control)
     left = None if steps is None else max(1, steps - spent)
     return table, chosen, chosen.run(left, float("inf"), known)

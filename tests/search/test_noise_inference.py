@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from physdiffuser.cli.app import cli
 from physdiffuser.core.solution import Solution
 from physdiffuser.data import dataset_from_arrays
+from physdiffuser.expressions import evaluate
 from physdiffuser.options import DEFAULTS
 from physdiffuser.pipeline import solve, solve_dataset
 from physdiffuser.search.noise_inference import is_wide, relative_weights
@@ -130,3 +131,14 @@ def test_heavy_tails_are_recognised(seed: int) -> None:
 def test_the_former_name_of_the_loss_is_accepted() -> None:
     with pytest.warns(FutureWarning, match="robust"):
         assert DEFAULTS.changed(loss="huber").loss == "robust"
+
+
+def test_a_power_law_with_large_relative_errors_is_not_bent_by_rows_that_lie_low() -> None:
+    # Weighted by the measured values, such rows count most, and a law that falls behind seems better.
+    rng = np.random.default_rng(0)
+    x = np.exp(rng.uniform(-4, 8, 60))
+    y = 3.1 * x**0.62 * np.exp(0.5 * rng.normal(size=60))
+    found = solve(x, y, names=["x"], target="y", steps=15, generators=["enumeration"])
+    assert found.best is not None
+    values = np.log(evaluate(found.best.expression, np.array([[1e-2], [1.0], [1e3]])))
+    np.testing.assert_allclose(np.diff(values) / np.log([1e2, 1e3]), 0.62, atol=0.05)
