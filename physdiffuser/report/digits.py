@@ -182,9 +182,9 @@ def _bracket(error: float, places: int) -> str:
 
 
 def in_percent(probability: float | None) -> str:
-    """A probability in whole per cent; never 0 or 100, which no calibration can show."""
+    """A probability in whole per cent, rounded down; never 0 or 100, which no calibration can show."""
     if probability is None or not math.isfinite(probability):
         return "-"
     if probability < 0.01:
         return "<1 %"
-    return ">99 %" if probability > 0.99 else f"{100 * probability:.0f} %"
+    return ">99 %" if probability > 0.99 else f"{math.floor(100 * probability + 1e-9)} %"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,7 +54,7 @@ def residual_check(pattern: bool) -> Check:
 
 def probability_check(probability: float) -> Check:
     """Whether the formula is probable enough to be the law."""
-    percent = min(round(100 * probability), 99)
+    percent = min(math.floor(100 * probability + 1e-9), 99)
     said = f"probability: {percent} % that this is the law"
     if probability >= LEAST_PROBABILITY:
         return Check("passed", said)

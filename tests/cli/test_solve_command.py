@@ -68,10 +68,12 @@ COLUMNS = "--target a --inputs b --weights w --operators add,mul --constants G=6
 SEARCH = "--time 7.5 --steps 12 --seed 3 --generators enumeration,sparse --noise 0.01 --max-complexity 20"
 READING = "--encoding utf-8 --delimiter semicolon --header --device cpu --loss robust --noise-model relative"
 
+DESIGN = "--input-errors b=0.1 --suggest-next 3 --suggest-range b=0:5"
+
 
 def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text('a;b;w;"T, K"\n1;2;1;2\n2;1;1;4\n3;0;2;6\n')
-    words = f"{COLUMNS} {SEARCH} {READING} --no-plugins --units units.yaml".split()
+    words = f"{COLUMNS} {SEARCH} {READING} {DESIGN} --no-plugins --units units.yaml".split()
     options = recorded(run, tmp_path, *words, "--thousands", ",")
     assert options == {
         "source": "data.csv",
@@ -100,6 +102,10 @@ def test_every_option_reaches_the_search(run: Run, tmp_path: Path) -> None:
         "plugins": False,
         "initial": [],
         "resumed": [],
+        "groups": [],
+        "input_errors": "b=0.1",
+        "suggest_next": 3,
+        "suggest_range": "b=0:5",
     }
 
 
@@ -128,6 +134,8 @@ def test_the_defaults(run: Run, table: Path, tmp_path: Path) -> None:
         "plugins": True,
         "initial": [],
         "resumed": [],
+        "groups": [],
+        "suggest_next": 0,
     }
 
 
