@@ -1,7 +1,7 @@
 """Fit the probability of a law to the results of `tools/measure_trust.py`, and say how well it is calibrated.
 
-    python tools/fit_probability.py docs/results/trust/seed_*.jsonl
-    python tools/fit_probability.py --check runs/trust_12.jsonl
+    python tools/fit_probability.py docs/results/trust/seed_{4,5,10,11}.jsonl
+    python tools/fit_probability.py --check docs/results/trust/seed_12.jsonl
 
 Prints the record for `physdiffuser/finalize/probability.py` and, by ten-fold cross-validation, the
 calibration in ten bins and what each threshold of `verified` would give. `--check` measures the record that
