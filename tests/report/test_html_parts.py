@@ -122,7 +122,7 @@ def test_a_formula_whose_digits_were_cut_too_short_is_not_blamed() -> None:
 
 
 def test_checks_tell_what_holds_from_what_fails_and_what_is_open() -> None:
-    from physdiffuser.verification.checks import residual_check
+    from physdiffuser.verification.checks import pole_check, probability_check, residual_check
     from physdiffuser.verification.verify import verify
 
     law = parse("2*a", NAMES)
@@ -134,6 +134,12 @@ def test_checks_tell_what_holds_from_what_fails_and_what_is_open() -> None:
     failed = checks_of(verify(law, law, TABLE, noisy, seen, unseen, further=[residual_check(True)]).sentences)
     states = {check.topic: check.state for check in failed}
     assert states["test set"] == states["residuals"] == "failed"
+    further = [pole_check(True), probability_check(0.5)]
+    against = checks_of(verify(law, law, TABLE, good, seen, unseen, further=further).sentences)
+    assert [check.state for check in against[-2:]] == ["failed", "failed"]
+    further = [pole_check(False), probability_check(0.99)]
+    speaking_for = checks_of(verify(law, law, TABLE, good, seen, unseen, further=further).sentences)
+    assert [check.state for check in speaking_for[-2:]] == ["passed", "passed"]
     few = checks_of(verify(law, law, TABLE[:6], good[:6], np.arange(6), np.arange(0)).sentences)
     assert {check.topic: check.state for check in few}["test set"] == "open"
     other = checks_of(verify(law, parse("3*a", NAMES), TABLE, good, seen, unseen).sentences)

@@ -86,7 +86,9 @@ def checks_of(sentences: tuple[str, ...]) -> list[Check]:
             state = "open"
         elif (
             "more than chance explains" in text
+            or "too little for it to be verified" in text
             or "differs from" in text
+            or (topic == "poles" and not text.startswith("none"))
             or topic == "interpolation"
             or text.startswith(("they still show", "no value"))
         ):
