@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import tomllib
 from pathlib import Path
 
@@ -43,3 +45,15 @@ def test_only_publishing_may_write() -> None:
         assert workflow["permissions"] == {"contents": "read"}
         granted = [job.get("permissions", {}) for job in workflow["jobs"].values()]
         assert all(set(one) <= {"id-token"} for one in granted)
+
+
+@pytest.mark.parametrize("tool", sorted((ROOT / "tools").glob("*.py")), ids=lambda path: path.stem)
+def test_what_a_tool_imports_of_the_package_exists(tool: Path) -> None:
+    for node in ast.walk(ast.parse(tool.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            ("physdiffuser", "benchmarks_feynman")
+        ):
+            module = importlib.import_module(str(node.module))
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                assert hasattr(module, alias.name) or importlib.util.find_spec(name), name

@@ -18,17 +18,16 @@ as well) and `ignored` (the same rows; only the errors of the target are stated)
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import multiprocessing
 import os
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from resumed_runs import run_tables
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import ConstantEstimate
@@ -45,7 +44,7 @@ from physdiffuser.noise.models import KINDS as NOISE_KINDS
 from physdiffuser.noise.models import fit_noise_model
 from physdiffuser.noise.reweighting import ENOUGH_ROWS
 from physdiffuser.pipeline import solve_dataset
-from physdiffuser.search.noise_inference import DECISIVE
+from physdiffuser.search.noise_inference import POLICY
 
 KINDS = ("constant", "relative", "poisson", "mixed", "student", "stated", "inputs", "ignored")
 ROWS = (20, 50, 200, 1_000, 10_000)
@@ -152,7 +151,7 @@ def fitted(law: Drawn, dataset: Dataset) -> tuple[Expression, tuple[ConstantEsti
             if kind not in (*signed, *few)
         ]
         best = min(models, key=lambda model: model.nats)
-        if best.nats < models[0].nats - DECISIVE:
+        if best.nats < models[0].nats - POLICY.decisive:
             loss = "robust" if best.kind == "robust" else "squared"
             weights = None if best.kind == "robust" else best.weights(prediction)
             form = refit(form, inputs, target, weights=weights, loss=loss).expression  # type: ignore[arg-type]
@@ -226,10 +225,6 @@ def summary(lines: list[dict[str, Any]]) -> str:
     return "\n".join(text)
 
 
-def _worker() -> None:
-    os.environ["OMP_NUM_THREADS"] = "1"
-
-
 def main() -> None:
     """Run the tables that are not in the results file, and print the coverage."""
     parser = argparse.ArgumentParser(
@@ -242,24 +237,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, required=True)
     options = parser.parse_args()
-    lines: list[dict[str, Any]] = []
-    if options.results.exists():
-        lines = [json.loads(line) for line in options.results.read_text().splitlines()]
-    done = {line["number"] for line in lines}
-    left = [number for number in range(options.tables) if number not in done]
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    context = multiprocessing.get_context("spawn")
-    kinds = tuple(options.kinds.split(","))
-    with (
-        ProcessPoolExecutor(options.jobs, mp_context=context, initializer=_worker) as pool,
-        options.results.open("a") as stream,
-    ):
-        for task in [pool.submit(one, number, options.seed, kinds, options.solve) for number in left]:
-            made = task.result()
-            lines += made
-            stream.write("".join(json.dumps(line) + "\n" for line in made))
-            stream.flush()
-    print(summary(lines))
+    work = partial(one, seed=options.seed, kinds=tuple(options.kinds.split(",")), solve=options.solve)
+    print(summary(run_tables(work, options.tables, options.results, options.jobs)))
 
 
 if __name__ == "__main__":

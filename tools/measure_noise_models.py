@@ -13,15 +13,14 @@ where it was.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import multiprocessing
 import os
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from resumed_runs import run_tables
 
 KINDS = ("constant", "relative", "poisson", "mixed", "student")
 LEVELS = (0.003, 0.01, 0.03)
@@ -103,10 +102,6 @@ def summary(lines: list[dict[str, Any]]) -> str:
     return "\n".join(text)
 
 
-def _worker() -> None:
-    os.environ["OMP_NUM_THREADS"] = "1"
-
-
 def main() -> None:
     """Run the tables that are not in the results file, and print the rates."""
     parser = argparse.ArgumentParser(
@@ -118,23 +113,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, required=True)
     options = parser.parse_args()
-    lines: list[dict[str, Any]] = []
-    if options.results.exists():
-        lines = [json.loads(line) for line in options.results.read_text().splitlines()]
-    done = {line["number"] for line in lines}
-    left = [number for number in range(options.tables) if number not in done]
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    context = multiprocessing.get_context("spawn")
-    with (
-        ProcessPoolExecutor(options.jobs, mp_context=context, initializer=_worker) as pool,
-        options.results.open("a") as stream,
-    ):
-        for task in [pool.submit(one, number, options.seed, options.steps) for number in left]:
-            made = task.result()
-            lines += made
-            stream.write("".join(json.dumps(line) + "\n" for line in made))
-            stream.flush()
-    print(summary(lines))
+    work = partial(one, seed=options.seed, steps=options.steps)
+    print(summary(run_tables(work, options.tables, options.results, options.jobs)))
 
 
 if __name__ == "__main__":

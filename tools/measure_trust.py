@@ -11,17 +11,16 @@ Each table is a line of the results file; a run that is stopped continues where 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import multiprocessing
 import os
 from collections import defaultdict
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from resumed_runs import run_tables
 
 from benchmarks_feynman.suites import Law
 from physdiffuser.core.solution import Equation
@@ -96,8 +95,8 @@ def is_usable(law: Law, seed: int) -> bool:
     return True
 
 
-def one(number: int, seed: int, limits: dict[str, Any], laws_of: str) -> dict[str, Any]:
-    """Solve and judge one table."""
+def one(number: int, seed: int, limits: dict[str, Any], laws_of: str) -> list[dict[str, Any]]:
+    """Solve and judge one table: one line."""
     from benchmarks_feynman.judge import has_form
     from benchmarks_feynman.sampling import sample
     from benchmarks_feynman.suites import select
@@ -134,7 +133,7 @@ def one(number: int, seed: int, limits: dict[str, Any], laws_of: str) -> dict[st
             else near and has_form(law, row.expression, seed=seed, dummy=dummy),
         }
 
-    return {
+    line = {
         "number": number,
         "law": law.id,
         "inputs": list(law.names),
@@ -153,10 +152,7 @@ def one(number: int, seed: int, limits: dict[str, Any], laws_of: str) -> dict[st
         "seconds": solution.timing["elapsed_seconds"],
         "warnings": [text for text in solution.warnings if "errors of" in text],
     }
-
-
-def _worker() -> None:
-    os.environ["OMP_NUM_THREADS"] = "1"
+    return [line]
 
 
 def summary(lines: list[dict[str, Any]]) -> str:
@@ -200,24 +196,8 @@ def main() -> None:
     options = parser.parse_args()
     seconds = 10.0 if options.steps is None and options.time is None else options.time
     limits = {"time": seconds, "steps": options.steps}
-    lines = []
-    if options.results.exists():
-        lines = [json.loads(line) for line in options.results.read_text().splitlines()]
-    done = {line["number"] for line in lines}
-    left = [number for number in range(options.tables) if number not in done]
-    context = multiprocessing.get_context("spawn")
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        ProcessPoolExecutor(options.jobs, mp_context=context, initializer=_worker) as pool,
-        options.results.open("a") as stream,
-    ):
-        tasks = [pool.submit(one, number, options.seed, limits, options.laws) for number in left]
-        for task in tasks:
-            line = task.result()
-            lines.append(line)
-            stream.write(json.dumps(line) + "\n")
-            stream.flush()
-    print(summary(lines))
+    work = partial(one, seed=options.seed, limits=limits, laws_of=options.laws)
+    print(summary(run_tables(work, options.tables, options.results, options.jobs)))
 
 
 if __name__ == "__main__":

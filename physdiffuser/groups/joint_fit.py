@@ -76,7 +76,7 @@ class GroupedRows:
 
     @property
     def spread(self) -> float:
-        """Weighted sum of squares about the weighted mean: what a constant leaves over."""
+        """Weighted sum of squares about the weighted mean: the loss of the constant model."""
         shares = np.square(self.roots)
         mean = float((shares * self.target).sum() / shares.sum())
         return float((shares * np.square(self.target - mean)).sum())
@@ -99,7 +99,7 @@ class JointFit:
     parameters
         Shape (parameters, groups); rows of shared ones hold one value.
     loss
-        Sum of squares relative to what one constant leaves over; inf when not finite.
+        Sum of squares relative to that of the constant model; inf when not finite.
     """
 
     skeleton: Expression
