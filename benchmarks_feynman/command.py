@@ -195,7 +195,7 @@ def evaluate(
 
 def _are_odes(suites: tuple[str, ...]) -> bool:
     """Whether the suites are of differential equations; they are not mixed with others."""
-    from benchmarks_feynman.ode_suites import SUITES
+    from benchmarks_feynman.odes.suites import SUITES
 
     chosen = [suite for suite in suites if suite in SUITES]
     if chosen and len(suites) > 1:
@@ -214,8 +214,8 @@ def _evaluate_odes(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    from benchmarks_feynman.ode_command import evaluate_odes
-    from benchmarks_feynman.ode_suites import OdeSettings
+    from benchmarks_feynman.odes.command import evaluate_odes
+    from benchmarks_feynman.odes.suites import OdeSettings
 
     noises, seeds = shared["noises"], shared["seeds"]
     if len(noises) > 1 or len(seeds) > 1:

@@ -143,7 +143,7 @@ def sample(
 
 
 def _measured(law: Law) -> Table:
-    from benchmarks_feynman.measured.tables import measured_table
+    from benchmarks_feynman.measured_tables import measured_table
 
     table = measured_table(law.id)
     return Table(table.names, table.target_name, table.inputs, table.target, table.target)

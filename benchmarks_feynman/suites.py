@@ -1,7 +1,7 @@
 """The suites: laws with their sampling ranges and units, read from the package's CSV files.
 
 Adding a suite is adding two files, `data/<name>_laws.csv` and `data/<name>_variables.csv`, and its name to
-`SUITES`. The suite `measured` has tables instead of ranges (`benchmarks_feynman.measured.tables`). Sources
+`SUITES`. The suite `measured` has tables instead of ranges (`benchmarks_feynman.measured_tables`). Sources
 are in `data/SOURCES.md`.
 """
 
@@ -22,8 +22,11 @@ from physdiffuser.expressions.tree import substitute
 MEASURED = "measured"
 """The suite of tables that were measured; their laws are known up to constants."""
 SAMPLED = ("fsred", "tiers", "ood", "dev")
-"""Suites whose tables are drawn from laws. `dev` is the development set, disjoint from the others."""
-SUITES = (*SAMPLED, MEASURED)
+"""Suites whose tables are drawn from laws that training leaves out. `dev` is the development set, which has
+none of the laws of the other three."""
+CLASSIC = "classic"
+"""The problems that papers on symbolic regression have used since Koza's book, with their ranges and rows."""
+SUITES = (*SAMPLED, CLASSIC, MEASURED)
 """Names of all suites."""
 
 Scale = Literal["uniform", "log"]
@@ -172,7 +175,7 @@ def load_suite(name: str) -> tuple[Law, ...]:
 
 
 def _measured_laws() -> tuple[Law, ...]:
-    from benchmarks_feynman.measured.tables import measured_tables
+    from benchmarks_feynman.measured_tables import measured_tables
 
     return tuple(
         Law(

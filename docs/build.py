@@ -22,13 +22,13 @@ API = {
     "Solving": ["physdiffuser.pipeline", "physdiffuser.estimator", "physdiffuser.errors"],
     "Results": [
         "physdiffuser.core.solution",
-        "physdiffuser.report.functions",
-        "physdiffuser.report.exports",
+        "physdiffuser.report.export.functions",
+        "physdiffuser.report.export.exports",
     ],
     "Reports": [
-        "physdiffuser.report.terminal",
+        "physdiffuser.report.text.terminal",
         "physdiffuser.report.html",
-        "physdiffuser.report.json_document",
+        "physdiffuser.report.documents.json_document",
     ],
     "Formulas": [
         "physdiffuser.expressions.tree",
@@ -38,7 +38,7 @@ API = {
         "physdiffuser.expressions.printing.latex",
         "physdiffuser.expressions.printing.mathml",
         "physdiffuser.expressions.evaluate",
-        "physdiffuser.expressions.simplification.arrange",
+        "physdiffuser.expressions.simplification.textbook.arrange",
         "physdiffuser.expressions.simplification.canonical",
         "physdiffuser.expressions.units.dimensions",
     ],

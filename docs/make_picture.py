@@ -28,6 +28,13 @@ TABLE = "examples/damped_oscillation.csv"
 COLUMNS = 100
 # Pixels.
 CELL, LINE, MARGIN, BAR, FONT = 8.4, 19, 20, 34, 14
+# What the program writes to style text, and how it is drawn.
+STYLES = {
+    "\x1b[0m": 'fill="#c9d1d9"',
+    "\x1b[1m": 'fill="#ffffff" font-weight="bold"',
+    "\x1b[32m": 'fill="#7ee787"',
+    "\x1b[33m": 'fill="#e3b341"',
+}
 
 
 def run() -> str:
@@ -61,18 +68,16 @@ def run() -> str:
     return b"".join(pieces).decode()
 
 
-def cells(line: str) -> list[tuple[str, bool]]:
-    """Characters of a line and whether each is bold."""
-    found, bold = [], False
+def cells(line: str) -> list[tuple[str, str]]:
+    """Characters of a line, each with its attributes in SVG."""
+    found, style = [], STYLES["\x1b[0m"]
     for sequence, character in re.findall(r"(\x1b\[[0-9;]*[A-Za-z])|(.)", line):
-        if sequence == "\x1b[1m":
-            bold = True
-        elif sequence == "\x1b[0m":
-            bold = False
-        elif sequence:
+        if sequence and sequence not in STYLES:
             raise SystemExit(f"the picture cannot show the escape sequence {sequence!r}")
+        if sequence:
+            style = STYLES[sequence]
         else:
-            found.append((character, bold))
+            found.append((character, style))
     return found
 
 
@@ -95,14 +100,13 @@ def svg(lines: list[str]) -> str:
     for number, row in enumerate(rows):
         y = BAR + MARGIN + LINE * (number + 0.7)
         column = 0
-        for bold, group in groupby(row, key=lambda cell: cell[1]):
+        for style, group in groupby(row, key=lambda cell: cell[1]):
             text = "".join(character for character, _ in group)
             start = column + len(text) - len(text.lstrip())
             column += len(text)
             text = text.strip()
             if not text:
                 continue
-            style = 'fill="#ffffff" font-weight="bold"' if bold else 'fill="#c9d1d9"'
             # The length is fixed, so columns meet in any font.
             parts.append(
                 f'<text x="{MARGIN + CELL * start:g}" y="{y:g}" textLength="{CELL * len(text):g}" '

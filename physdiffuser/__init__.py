@@ -11,19 +11,31 @@ TYPE_CHECKING = False  # type checkers take it for true; importing it from typin
 if TYPE_CHECKING:
     from typing import Any
 
+    from physdiffuser.dynamics.estimator import PhysDiffuserDynamics
     from physdiffuser.dynamics.solve import solve_dynamics
     from physdiffuser.estimator import PhysDiffuserRegressor
     from physdiffuser.pipeline import solve
     from physdiffuser.running import start
+    from physdiffuser.targets.solving import solve_targets
 
     __version__: str
 
-__all__ = ["PhysDiffuserRegressor", "__version__", "solve", "solve_dynamics", "start"]
+__all__ = [
+    "PhysDiffuserDynamics",
+    "PhysDiffuserRegressor",
+    "__version__",
+    "solve",
+    "solve_dynamics",
+    "solve_targets",
+    "start",
+]
 
 _HOME = {
+    "PhysDiffuserDynamics": "physdiffuser.dynamics.estimator",
     "PhysDiffuserRegressor": "physdiffuser.estimator",
     "solve": "physdiffuser.pipeline",
     "solve_dynamics": "physdiffuser.dynamics.solve",
+    "solve_targets": "physdiffuser.targets.solving",
     "start": "physdiffuser.running",
 }
 

@@ -6,17 +6,23 @@ import difflib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:
-    from physdiffuser.core.problem import Loss, NoiseModelName
+    from physdiffuser.core.problem import NoiseModelName
     from physdiffuser.data.dataset import Dataset
-    from physdiffuser.data.input_errors import InputErrors
-    from physdiffuser.data.unit_files import UnitSource
+    from physdiffuser.data.statements.input_errors import InputErrors
+    from physdiffuser.data.statements.unit_files import UnitSource
 
 DEFAULT_SECONDS = 60.0
+LossChoice: TypeAlias = Any
+"""A name, a function of target and prediction, or a `Likelihood`."""
+OperatorChoice: TypeAlias = Sequence[str] | Mapping[str, str] | None
+SAVE_INTERVAL = 5.0
+"""Seconds between two saves of what the search has so far: as much as a killed run loses."""
 # Measurements that can be suggested at most.
 MOST_NEXT = 100
 
@@ -47,15 +53,26 @@ class SolveOptions:
     noise
         Relative standard deviation of the target, if known.
     operators
-        Names of the operators that may occur; None for all.
+        Names of the operators that may occur; None for all. Definitions of further ones, each one node in
+        formulas: `{"sinc": "sin(x)/x"}` beside all others, or `"sinc(x)=sin(x)/x"` among the names.
     max_complexity
         Larger formulas are not considered.
+    complexity
+        Complexity of operators, of columns and of numbers (`constant`), `{"exp": 3, "x": 2}` or
+        `"exp=3,x=2"`; it counts wherever complexity does.
+    auto_origin
+        Whether columns far from zero, such as years, are also counted from a number near their least value;
+        the law states the shift.
+    forbid
+        Forbidden nestings: `"exp(log)"` says that no logarithm stands anywhere inside an exponential.
     constants
         Known constants that may occur, `{"G": 6.674e-11}`; a name with the value None is looked up among
         the physical constants. The word `auto`, by itself or among names: fitted constants that agree with
         physical constants become them.
     loss
-        "squared", or "robust" for errors with heavy tails; "auto" chooses. The former "huber" is "robust".
+        "squared", or "robust" for errors with heavy tails; "auto" chooses. "huber", "absolute",
+        "quantile=0.5", "logistic", a function of target and prediction, both of shape (rows,), that returns
+        the loss of each row, or a `physdiffuser.losses.likelihoods.Likelihood`: that is minimised.
     noise_model
         How the errors of the target depend on its value: "constant"; "relative", in proportion to it (rows
         are weighted by 1/value**2); "poisson", to its square root, as those of counts; "mixed", a constant
@@ -69,11 +86,25 @@ class SolveOptions:
     input_errors
         Standard deviations of inputs, `{"x": 0.01, "y": "dy", "z": "1%"}` or `"x=0.01,y=dy,z=1%"`: a number,
         a percentage of the value, or the name of a column of the table.
+    jobs
+        Processes that work at the same time; None for all cores that this process may use, or one inside of
+        other parallel work. With `steps` the answer is the same for any number.
+    scheduler
+        A dask cluster whose workers are used instead: `tcp://HOST:PORT`, or `local:N`.
     plugins
         Whether to load generators and operators of other packages.
     initial
         Formulas to start from, in the table's aliases; names that are neither columns nor known constants are
         constants to be fitted. The solution says what became of each.
+    template
+        A formula with unknown functions of columns, `"exp(-x/L)*f(t, x) + g(y)"`; other names are constants.
+    known
+        A known part of the law, to which an unknown function of all columns is added; with a leading `*` a
+        known factor.
+    proposed
+        Formulas built from the laws of other targets, in the table's aliases; see `solve_targets`.
+    constraints
+        What the law must satisfy: a list such as `[{"increasing": "x"}, {"positive": True}]`, or a YAML file.
     resumed
         Formulas of an earlier run, in the table's aliases, or a function of the dataset that returns them.
     """
@@ -87,22 +118,26 @@ class SolveOptions:
     units: UnitSource | None = None
     units_row: bool = False
     noise: float | None = None
-    operators: Sequence[str] | None = None
+    operators: OperatorChoice = None
     max_complexity: int = 60
+    complexity: str | Mapping[str, int] | None = None
+    forbid: Sequence[str] = ()
+    auto_origin: bool = False
     constants: str | Mapping[str, float | str | None] | None = None
-    loss: Loss | Literal["auto"] = "auto"
+    loss: LossChoice = "auto"
     noise_model: NoiseModelName = "auto"
     suggest_next: int = 0
     suggest_range: str | Mapping[str, tuple[float, float]] | None = None
     input_errors: InputErrors | None = None
+    jobs: int | None = None
+    scheduler: str | None = None
     plugins: bool = True
     initial: Sequence[str] = ()
+    template: str | None = None
+    known: str | None = None
+    constraints: str | Path | Sequence[Mapping[str, object]] | Mapping[str, object] | None = None
     resumed: Sequence[str] | Callable[[Dataset], Sequence[str]] = ()
-
-    def __post_init__(self) -> None:
-        if str(self.loss) == "huber":
-            warnings.warn("the loss 'huber' is now called 'robust'", FutureWarning, stacklevel=3)
-            object.__setattr__(self, "loss", "robust")
+    proposed: Sequence[str] = ()
 
     @property
     def time_limit(self) -> float | None:

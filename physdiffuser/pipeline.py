@@ -14,23 +14,31 @@ from physdiffuser.core.progress import Progress
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.arrays import ColumnRequest, load_dataset_from
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.data.input_errors import with_input_errors
 from physdiffuser.data.limits import reading_seconds
 from physdiffuser.data.ranges import parse_ranges
+from physdiffuser.data.statements.input_errors import with_input_errors
+from physdiffuser.errors import UsageError
 from physdiffuser.expressions import to_text
 from physdiffuser.finalize.guess_outcomes import guess_outcomes
-from physdiffuser.finalize.magnitudes import solve_in_moderate_units
 from physdiffuser.finalize.next_measurements import next_measurements
+from physdiffuser.finalize.rescaling.magnitudes import Magnitudes, solve_in_moderate_units
+from physdiffuser.finalize.rescaling.origins import origin_note, solve_with_origins
 from physdiffuser.finalize.solution import build_solution, constant_solution
 from physdiffuser.groups.solving import solve_groups
+from physdiffuser.losses.likelihoods import Loss, loss_of
+from physdiffuser.losses.solving import solve_with_loss
 from physdiffuser.options import DEFAULTS, SolveOptions
+from physdiffuser.plugin_system.manager import load_plugins
 from physdiffuser.report.notebook_progress import notebook_progress
-from physdiffuser.search.guesses import Guess, fitted_guesses
 from physdiffuser.search.interruption import STOPPED, StopRequest, interruptible
+from physdiffuser.search.parallel.workers import workers_of
 from physdiffuser.search.posing import check_options
+from physdiffuser.search.refinement.guesses import Guess, fitted_guesses
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import pose_table, prepare, search_table
 from physdiffuser.search.timing import TimeLimit
+from physdiffuser.search.vocabulary import definitions, vocabulary
+from physdiffuser.templates.solving import solve_template, template_of
 from physdiffuser.verification.worker import shared_worker
 
 if TYPE_CHECKING:
@@ -157,11 +165,34 @@ def solve_dataset(
     """
     options = options.changed(**changes)
     check_options(options)
+    if options.auto_origin:
+
+        def part(table: Dataset, own: SolveOptions, shown: bool) -> Solution:
+            return solve_dataset(
+                table,
+                own,
+                on_progress=on_progress if shown else None,
+                on_improvement=on_improvement if shown else None,
+                progress=progress,
+                cancelled=cancelled,
+                report_seconds=report_seconds,
+            )
+
+        return solve_with_origins(part, dataset, options, started or clock_module.monotonic())
+    loss = loss_of(options.loss)
+    # Before formulas are read: operators of plugins join the table of operators.
+    loaded = load_plugins(options.plugins, time=options.time_limit or float("inf"))
     dataset = with_input_errors(dataset, options.input_errors)
     started = clock_module.monotonic() if started is None else started
     stop = StopRequest(cancelled or (lambda: False))
     control = RunControl(TimeLimit(options.time_limit, started, report_seconds), started, stop)
-    with interruptible(stop), notebook_progress(progress, options.time_limit) as show:
+    with (
+        vocabulary(options, dataset, loaded),
+        interruptible(stop),
+        notebook_progress(progress, options.time_limit) as show,
+        workers_of(options.jobs, options.scheduler) as workers,
+    ):
+        control = replace(control, workers=workers)
         listeners = [one for one in (show, on_progress) if one is not None]
 
         def improved(better: Progress) -> None:
@@ -171,21 +202,56 @@ def solve_dataset(
                 stop.request()
 
         watched = improved if listeners or on_improvement is not None else None
-        guesses = _guesses(dataset, options)
-        # With their constants fitted they are formulas like those of an earlier run.
-        if dataset.groups is not None:
-            solution = solve_groups(dataset, guesses, options, replace(control, on_progress=watched))
-            return _ended(solution, stop)
-        texts = [to_text(one.expression, dataset.names) for one in guesses if one.expression is not None]
-        solution = solve_in_moderate_units(
-            partial(_solve, control=control), dataset, options.changed(initial=texts), watched
-        )
-        solution = replace(solution, guesses=guess_outcomes(guesses, solution, dataset))
-    return _ended(solution, stop)
+        solution = _searched(dataset, options, loss, replace(control, on_progress=watched))
+    return _ended(solution, stop, options)
 
 
-def _ended(solution: Solution, stop: StopRequest) -> Solution:
-    """The solution, with a warning if Ctrl-C has ended the search."""
+def _searched(dataset: Dataset, options: SolveOptions, loss: Loss | None, control: RunControl) -> Solution:
+    """The answer of the search that the options ask for: groups, a loss, a template, or the usual one."""
+    check_constraints(options, dataset)
+    template = template_of(options, dataset)
+    guesses = _guesses(dataset, options)
+    if dataset.groups is not None and loss is None:
+        return solve_groups(dataset, guesses, options, control)
+    if loss is not None or template is not None:
+        with threadpool_limits(limits=1, user_api="blas"):
+            if loss is not None:
+                return solve_with_loss(dataset, loss, guesses, options, control)
+            assert template is not None  # one of the two is given
+            return solve_template(dataset, template, options, control)
+    # With their constants fitted they are formulas like those of an earlier run.
+    texts = [to_text(one.expression, dataset.names) for one in guesses if one.expression is not None]
+    watched, control = control.on_progress, replace(control, on_progress=None)
+    solution = solve_in_moderate_units(
+        partial(_solve, control=control), dataset, options.changed(initial=texts), watched
+    )
+    solution = replace(solution, guesses=guess_outcomes(guesses, solution, dataset))
+    hint = origin_note(dataset)
+    if hint and "origin" not in solution.notes:
+        solution = replace(solution, notes={**solution.notes, "origin": hint})
+    return solution
+
+
+def check_constraints(options: SolveOptions, dataset: Dataset) -> None:
+    """Refuse constraints where they cannot be tested.
+
+    Raises
+    ------
+    UsageError
+        If there are groups, or values are so large or small that the table is solved in other units.
+    """
+    if options.constraints is None:
+        return
+    if dataset.groups is not None:
+        raise UsageError("constraints and groups cannot be used together: leave out one of them")
+    if not Magnitudes.of(dataset).usual:
+        raise UsageError("with constraints, values must lie between 1e-50 and 1e50: use other units")
+
+
+def _ended(solution: Solution, stop: StopRequest, options: SolveOptions) -> Solution:
+    """The solution with the user's definitions, and with a warning if Ctrl-C has ended the search."""
+    own = {one.head: one.text for one in definitions(options.operators)}
+    solution = replace(solution, operators=own) if own else solution
     if not stop.interrupted:
         return solution
     if solution.best is None:
@@ -197,7 +263,7 @@ def _guesses(dataset: Dataset, options: SolveOptions) -> tuple[Guess, ...]:
     """The formulas that the user starts from, with their constants fitted to the table."""
     if not options.initial:
         return ()
-    from physdiffuser.data.constants import parse_constants
+    from physdiffuser.data.statements.constants import parse_constants
 
     known = parse_constants(options.constants, taken=dataset.names)
     values = {constant.symbol.name: constant.symbol.value for constant in known}

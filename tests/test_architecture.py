@@ -17,7 +17,7 @@ def test_the_diagram_is_up_to_date() -> None:
 
 def test_every_package_and_module_has_its_layer() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     there = {path.stem for path in (ROOT / "physdiffuser").glob("*.py")}
     there |= {path.parent.name for path in (ROOT / "physdiffuser").glob("*/__init__.py")}
     assert there - {"__init__", "__main__"} == {name.removeprefix("physdiffuser.") for name in layers}

@@ -22,8 +22,8 @@ from physdiffuser.pipeline import solve_dataset
 
 FIELDS = {field.name: getattr(DEFAULTS, field.name) for field in dataclasses.fields(SolveOptions)}
 # Options that make no sense for a fitted object, or that another parameter covers.
-NOT_OF_THE_ESTIMATOR = {"units_row", "plugins", "resumed", "suggest_next", "suggest_range"}
-NOT_OF_THE_COMMAND = {"resumed"}
+NOT_OF_THE_ESTIMATOR = {"units_row", "plugins", "proposed", "resumed", "scheduler"}
+NOT_OF_THE_COMMAND = {"proposed", "resumed"}
 
 
 def errors_in_proportion() -> pd.DataFrame:
@@ -44,6 +44,8 @@ def test_the_estimator_has_the_defaults_of_the_record() -> None:
     parameters = inspect.signature(PhysDiffuserRegressor).parameters
     defaults = {name: parameter.default for name, parameter in parameters.items()}
     defaults["seed"] = defaults.pop("random_state")
+    defaults["jobs"] = defaults.pop("n_jobs")
+    assert defaults.pop("warm_start") is False
     assert defaults == {name: FIELDS[name] for name in FIELDS.keys() - NOT_OF_THE_ESTIMATOR}
 
 

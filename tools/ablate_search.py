@@ -5,9 +5,11 @@
     python tools/ablate_search.py --arm full --arm search.stopping.POLICY.grace_steps=0
     python tools/ablate_search.py --arm =enumeration,sparse --results runs/ablation.jsonl --table
 
-An arm is `full`; `-NAME` or `+NAME`, the default generators without or with one; `=A,B`, just these; or
-`MODULE.CONSTANT=JSON`, a constant of the package with another value (in the module that reads it), or
-`MODULE.RECORD.FIELD=JSON`, a field of a policy record. Several changes in one arm are joined by `;`. Arms
+An arm is `full`; `-NAME` or `+NAME`, the default generators without or with one; `=A,B`, just these;
+`-stage:NAME`, `-variation:NAME`, `-family:NAME` or `-transform:NAME`, the search without one part (several
+names joined by `|`); or `MODULE.CONSTANT=JSON`, a constant of the package with another value (in the module
+that reads it), or `MODULE.RECORD.FIELD=JSON`, a field of a policy record. Several changes in one arm are
+joined by `;`. Arms
 take turns on each law, so that a machine that slows down slows all alike. Each answer is a line of the
 results file; a run that is stopped goes on where it was. A law is *recovered* when the judge says that the
 answer is the law, and has its *form* when refitting constants on clean rows makes it so (the measure to read
@@ -24,11 +26,12 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks_feynman.judge import judge
 from benchmarks_feynman.sampling import sample
@@ -37,7 +40,11 @@ from benchmarks_feynman.systems import own
 from benchmarks_feynman.tasks import KNOWN_SYSTEM, Settings, Task
 from benchmarks_feynman.worker_process import finish, plain
 from physdiffuser.expressions import to_text
+from physdiffuser.functions import table as families
 from physdiffuser.generation.builtin import DEFAULT_GENERATORS, SPECS
+from physdiffuser.generation.enumeration.registry import STAGES
+from physdiffuser.generation.evolution.blind import VARIATIONS
+from physdiffuser.transforms import transform
 
 _KEPT = ("recovered", "form", "confident_wrong", "complexity", "max_relative_error", "r2_test")
 
@@ -54,11 +61,14 @@ class Arm:
         Names, in order.
     constants
         Module, name and value of each constant that is changed; the name is `RECORD.FIELD` for a field.
+    parts
+        Kind and name of each part that is left out.
     """
 
     name: str
     generators: tuple[str, ...]
     constants: tuple[tuple[str, str, Any], ...] = ()
+    parts: tuple[tuple[str, str], ...] = ()
 
 
 def parse_arm(text: str) -> Arm:
@@ -71,6 +81,7 @@ def parse_arm(text: str) -> Arm:
     """
     generators = list(DEFAULT_GENERATORS)
     constants: list[tuple[str, str, Any]] = []
+    parts: list[tuple[str, str]] = []
     for change in (part.strip() for part in text.split(";")):
         name, equals, value = change.partition("=")
         if change == "full":
@@ -81,6 +92,9 @@ def parse_arm(text: str) -> Arm:
             generators.append(change[1:])
         elif change.startswith("="):
             generators = value.split(",")
+        elif change.startswith("-") and change[1:].partition(":")[0] in PARTS:
+            kind, _, names = change[1:].partition(":")
+            parts.extend((kind, one) for one in names.split("|"))
         elif equals and "." in name:
             module, _, constant = name.rpartition(".")
             if module.rpartition(".")[2].isupper():
@@ -91,7 +105,50 @@ def parse_arm(text: str) -> Arm:
             raise ValueError(f"arm {text!r}: {change!r} is no change; see --help")
     if not generators:
         raise ValueError(f"arm {text!r} leaves no generator")
-    return Arm(text, tuple(generators), tuple(constants))
+    return Arm(text, tuple(generators), tuple(constants), tuple(parts))
+
+
+@contextmanager
+def _without_stages(names: Sequence[str]) -> Iterator[None]:
+    """The ladders name their stages, so a stage stays registered and accepts nothing."""
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(patch.object(STAGES[name], "accepts", lambda *_: False))
+        yield
+
+
+@contextmanager
+def _without_families(names: Sequence[str]) -> Iterator[None]:
+    """The table of families is kept in caches, which are emptied before and after."""
+    caches = (families.built_in, families.compiled_built_in)
+    caches[0]()
+    with families.ROWS.without(*names):
+        for cached in caches:
+            cached.cache_clear()
+        yield
+    for cached in caches:
+        cached.cache_clear()
+
+
+@contextmanager
+def _without_transforms(names: Sequence[str]) -> Iterator[None]:
+    """A transform is named by the ids of its steps, `square+inverse`."""
+    kept = {
+        depth: [
+            one for one in transform.known_transforms(2) if one in level and "+".join(one.ids) not in names
+        ]
+        for depth, level in transform.KNOWN.items()
+    }
+    with patch.dict(transform.KNOWN, kept):
+        yield
+
+
+PARTS: dict[str, Callable[[Sequence[str]], AbstractContextManager[None]]] = {
+    "stage": _without_stages,
+    "variation": lambda names: VARIATIONS.without(*names),
+    "family": _without_families,
+    "transform": _without_transforms,
+}
 
 
 @contextmanager
@@ -108,6 +165,10 @@ def changed(arm: Arm) -> Iterator[None]:
                 value = replace(getattr(module, constant), **{field: value})
             stack.callback(setattr, module, constant, getattr(module, constant))
             setattr(module, constant, value)
+        for kind in PARTS:
+            names = [name for of, name in arm.parts if of == kind]
+            if names:
+                stack.enter_context(PARTS[kind](names))
         yield
 
 

@@ -24,7 +24,7 @@ def layers() -> list[str]:
     """The packages and modules of the contract, the highest first."""
     configuration = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = configuration["tool"]["importlinter"]["contracts"]
-    (contract,) = (one for one in contracts if one["type"] == "layers")
+    contract = next(one for one in contracts if one["type"] == "layers")
     names: list[str] = contract["layers"]
     return names
 

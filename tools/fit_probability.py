@@ -3,7 +3,7 @@
     python tools/fit_probability.py docs/results/trust/seed_{4,5,10,11}.jsonl
     python tools/fit_probability.py --check docs/results/trust/seed_12.jsonl
 
-Prints the record for `physdiffuser/finalize/probability.py` and, by ten-fold cross-validation, the
+Prints the record for `physdiffuser/finalize/evidence/probability.py` and, by ten-fold cross-validation, the
 calibration in ten bins and what each threshold of `verified` would give. `--check` measures the record that
 is in the package instead. Needs scikit-learn.
 """
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from physdiffuser.finalize.evidence import LawEvidence
-from physdiffuser.finalize.probability import FEATURES, MODEL, features
+from physdiffuser.finalize.evidence.figures import LawEvidence
+from physdiffuser.finalize.evidence.probability import FEATURES, MODEL, features
 
 
 def load(paths: list[Path]) -> tuple[np.ndarray, np.ndarray, list[LawEvidence]]:

@@ -151,7 +151,7 @@ def document_of(run: tuple[int, str, int]) -> str:
 
     from physdiffuser import solve
     from physdiffuser.errors import PhysdiffuserError
-    from physdiffuser.report.json_document import document
+    from physdiffuser.report.documents.json_document import document
 
     position, generator, seed = run
     case = cases()[position]
@@ -210,7 +210,7 @@ def differences(old: Json, new: Json, path: str = "") -> list[str]:
 
 def comparable(old: Json, new: Json) -> tuple[Json, Json]:
     """Two documents under the same keys; an earlier schema has other keys, and other words for checks."""
-    from physdiffuser.report.json_document import upgraded
+    from physdiffuser.report.documents.solution_reader import upgraded
 
     if old.get("schema") != new.get("schema"):
         old = upgraded(old)

@@ -36,7 +36,7 @@ from physdiffuser.data.checks import mean_error, weights_of
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, evaluate, to_text
 from physdiffuser.expressions.tree import bind, distinct_constants
-from physdiffuser.finalize.constants import constants_of
+from physdiffuser.finalize.constants.statements import constants_of
 from physdiffuser.fitting import fit_constants, refit
 from physdiffuser.fitting.effective_variance import effective_fit
 from physdiffuser.fitting.uncertainty import uncertainty

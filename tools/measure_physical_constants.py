@@ -14,9 +14,9 @@ import math
 
 import numpy as np
 
-from physdiffuser.data.constants import PHYSICAL_CONSTANTS
+from physdiffuser.data.statements.constants import PHYSICAL_CONSTANTS
 from physdiffuser.expressions import evaluate, parse
-from physdiffuser.finalize.physical_constants import agreement
+from physdiffuser.finalize.constants.physical import agreement
 
 PRECISIONS = (1e-2, 1e-3, 1e-4)
 RANGES = {"1e-3 to 1e3": (-3, 3), "1e-35 to 1e35": (-35, 35)}

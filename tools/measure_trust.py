@@ -95,8 +95,10 @@ def is_usable(law: Law, seed: int) -> bool:
     return True
 
 
-def one(number: int, seed: int, limits: dict[str, Any], laws_of: str) -> list[dict[str, Any]]:
-    """Solve and judge one table: one line."""
+def one(
+    number: int, seed: int, limits: dict[str, Any], laws_of: str, between: tuple[int, int]
+) -> list[dict[str, Any]]:
+    """Solve and judge one table with `between` so few and so many rows: one line."""
     from benchmarks_feynman.judge import has_form
     from benchmarks_feynman.sampling import sample
     from benchmarks_feynman.suites import select
@@ -112,7 +114,7 @@ def one(number: int, seed: int, limits: dict[str, Any], laws_of: str) -> list[di
             law = fixed
             break
         law = laws[int(rng.integers(len(laws)))]
-    rows = round(math.exp(rng.uniform(math.log(20), math.log(2000))))
+    rows = round(math.exp(rng.uniform(*map(math.log, between))))
     kind, level = str(rng.choice(NOISES)), float(rng.choice(LEVELS))
     dummy = int(rng.random() < 0.3)
     table = sample(law, rows=rows, seed=seed * 1000 + number, noise=0.0, dummy=dummy)
@@ -126,6 +128,7 @@ def one(number: int, seed: int, limits: dict[str, Any], laws_of: str) -> list[di
         longer = (row.description_length or math.inf) - ((best and best.description_length) or 0.0)
         near = longer < CLOSE and row is not best
         return {
+            "text": row.text,
             "complexity": row.complexity,
             "longer": longer,
             "is_law": right
@@ -191,12 +194,15 @@ def main() -> None:
         default="dev",
         help="the development laws, or these with some inputs turned into constants",
     )
+    parser.add_argument(
+        "--rows", type=int, nargs=2, default=(20, 2000), metavar=("FEWEST", "MOST"), help="of the tables"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, required=True)
     options = parser.parse_args()
     seconds = 10.0 if options.steps is None and options.time is None else options.time
     limits = {"time": seconds, "steps": options.steps}
-    work = partial(one, seed=options.seed, limits=limits, laws_of=options.laws)
+    work = partial(one, seed=options.seed, limits=limits, laws_of=options.laws, between=tuple(options.rows))
     print(summary(run_tables(work, options.tables, options.results, options.jobs)))
 
 

@@ -309,8 +309,8 @@ class Solve:
         table = out / "pareto.csv"
         if table.exists():
             with table.open(encoding="utf-8", newline="") as stream:
-                listed = [row["expression"] for row in csv.DictReader(stream)]
-            if listed != [row["expression"] for row in content["pareto"]]:
+                listed = [row["rmse"] for row in csv.DictReader(stream)]
+            if listed != [str(row["rmse"]) for row in content["pareto"]]:
                 wrong.append("pareto.csv is of another run than result.json")
         page = out / "report.html"
         target = content["target"]

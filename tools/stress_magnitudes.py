@@ -29,8 +29,8 @@ from physdiffuser.core.solution import Solution
 from physdiffuser.errors import DataError, PhysdiffuserError
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.pipeline import solve
-from physdiffuser.report.json_document import document, document_text
-from physdiffuser.report.terminal import render
+from physdiffuser.report.documents.json_document import document, document_text
+from physdiffuser.report.text.terminal import render
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -33,7 +33,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "data")]
 from table_cases import TableCase, make_case, values_of  # noqa: E402
 
 from physdiffuser.data import Dataset, load_dataset  # noqa: E402
-from physdiffuser.data.unit_files import load_units  # noqa: E402
+from physdiffuser.data.statements.unit_files import load_units  # noqa: E402
 from physdiffuser.errors import PhysdiffuserError  # noqa: E402
 
 LONGEST_SECONDS = 10.0

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks_feynman.measured.independent import FloatArray, PrintedFormula, refit
 
@@ -20,48 +19,47 @@ Truth = Literal["true", "false", "unknown"]
 ROUNDING, SIX_DIGITS = 1e-6, 6e-6
 # Of the last place written, and a little for the binary fractions.
 HALF = 0.501
-# Numbers under weights that are estimated: these follow from an earlier fit.
-ESTIMATED = 0.05
 # Share of an interval's width by which a refit may differ.
 INTERVAL = 0.1
 
 
-def check_claims(
-    document: Mapping[str, Any], inputs: FloatArray, target: FloatArray, test_rows: Sequence[int]
-) -> dict[str, Truth]:
+def check_claims(document: Mapping[str, Any], inputs: FloatArray, target: FloatArray) -> dict[str, Truth]:
     """The truth of each number about the chosen formula.
 
     Parameters
     ----------
     document
         Of `solve --json`, its formula in the names of all columns of `inputs`.
-    test_rows
-        Rows of the test set, counted without those that were left out as gross errors.
+    inputs, target
+        The table, as it was given to `solve`.
 
     Returns
     -------
     dict
-        `unknown` where the document does not say what a number refers to.
+        `unknown` for intervals of a robust fit, which is not made again here.
     """
-    best = document["best"]
-    kept = _kept_rows(document, inputs, target)
-    inputs, target = inputs[kept], target[kept]
+    best, rows = document["best"], document["fit_rows"]
+    out = np.zeros(len(target), bool)
+    out[np.array(rows["test"], int) - 1] = True
+    kept = np.delete(np.arange(len(target)), np.array(rows["left_out"], int) - 1)
+    inputs, target, out = inputs[kept], target[kept], out[kept]
+    weights = np.ones(len(target)) if rows["weights"] is None else np.array(rows["weights"])
     formula = _formula(document)
     prediction = formula.values(inputs)
-    weightings = _weightings(prediction, target)
+    residual = target - prediction
     truths: dict[str, Truth] = {
-        "rmse": _rmse(best["rmse"], target - prediction, weightings),
-        "r2": _r2(best["r2"], target, prediction, weightings),
+        "rmse": _equal(best["rmse"], _root_mean_square(residual, weights)),
+        "r2": _equal(best["r2"], _r2(target, prediction, weights), least=1.0),
         "max_relative_error": _equal(best["max_relative_error"], _largest(target, prediction)),
         "constants": _constant_values(best["constants"]),
     }
-    out = np.zeros(len(target), bool)
-    out[list(test_rows)] = True
     if best["test_rmse"] is not None and out.any():
-        some = {name: weights[out] for name, weights in weightings.items()}
-        truths["test_rmse"] = _rmse(best["test_rmse"], (target - prediction)[out], some)
+        truths["test_rmse"] = _equal(best["test_rmse"], _root_mean_square(residual[out], weights[out]))
     if any(constant["low"] is not None for constant in best["constants"]):
-        truths["intervals"] = _intervals(best["constants"], formula, inputs[~out], target[~out])
+        fit = inputs[~out], target[~out], weights[~out]
+        truths["intervals"] = (
+            "unknown" if rows["loss"] == "robust" else _intervals(best["constants"], formula, *fit)
+        )
     return truths
 
 
@@ -72,28 +70,13 @@ def _formula(document: Mapping[str, Any]) -> PrintedFormula:
     return PrintedFormula.read(best["expression"], names, fitted)
 
 
-def _kept_rows(document: Mapping[str, Any], inputs: FloatArray, target: FloatArray) -> npt.NDArray[np.intp]:
-    """Rows that the numbers refer to: all but those of the largest errors where the document counts fewer."""
-    order = np.argsort(np.abs(target - _formula(document).values(inputs)))
-    return np.sort(order[: document["rows"]])
-
-
-def _weightings(prediction: FloatArray, target: FloatArray) -> dict[str, FloatArray]:
-    """Weights that `solve` may have used: equal ones, and those of its noise models."""
-    found = {"equal": np.ones(len(target))}
-    for name, values in (("prediction", prediction), ("value", target)):
-        size = np.abs(values)
-        finite = size[np.isfinite(size)]
-        smallest = 1e-12 * float(finite.max(initial=0.0)) or 1.0
-        size = np.clip(size, smallest, float(finite.max(initial=smallest)))
-        found[f"relative to {name}"], found[f"poisson, {name}"] = size**-2.0, 1.0 / size
-    return found
-
-
-def _equal(printed: float | None, computed: float, tolerance: float = ROUNDING) -> Truth:
+def _equal(
+    printed: float | None, computed: float, tolerance: float = ROUNDING, least: float = 1e-300
+) -> Truth:
+    """Whether two numbers agree, relative to the computed one or, if that is smaller, to `least`."""
     if printed is None:
         return "true" if not np.isfinite(computed) else "false"
-    return "true" if abs(printed - computed) <= tolerance * max(abs(computed), 1e-300) else "false"
+    return "true" if abs(printed - computed) <= tolerance * max(abs(computed), least) else "false"
 
 
 def _largest(target: FloatArray, prediction: FloatArray) -> float:
@@ -101,38 +84,14 @@ def _largest(target: FloatArray, prediction: FloatArray) -> float:
     return float(np.abs((prediction - target)[some] / target[some]).max(initial=0.0))
 
 
-def _weighted(
-    printed: float | None, number: Callable[[FloatArray], float], all_of: Mapping[str, FloatArray]
-) -> Truth:
-    """Whether a number is that with equal weights, or nearly that with the weights of a noise model.
-
-    A mixed model has weights between these; a number between theirs cannot be refuted.
-    """
-    with np.errstate(all="ignore"):
-        found = {name: number(weights) for name, weights in all_of.items()}
-    if _equal(printed, found["equal"]) == "true":
-        return "true"
-    if any(_equal(printed, value, ESTIMATED) == "true" for value in found.values()):
-        return "true"
-    low, high = min(found.values()), max(found.values())
-    return "unknown" if printed is not None and low <= printed <= high else "false"
+def _root_mean_square(residual: FloatArray, weights: FloatArray) -> float:
+    return float(np.sqrt(np.average(residual**2, weights=weights)))
 
 
-def _rmse(printed: float | None, residual: FloatArray, weightings: Mapping[str, FloatArray]) -> Truth:
-    return _weighted(
-        printed, lambda weights: float(np.sqrt(np.average(residual**2, weights=weights))), weightings
-    )
-
-
-def _r2(
-    printed: float | None, target: FloatArray, prediction: FloatArray, weightings: Mapping[str, FloatArray]
-) -> Truth:
-    def r2(weights: FloatArray) -> float:
-        mean = np.average(target, weights=weights)
-        left = np.average((target - prediction) ** 2, weights=weights)
-        return float(1.0 - left / np.average((target - mean) ** 2, weights=weights))
-
-    return _weighted(printed, r2, weightings)
+def _r2(target: FloatArray, prediction: FloatArray, weights: FloatArray) -> float:
+    mean = np.average(target, weights=weights)
+    left = np.average((target - prediction) ** 2, weights=weights)
+    return float(1.0 - left / np.average((target - mean) ** 2, weights=weights))
 
 
 def _constant_values(constants: Sequence[Mapping[str, Any]]) -> Truth:
@@ -157,19 +116,20 @@ def _is_written(constant: Mapping[str, Any]) -> bool:
 
 
 def _intervals(
-    constants: Sequence[Mapping[str, Any]], formula: PrintedFormula, inputs: FloatArray, target: FloatArray
+    constants: Sequence[Mapping[str, Any]],
+    formula: PrintedFormula,
+    inputs: FloatArray,
+    target: FloatArray,
+    weights: FloatArray,
 ) -> Truth:
-    """Whether a refit with one of the weightings gives the intervals."""
+    """Whether a refit gives the intervals."""
     printed = [constant for constant in constants if constant["low"] is not None]
-    for weights in _weightings(formula.values(inputs), target).values():
-        found = refit(formula, inputs, target, weights)
-        by_size = {
-            size: (value, half)
-            for size, value, half in zip(formula.free, found.sizes, found.half, strict=True)
-        }
-        if all(_reproduced(constant, *by_size[abs(constant["value"])]) for constant in printed):
-            return "true"
-    return "false"
+    found = refit(formula, inputs, target, weights)
+    by_size = {
+        size: (value, half) for size, value, half in zip(formula.free, found.sizes, found.half, strict=True)
+    }
+    same = all(_reproduced(constant, *by_size[abs(constant["value"])]) for constant in printed)
+    return "true" if same else "false"
 
 
 def _reproduced(constant: Mapping[str, Any], value: float, half: float) -> bool:

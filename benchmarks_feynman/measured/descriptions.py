@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks_feynman.measured.tables import FloatArray, MeasuredTable
+from benchmarks_feynman.measured_tables import FloatArray, MeasuredTable
 from physdiffuser.expressions import Expression, Variable, complexity, evaluate, parse
 from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import Parameter, bind, distinct_constants, substitute

@@ -11,7 +11,7 @@ from benchmarks_feynman.judge import unjudged
 from benchmarks_feynman.measured.claims import check_claims
 from benchmarks_feynman.measured.descriptions import Description, describe_answer, describe_law
 from benchmarks_feynman.measured.independent import PrintedFormula, left_out_errors
-from benchmarks_feynman.measured.tables import MeasuredTable, measured_table
+from benchmarks_feynman.measured_tables import MeasuredTable, measured_table
 from benchmarks_feynman.suites import Law
 from physdiffuser.expressions import Expression, to_text
 from physdiffuser.expressions.tree import Number, walk
@@ -36,7 +36,7 @@ def score(law: Law, answer: Expression | None, status: str, details: Mapping[str
     answer
         Over the table's columns; None when the system found nothing.
     status, details
-        Of the answer; `document` and `test_rows` among the details let the claims be checked.
+        Of the answer; `document` among the details lets the claims be checked.
 
     Returns
     -------
@@ -68,9 +68,7 @@ def score(law: Law, answer: Expression | None, status: str, details: Mapping[str
         "length_difference": _plain(found.nats - truth.nats),
     }
     if "document" in details:
-        measured["claims"] = check_claims(
-            details["document"], table.inputs, table.target, details["test_rows"]
-        )
+        measured["claims"] = check_claims(details["document"], table.inputs, table.target)
     left = table.target - found.prediction
     spread = float(np.square(table.target - table.target.mean()).mean())
     verified = status == "exact" or details.get("verdict") == "verified"

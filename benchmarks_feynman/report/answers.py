@@ -16,6 +16,7 @@ from benchmarks_feynman.report.summary import (
     undecided,
 )
 from benchmarks_feynman.results import Result
+from physdiffuser.io.display import counted
 
 
 def failures(results: Sequence[Result]) -> Section:
@@ -31,6 +32,7 @@ def failures(results: Sequence[Result]) -> Section:
             (
                 result["system"],
                 result["suite"],
+                str(result["group"]),
                 result["id"],
                 f"{result['noise']:g}",
                 result["truth"],
@@ -44,6 +46,7 @@ def failures(results: Sequence[Result]) -> Section:
     header = (
         "system",
         "suite",
+        "group",
         "id",
         "noise",
         "truth",
@@ -55,18 +58,29 @@ def failures(results: Sequence[Result]) -> Section:
     )
     return Section(
         "Not recovered",
-        [f"{len(rows)} of {len(results)} tables, truth and answer side by side."],
+        [f"{len(rows)} of {counted(len(results), 'table')}, truth and answer side by side."],
         [Table(header, rows, frozenset({"truth", "answer"}))] if rows else [],
     )
 
 
 def listing(results: list[Result]) -> Table:
     """Answers beside the truth, with what the judge measured."""
-    header = ("system", "suite", "id", "noise", "truth", "answer", "largest relative error", "strict")
+    header = (
+        "system",
+        "suite",
+        "group",
+        "id",
+        "noise",
+        "truth",
+        "answer",
+        "largest relative error",
+        "strict",
+    )
     rows = [
         (
             result["system"],
             result["suite"],
+            str(result["group"]),
             result["id"],
             f"{result['noise']:g}",
             result["truth"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks_feynman.measured.tables import measured_table
+from benchmarks_feynman.measured_tables import measured_table
 from benchmarks_feynman.report.layout import Section, Table, number_text
 from benchmarks_feynman.report.summary import group_by, measured_summary
 from benchmarks_feynman.results import Result

@@ -80,8 +80,9 @@ def rate_bars(results: Sequence[Result]) -> str:
                 share = measured.hits / measured.laws
                 at.append(position + (place - (len(series) - 1) / 2) * width)
                 heights.append(100 * share)
-                below.append(100 * max(0.0, share - measured.low))
-                above.append(100 * max(0.0, measured.high - share))
+                one = measured.laws == 1  # which has no interval
+                below.append(0.0 if one else 100 * max(0.0, share - measured.low))
+                above.append(0.0 if one else 100 * max(0.0, measured.high - share))
         label = f"{system}, noise {noise:g}"
         axes.bar(at, heights, width * 0.95, yerr=[below, above], capsize=2, label=label)
     axes.set_xticks(range(len(groups)), [f"{suite}\n{group}" for suite, group in groups], fontsize=8)

@@ -13,6 +13,7 @@ from benchmarks_feynman.report.sections import sections
 from benchmarks_feynman.results import Result
 from physdiffuser.errors import DataError
 from physdiffuser.io.atomic import remove, write_text_atomic
+from physdiffuser.io.display import counted
 
 TITLE = "Recovery of known laws"
 
@@ -54,10 +55,26 @@ def markdown(content: Sequence[Section], pictures: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def html(content: Sequence[Section]) -> str:
-    """The page. Everything from results is escaped; plots are SVG drawn here."""
+def html(content: Sequence[Section], results: Sequence[Result]) -> str:
+    """The page, in the style of the report of a run.
+
+    Everything from results is escaped; plots are SVG drawn here. Rows of one suite and tier are hidden by the
+    style when their box is not ticked, so the page needs no script.
+    """
     import jinja2
     from markupsafe import Markup
+
+    from physdiffuser.report.html.page import page_style
+
+    groups = sorted({(result["suite"], str(result["group"])) for result in results})
+
+    def place_of(table: Table, row: tuple[str, ...]) -> int:
+        """The number of the box that a row belongs to; 0 if it belongs to none."""
+        cells = dict(zip(table.header, row, strict=True))
+        for place, (suite, group) in enumerate(groups, start=1):
+            if (cells.get("suite"), cells.get("group")) == (suite, group) or row[0] == f"{suite} {group}":
+                return place
+        return 0
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     source = (files("benchmarks_feynman.report") / "page.html").read_text(encoding="utf-8")
@@ -76,7 +93,25 @@ def html(content: Sequence[Section]) -> str:
         }
         for section in content
     ]
-    return environment.from_string(source).render(title=TITLE, sections=drawn)
+    return environment.from_string(source).render(
+        title=TITLE,
+        subtitle=_subtitle(results),
+        sections=drawn,
+        groups=groups,
+        place_of=place_of,
+        style=Markup(page_style()),
+    )
+
+
+def _subtitle(results: Sequence[Result]) -> str:
+    """What was run: tables, laws, systems and commits."""
+    laws = {(result["suite"], result["id"]) for result in results}
+    systems = sorted({result["system"] for result in results})
+    commits = sorted({str(result["commit"])[:12] for result in results if result["commit"]})
+    parts = [counted(len(results), "table"), counted(len(laws), "law"), ", ".join(systems)]
+    if commits:
+        parts.append(f"commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}")
+    return " · ".join(parts)
 
 
 def write_report(results: Sequence[Result], folder: Path) -> list[Path]:
@@ -108,5 +143,5 @@ def write_report(results: Sequence[Result], folder: Path) -> list[Path]:
             write_text_atomic(folder / name, svg)
             written.append(folder / name)
     write_text_atomic(folder / "report.md", markdown(content, pictures))
-    write_text_atomic(folder / "report.html", html(content))
+    write_text_atomic(folder / "report.html", html(content, results))
     return [folder / "report.md", folder / "report.html", *written]

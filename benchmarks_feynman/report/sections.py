@@ -26,6 +26,7 @@ from benchmarks_feynman.report.summary import (
 )
 from benchmarks_feynman.results import Result
 from benchmarks_feynman.suites import MEASURED, published
+from physdiffuser.io.display import counted
 
 
 def sections(results: Sequence[Result]) -> list[Section]:
@@ -80,8 +81,8 @@ def _rates(results: Sequence[Result]) -> Section:
             "whether the answer is exact once its own constants are refitted to clean rows: under noise, "
             "constants cannot be exact, but the structure can. *R2 > 0.999* says how well the answer fits, "
             "whatever it looks like.",
-            "In parentheses: 95 % bootstrap interval over laws, in percent. Suites overlap, so their rates "
-            "are never added up.",
+            "In parentheses: 95 % bootstrap interval over laws, in percent; a single law has none. Suites "
+            "overlap, so their rates are never added up.",
         ],
         [Table(header, rows)],
     )
@@ -109,7 +110,9 @@ def _settings(results: Sequence[Result]) -> Section:
         key = (result["system"], *settings, str(result["commit"] or "?"))
         seeds[key].add(result["seed"])
         if machine := result.get("machine"):
-            machines[key].add(f"{machine['processor']}, {machine['cpus']} CPUs, Python {machine['python']}")
+            machines[key].add(
+                f"{machine['processor']}, {counted(machine['cpus'], 'CPU')}, Python {machine['python']}"
+            )
     rows = [
         (*key[:-1], ",".join(map(str, sorted(found))), key[-1], "; ".join(sorted(machines[key])) or "?")
         for key, found in seeds.items()
@@ -135,7 +138,9 @@ def _breakdown(results: Sequence[Result], name: str, groups: dict[str, list[Resu
     for label, members in groups.items():
         split = group_by(members, "system", "noise")
         cells = [rate(split.get(key, []), recovered) for key in series]
-        rows.append((label, *(f"{cell.text}, {cell.laws} laws" if cell.laws else "-" for cell in cells)))
+        rows.append(
+            (label, *(f"{cell.text}, {counted(cell.laws, 'law')}" if cell.laws else "-" for cell in cells))
+        )
     return Table(header, rows)
 
 
@@ -242,10 +247,10 @@ def _published(results: Sequence[Result]) -> Section:
         measured.append(
             (
                 f"{system} (measured here)",
-                f"{suite}, {laws} laws",
+                f"{suite}, {counted(laws, 'law')}",
                 f"{noise:g}",
                 f"strict {exact.text}; SRBench rule {loose.text}",
-                f"{first['time']:g} s on {first['cores']} core(s); {protocol} protocol",
+                f"{first['time']:g} s on {counted(first['cores'], 'core')}; {protocol} protocol",
                 "yes" if first["units"] else "no",
                 "this report",
             )

@@ -58,9 +58,11 @@ class Rate:
 
     @property
     def text(self) -> str:
-        """Such as `71.0 % (62.0-80.0)`."""
+        """Such as `71.0 % (62-80)`; one law has no interval."""
         if not self.laws:
             return "none run"
+        if self.laws == 1:
+            return f"{100 * self.hits:.1f} %"
         return f"{100 * self.hits / self.laws:.1f} % ({100 * self.low:.0f}-{100 * self.high:.0f})"
 
 

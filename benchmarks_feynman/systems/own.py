@@ -51,7 +51,7 @@ def _warm(table: Table, task: Task, units: dict[str, str] | None) -> Answer:
     from physdiffuser.pipeline import solve_dataset
 
     settings = task.settings
-    options: dict[str, Any] = {"time": settings.time, "seed": task.seed}
+    options: dict[str, Any] = {"time": settings.time, "seed": task.seed, "jobs": settings.cores}
     if settings.steps is not None:
         options["steps"] = settings.steps
     if settings.generators:
@@ -81,14 +81,11 @@ def _warm(table: Table, task: Task, units: dict[str, str] | None) -> Answer:
 
 
 def _claims(solution: Solution) -> dict[str, Any]:
-    """What is printed about the answer, and the rows that its test error refers to."""
-    from physdiffuser.report.json_document import document
+    """What is printed about the answer, with the rows and weights of the fit."""
+    from physdiffuser.report.documents.json_document import document
 
-    points = solution.fit_points
-    whole = points is not None and len(points.truth) == points.rows
-    out = np.flatnonzero(points.test).tolist() if points is not None and whole else []
-    kept = ("best", "inputs", "rows", "test_set", "notes")
-    return {"document": {key: document(solution)[key] for key in kept}, "test_rows": out}
+    kept = ("best", "inputs", "rows", "test_set", "fit_rows", "notes")
+    return {"document": {key: document(solution)[key] for key in kept}}
 
 
 def _cold(table: Table, task: Task, units: dict[str, str] | None) -> Answer:
@@ -98,6 +95,7 @@ def _cold(table: Table, task: Task, units: dict[str, str] | None) -> Answer:
         path.write_text(table_csv(table), encoding="utf-8")
         command = [sys.executable, "-m", "physdiffuser", "solve", str(path), "--json", "--quiet"]
         command += ["--target", table.output, "--time", repr(settings.time), "--seed", str(task.seed)]
+        command += ["--jobs", str(settings.cores)]
         if settings.steps is not None:
             command += ["--steps", str(settings.steps)]
         if settings.generators:

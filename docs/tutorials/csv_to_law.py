@@ -35,7 +35,7 @@ print("\n".join(table.read_text().splitlines()[:4]))
 
 # %%
 from physdiffuser import solve
-from physdiffuser.report.terminal import render
+from physdiffuser.report.text.terminal import render
 
 solution = solve(table, steps=6)
 print(render(solution))
@@ -80,8 +80,8 @@ assert balanced.best.text == solution.best.text
 # solve` writes that page by itself, as `report.html` in the run folder.
 
 # %%
-from physdiffuser.report.exports import export, formula_of
-from physdiffuser.report.functions import to_numpy
+from physdiffuser.report.export.exports import export, formula_of
+from physdiffuser.report.export.functions import to_numpy
 from physdiffuser.report.html import report_html
 
 law = to_numpy(solution.best.expression, solution.names)

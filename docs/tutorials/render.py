@@ -3,19 +3,22 @@
     python docs/tutorials/render.py [NAME ...]       # all of them when none is named
 
 A tutorial is a script in the percent format, which editors and Jupyter open as a notebook: `# %% [markdown]`
-begins text, `# %%` begins code. The page NAME.md holds the text, the code and its output.
+begins text, `# %%` begins code. The page NAME.md holds the text, the code and its output. The tables of
+`examples/` are beside it when it runs.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
+EXAMPLES = FOLDER.parents[1] / "examples"
 MARK = "=====cell====="
 _CELL = re.compile(r"^# %%(.*)\n", re.M)
 # Put after each cell: ends its output, and saves the figures it drew.
@@ -54,6 +57,7 @@ def run(path: Path, folder: Path) -> dict[int, str]:
         if kind == "code":
             lines.append(content)
             lines.append(_AFTER.format(mark=MARK, number=number, name=path.stem))
+    shutil.copytree(EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns("plugins"))
     script = folder / path.name
     # `from __future__` would have to come first, so tutorials do without.
     script.write_text("\n".join(lines), encoding="utf-8")

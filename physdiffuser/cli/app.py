@@ -29,6 +29,9 @@ BUILT_IN = {
     ),
     "predict": LazyCommand("physdiffuser.cli.predict", "predict", "Apply a law that was found to a table."),
     "export": LazyCommand("physdiffuser.cli.export", "export", "Write a law as Python, C, LaTeX, ..."),
+    "app": LazyCommand(
+        "physdiffuser.cli.web_page", "app", "Open a page in the browser: from a table to its law."
+    ),
     "inspect": LazyCommand("physdiffuser.cli.inspect", "inspect", "Look inside the learned generators."),
 }
 
@@ -114,11 +117,17 @@ def _version(ctx: click.Context, parameter: click.Parameter, value: bool) -> Non
 
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="'physdiffuser COMMAND --help' describes a command; start with: physdiffuser solve data.csv",
 )
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version."
 )
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Find the law in a table of measurements: a short, exact, verified equation."""
+    if context.invoked_subcommand is None:
+        from physdiffuser.cli.greeting import greeting
+
+        click.echo(greeting(), nl=False)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
 from physdiffuser.cli.process import messages
 from physdiffuser.cli.process.stdout import reserved_stdout
+from physdiffuser.cli.shared.options import FiniteNumber, Names, WholeNumber, table_options
 
 if TYPE_CHECKING:
-    from physdiffuser.dynamics.solution import DynamicsSolution
+    from physdiffuser.dynamics.report.solution import DynamicsSolution
     from physdiffuser.report.runfolder import RunFolder
 
 
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 @click.option("--states", type=Names(), metavar="A,B", help="State variables; else all other columns.")
 @click.option("--inputs", type=Names(), metavar="A,B", help="Known driving inputs, which are interpolated.")
 @click.option("--runs", metavar="COLUMN", help="Column of numbers that tells the runs apart.")
+@click.option(
+    "--order",
+    type=click.Choice(["1", "2", "auto"]),
+    default="auto",
+    metavar="N",
+    show_default=True,
+    help="1, 2 where only positions were measured, or auto.",
+)
 @table_options
 @click.option(
     "--time",
@@ -67,15 +75,17 @@ def dynamics(
 ) -> int:
     """Find the differential equations behind the trajectories in TABLE (a file, or - for standard input).
 
-    The report goes to stdout. A run folder keeps result.json.
+    The report goes to stdout. A run folder keeps result.json and report.html.
     """
     from contextlib import ExitStack
 
-    from physdiffuser.dynamics.document import dynamics_document
+    from physdiffuser.dynamics.report.document import dynamics_document
+    from physdiffuser.dynamics.report.page import dynamics_html
     from physdiffuser.dynamics.solve import solve_dynamics
-    from physdiffuser.report.json_document import document_text
+    from physdiffuser.report.documents.json_document import document_text
 
     options["inputs"] = options["inputs"] or ()
+    options["order"] = "auto" if options["order"] == "auto" else int(options["order"])
     with ExitStack() as stack:
         folder = _open_folder(table, out, as_json)
         if folder is not None:
@@ -84,6 +94,7 @@ def dynamics(
         content = dynamics_document(solution)
         if folder is not None:
             folder.save_result(content)
+            folder.save_page(dynamics_html(solution))
         for topic, text in solution.notes.items():
             if not quiet:
                 messages.note(f"{topic}: {text}")
@@ -104,7 +115,7 @@ def _open_folder(table: str, out: Path | None, as_json: bool) -> RunFolder | Non
 
 
 def _report(solution: DynamicsSolution) -> str:
-    from physdiffuser.cli.run import terminal_style
-    from physdiffuser.dynamics.terminal import render_dynamics
+    from physdiffuser.cli.shared.run import terminal_style
+    from physdiffuser.dynamics.report.terminal import render_dynamics
 
     return render_dynamics(solution, terminal_style())

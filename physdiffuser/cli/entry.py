@@ -92,7 +92,7 @@ def _prepare() -> None:
 
 
 def _usage(error: click.UsageError) -> int:
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a group of commands, such as `plugins`
         click.echo(error.format_message(), err=True)  # a list of what there is, not an error
         return USAGE
     messages.error(error.format_message())

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from physdiffuser.cli.options import FiniteNumber, Names, WholeNumber, table_options
 from physdiffuser.cli.process import messages
 from physdiffuser.cli.process.stdout import reserved_stdout
+from physdiffuser.cli.shared.options import FiniteNumber, Names, WholeNumber, table_options
 from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:

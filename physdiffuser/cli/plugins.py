@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from physdiffuser.cli.options import FiniteNumber
-from physdiffuser.cli.plugin_package import KINDS, write_plugin
 from physdiffuser.cli.process import messages
 from physdiffuser.cli.process.stdout import reserved_stdout
+from physdiffuser.cli.shared.options import FiniteNumber
+from physdiffuser.cli.shared.plugin_package import KINDS, write_plugin
 from physdiffuser.errors import PluginError
 
 if TYPE_CHECKING:

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from physdiffuser.cli.options import FiniteNumber, InitialState, WholeNumber, table_options
 from physdiffuser.cli.process import messages
 from physdiffuser.cli.process.stdout import reserved_stdout
-from physdiffuser.cli.stored import chosen_equation, load_run, row_option, write_output
+from physdiffuser.cli.shared.options import FiniteNumber, InitialState, WholeNumber, table_options
+from physdiffuser.cli.shared.stored import (
+    chosen_equation,
+    load_run,
+    load_runs,
+    row_option,
+    target_option,
+    write_output,
+)
 from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--until", type=FiniteNumber(above=0), metavar="T", help="... from time 0 to this time.")
 @click.option("--points", type=WholeNumber(2), metavar="N", help="... at so many times; 200 when not given.")
 @row_option
+@target_option
 @click.option("--intervals", is_flag=True, help="Add the 95 % confidence interval of each prediction.")
 @table_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write there instead of stdout.")
@@ -42,14 +50,15 @@ def predict(
     until: float | None,
     points: int | None,
     row: int | None,
+    target: str | None,
     intervals: bool,
     out: Path | None,
     **written: Any,
 ) -> int:
     """Apply the law found by RUN (a run folder, or its result.json) to TABLE, or simulate its equations.
 
-    Writes CSV: one line for each row of TABLE, nan where an input is missing or outside the domain; of a run
-    of 'dynamics', one line for each time.
+    Writes CSV: one line for each row of TABLE, nan where an input is missing or outside the domain, and a
+    column for each target; of a run of 'dynamics', one line for each time.
     """
     if out is not None:
         from physdiffuser.io.output_folder import check_writable_file
@@ -66,12 +75,28 @@ def predict(
         raise UsageError("--until and --points need --initial, the state from which to simulate.")
     if table is None:
         raise UsageError("Missing argument 'TABLE', or --initial and --until for a run of 'dynamics'.")
+    from physdiffuser.report.predictions import prediction_csv
+
+    solutions = load_runs(run, target)
+    if row is not None:
+        load_run(run, target)  # a row of which table?
+    if len(solutions) > 1 and table == "-":
+        raise UsageError("the run has several targets: name a file instead of -, it is read for each.")
+    columns: dict[str, FloatArray] = {}
+    for solution in solutions.values():
+        columns |= _predicted(solution, chosen_equation(solution, row, run), table, intervals, written)
+    write_output(prediction_csv(columns), out)
+    return 0
+
+
+def _predicted(
+    solution: Solution, equation: Equation, table: str, intervals: bool, written: dict[str, Any]
+) -> dict[str, FloatArray]:
+    """The columns of the predictions of one law."""
     import numpy as np
 
-    from physdiffuser.report.predictions import prediction_csv, prediction_interval
+    from physdiffuser.report.predictions import prediction_interval
 
-    solution = load_run(run)
-    equation = chosen_equation(solution, row, run)
     inputs = _read_inputs(solution, equation, table, written)
     if solution.groups is not None:
         if intervals:
@@ -88,15 +113,14 @@ def predict(
             f"{undefined:,} of {prediction.size:,} rows have no finite prediction: an input is missing, or "
             "outside the domain of the formula"
         )
-    write_output(prediction_csv(columns), out)
-    return 0
+    return columns
 
 
 def _simulated(run: Path, initial: dict[str, float], until: float, points: int) -> str:
     """The equations of a run of `dynamics`, simulated from time 0, as CSV."""
     import numpy as np
 
-    from physdiffuser.dynamics.document import solution_from_dynamics
+    from physdiffuser.dynamics.report.document import solution_from_dynamics
     from physdiffuser.report.predictions import prediction_csv
     from physdiffuser.report.runfolder import load_result
 
@@ -105,17 +129,17 @@ def _simulated(run: Path, initial: dict[str, float], until: float, points: int) 
         raise UsageError(
             "the equations are driven by inputs, which cannot be given here: simulate from Python."
         )
-    known = {name for column in solution.states for name in (column.name, column.alias)}
+    known = {name for column in solution.phase for name in (column.name, column.alias)}
     unknown = [name for name in initial if name not in known]
     if unknown:
-        states = ", ".join(column.shown for column in solution.states)
+        states = ", ".join(column.shown for column in solution.phase)
         raise UsageError(f"--initial: {unknown[0]!a} is no state; the states are {states}")
     times = np.linspace(0.0, until, points)
     states_at = solution.simulate(initial, times)
     reached = np.isfinite(states_at).all(axis=1)
     if not reached.all():
         messages.warning(f"the simulation blows up after {solution.time.shown} = {times[reached][-1]:g}")
-    columns = {column.name: states_at[:, index] for index, column in enumerate(solution.states)}
+    columns = {column.name: states_at[:, index] for index, column in enumerate(solution.phase)}
     return prediction_csv({solution.time.name: times, **columns})
 
 
@@ -130,7 +154,7 @@ def _with_groups(
 ) -> FloatArray:
     """The inputs with the constants of each row's group."""
     from physdiffuser.data.loading import read_labels
-    from physdiffuser.report.group_table import inputs_with_groups
+    from physdiffuser.report.text.group_table import inputs_with_groups
 
     assert solution.groups is not None  # the caller has looked
     if table == "-":

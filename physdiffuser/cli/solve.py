@@ -7,23 +7,23 @@ from typing import Any, get_args
 
 import click
 
-from physdiffuser.cli.options import FiniteNumber, Formulas, Names, WholeNumber, table_options
 from physdiffuser.cli.process import messages
 from physdiffuser.cli.process.stdout import reserved_stdout
+from physdiffuser.cli.shared.options import FiniteNumber, Formulas, Names, WholeNumber, table_options
 from physdiffuser.core.problem import NoiseModelName
 from physdiffuser.errors import UsageError
-from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS, MOST_NEXT
+from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS, MOST_NEXT, SAVE_INTERVAL
 
 _DEVICES = click.Choice(["auto", "cpu", "cuda", "cpu-torch"])
 _DEVICE_HELP = "Compute device: cuda, cpu; auto: only the networks use a GPU."
-_LOSS_HELP = "What is minimised: squared, or robust for heavy tails; else found out."
+_LOSS_HELP = "squared, robust, huber, absolute, quantile=0.5, logistic; else squared or robust, found out."
 _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mixed, robust."
 
 
 @click.command()
 @click.pass_context
 @click.argument("table")
-@click.option("--target", metavar="COLUMN", help="Column to explain; else the last one.")
+@click.option("--target", type=Names(), metavar="A,B", help="Column(s) to explain; else the last one.")
 @click.option("--inputs", type=Names(), metavar="A,B", help="Columns that may explain it; else all others.")
 @click.option("--weights", metavar="COLUMN", help="Column with the weight of each row, 1/sigma**2.")
 @click.option("--errors", metavar="COLUMN", help="Instead: column with the error sigma of each row.")
@@ -47,6 +47,16 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
 @click.option("--noise", type=FiniteNumber(least=0), metavar="SIGMA", help="Relative error of the target.")
 @click.option("--operators", type=Names(), metavar="A,B", help="Operators that may occur: add,mul,sqrt,...")
 @click.option(
+    "--operator",
+    "defined",
+    multiple=True,
+    metavar="F(X)=FORMULA",
+    help="Define an operator, sinc(x)=sin(x)/x; may be repeated.",
+)
+@click.option("--forbid", multiple=True, metavar="F(G)", help="No G inside F, as sin(sin); may be repeated.")
+@click.option("--auto-origin", is_flag=True, help="Try columns far from 0, such as years, with a shift.")
+@click.option("--complexity", metavar="EXP=3,X=2", help="Complexity of operators and columns.")
+@click.option(
     "--max-complexity",
     type=WholeNumber(1),
     default=DEFAULTS.max_complexity,
@@ -69,6 +79,9 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
     metavar="FORMULA",
     help="Formula to start from, A*exp(-b*t), or @FILE; may be repeated.",
 )
+@click.option("--template", metavar="FORMULA", help="Form of the law, x*t + f(y): f is searched for.")
+@click.option("--known", metavar="FORMULA", help="Known part to which f(...) is added; *FORMULA: a factor.")
+@click.option("--constraints", metavar="FILE", help="YAML file with what the law must satisfy.")
 @click.option(
     "--constants",
     metavar="G=6.674e-11",
@@ -76,7 +89,6 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
 )
 @click.option(
     "--loss",
-    type=click.Choice(["auto", "squared", "robust", "huber"]),
     default=DEFAULTS.loss,
     metavar="NAME",
     help=_LOSS_HELP,
@@ -97,10 +109,21 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
     help="Suggest N measurements that tell the remaining laws apart.",
 )
 @click.option("--suggest-range", metavar="X=0:10,...", help="Where to measure; else the table's ranges.")
+@click.option("--scheduler", metavar="ADDRESS", help="Dask cluster: tcp://HOST:PORT, or local:N.")
+@click.option("--jobs", type=WholeNumber(1), metavar="N", help="Processes; else one for each core.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder; else under runs/.")
+@click.option(
+    "--save-every",
+    type=FiniteNumber(least=0.1),
+    default=SAVE_INTERVAL,
+    metavar="SECONDS",
+    show_default=True,
+    help="How often the run folder is given what was found.",
+)
 @click.option("--resume", is_flag=True, help="Start from what an earlier run left in --out.")
 @click.option("--no-plugins", is_flag=True, help="Use only what ships with physdiffuser.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="No signs beyond ASCII in the report.")
 @click.option("--quiet", is_flag=True, help="No progress and no notes on stderr; warnings stay.")
 @reserved_stdout()
 def solve(
@@ -109,9 +132,11 @@ def solve(
     table: str,
     seconds: float | None,
     out: Path | None,
+    save_every: float,
     resume: bool,
     no_plugins: bool,
     as_json: bool,
+    ascii_only: bool,
     quiet: bool,
     **search: Any,
 ) -> int:
@@ -126,20 +151,27 @@ def solve(
     # A budget of steps alone has no clock: the same answer on a slow machine as on a fast one.
     search["time"] = DEFAULTS.changed(time=seconds, steps=search["steps"]).time_limit
     search["plugins"] = not no_plugins
+    defined = search.pop("defined")
+    if defined:
+        search["operators"] = [*(search["operators"] or ()), *defined]
     search["initial"] = tuple(text for texts in search["initial"] for text in texts)
-    if search["loss"] == "huber":
-        messages.warning("--loss huber is now called --loss robust; the old name will be removed")
-        search["loss"] = "robust"
     scatter = search.pop("scatter")
     if scatter is not None:
         messages.warning("--scatter is now called --noise-model; the old name will be removed")
         search["noise_model"] = scatter
 
+    targets = search.pop("target") or (None,)
+    several = len(targets) > 1
+    search["targets" if several else "target"] = targets if several else targets[0]
+
     from physdiffuser.cli.process.stopping import Stopping
-    from physdiffuser.cli.run import Run
+    from physdiffuser.cli.shared.run import Run
+    from physdiffuser.cli.targets import TargetsRun
 
     started = context.find_object(float)  # of the program, where it is one
-    run = Run(table, search, out=out, resume=resume, as_json=as_json, quiet=quiet, started=started)
+    kind = TargetsRun if several else Run
+    run = kind(table, search, out=out, resume=resume, as_json=as_json, quiet=quiet, started=started)
+    run.save_every, run.ascii_only = save_every, ascii_only
     with Stopping(run.emergency) as stopping:
         code = run.go(stopping)
         stopping.leave_if_stopped()

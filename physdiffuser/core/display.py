@@ -34,8 +34,8 @@ class Restorable:
 class Displayed(Restorable):
     """What `print` and a notebook need of a result, for the frozen records of `core.solution`.
 
-    The text, the page and the LaTeX are made by `physdiffuser.report.display`, which is loaded when one of
-    them is asked for: the report is built on these records, so they cannot import it.
+    The text, the page and the LaTeX are made by `physdiffuser.report.text.display`, which is loaded when one
+    of them is asked for: the report is built on these records, so they cannot import it.
     """
 
     def __str__(self) -> str:
@@ -54,4 +54,4 @@ class Displayed(Restorable):
 
     @staticmethod
     def _display() -> Any:
-        return importlib.import_module("physdiffuser.report.display")
+        return importlib.import_module("physdiffuser.report.text.display")

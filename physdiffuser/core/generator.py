@@ -83,6 +83,10 @@ class GeneratorSpec:
         generator without any has one turn after them.
     default
         Whether it takes part in a run that names no generators.
+    ahead
+        Steps that it may work ahead of the search, in another process where there are cores for it. It then
+        sees the archive as it was when it was granted these steps. 0: it works when it has its turn, and sees
+        the archive as it is.
 
     Raises
     ------
@@ -97,11 +101,14 @@ class GeneratorSpec:
     share: float = 0.0
     opening: tuple[int, ...] = ()
     default: bool = True
+    ahead: int = 0
 
     def __post_init__(self) -> None:
         if self.role not in get_args(Role):
             raise ValueError(f"role is {self.role!r}; it must be one of {', '.join(get_args(Role))}")
         if not 0.0 <= self.share < 1.0:
             raise ValueError(f"share is {self.share!r}; it must be at least 0 and below 1")
+        if not isinstance(self.ahead, int) or self.ahead < 0:
+            raise ValueError(f"ahead is {self.ahead!r}; it must be a whole number of steps")
         if any(not isinstance(steps, int) or steps < 1 for steps in self.opening):
             raise ValueError(f"opening is {self.opening!r}; it must hold whole numbers of steps above 0")

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Symbol
+from physdiffuser.expressions.nesting import nesting_test
 from physdiffuser.expressions.tree import walk
 
 if TYPE_CHECKING:
+    from physdiffuser.core.constraint_status import ConstraintStatus
     from physdiffuser.units.unit import Unit
 
 FloatArray = npt.NDArray[np.float64]
 Loss = Literal["squared", "robust"]
 NoiseModelName = Literal["auto", "constant", "relative", "poisson", "mixed", "robust"]
+
+
+class Rules(Protocol):
+    """What a law must satisfy beside the rules of a problem; see `physdiffuser.constraints.rules`."""
+
+    def holds(self, expression: Expression) -> bool:
+        """Whether a formula satisfies them."""
+        ...
+
+    def statuses(self, expression: Expression, names: Sequence[str]) -> tuple[ConstraintStatus, ...]:
+        """The status of each for a formula."""
+        ...
+
+    def fitted(self, expression: Expression, problem: Problem) -> Expression | None:
+        """The formula with constants with which it satisfies them; None if none are found."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -38,6 +56,8 @@ class Problem:
         multiplied by its weight (1/sigma**2 for known errors).
     operators
         Names of the operators that may occur.
+    forbidden
+        Pairs of operators: the second may not occur anywhere inside the first.
     max_complexity
         Formulas above it are not accepted.
     constants
@@ -61,6 +81,8 @@ class Problem:
         Everything random in a generator is derived from it.
     target_name
         What derivations call the target.
+    rules
+        Constraints of the user; None when there are none.
     full_problem
         The same problem on all rows that constants are fitted to, where these are many more than the rows
         here: generators work on these, and what they leave open is decided there.
@@ -71,6 +93,7 @@ class Problem:
     names: tuple[str, ...]
     weights: FloatArray | None = None
     operators: frozenset[str] = frozenset(OPERATORS)
+    forbidden: frozenset[tuple[str, str]] = frozenset()
     max_complexity: int = 60
     constants: tuple[Symbol, ...] = ()
     units: tuple[Unit, ...] | None = None
@@ -83,6 +106,7 @@ class Problem:
     loss: Loss = "squared"
     seed: int = 0
     target_name: str = "y"
+    rules: Rules | None = None
     full_problem: Problem | None = None
 
     @property
@@ -106,10 +130,20 @@ class Problem:
         return self.full_problem or self
 
     def allows(self, expression: Expression) -> bool:
-        """Whether a formula keeps to the problem's operators and balances in its units."""
+        """Whether a formula can be written in this problem and satisfies the constraints."""
+        return self.admits(expression) and self.satisfies(expression)
+
+    def satisfies(self, expression: Expression) -> bool:
+        """Whether a formula satisfies the constraints."""
+        return self.rules is None or self.rules.holds(expression)
+
+    def admits(self, expression: Expression) -> bool:
+        """Whether a formula keeps to the problem's operators and nestings and balances in its units."""
         for node in walk(expression):
             if isinstance(node, Apply) and node.operator not in self.operators:
                 return False
+        if self.forbidden and not nesting_test(self.forbidden)(expression):
+            return False
         if self.units is None or self.target_unit is None:
             return True
         from physdiffuser.expressions.units.dimensions import balances

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 Part = TypeVar("Part")
@@ -40,3 +42,15 @@ class Registry(Generic[Part]):
     def parts(self) -> dict[str, Part]:
         """All parts by name, in their order."""
         return dict(self._parts)
+
+    @contextmanager
+    def without(self, *names: str) -> Iterator[None]:
+        """Take parts away for a while, to measure what they are worth; an unknown name is a ValueError."""
+        all_parts = self._parts
+        for name in names:
+            self[name]
+        self._parts = {name: part for name, part in all_parts.items() if name not in names}
+        try:
+            yield
+        finally:
+            self._parts = all_parts

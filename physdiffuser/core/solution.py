@@ -10,10 +10,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.constraint_status import ConstraintStatus
 from physdiffuser.core.display import Displayed, Restorable
+from physdiffuser.core.fit_rows import FitRows
 from physdiffuser.core.group_constants import GroupNames, with_group_constants
 from physdiffuser.core.next_measurements import NextMeasurements
+from physdiffuser.core.template_parts import TemplateParts
 from physdiffuser.expressions import Expression
+from physdiffuser.verification.checks import CheckState
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -90,6 +94,8 @@ class Equation(Displayed):
         See `docs/methods/answer.md`.
     verification
         How the verdict was reached, one sentence a check.
+    check_states
+        How each of these checks came out, in the same order; empty when not known.
     verdict_reason
         Why the law is not verified, if it is the chosen one; continues "not verified: ".
     constants
@@ -110,6 +116,8 @@ class Equation(Displayed):
     table_digits, extra_digits
         Significant digits of fitted constants in the Pareto table, and digits added to those that the
         uncertainty of a constant asks for: with them the printed text has the printed `rmse`.
+    mean_loss
+        Mean loss over all rows, where another loss than least squares was asked for.
     names
         Aliases of the table's input columns, in the order of the variables.
     groups
@@ -126,6 +134,7 @@ class Equation(Displayed):
     test_rmse: float | None = None
     verdict: Verdict = "unknown"
     verification: tuple[str, ...] = ()
+    check_states: tuple[CheckState, ...] = ()
     constants: tuple[ConstantEstimate, ...] = ()
     derivation: tuple[str, ...] = ()
     generator: str = ""
@@ -137,6 +146,7 @@ class Equation(Displayed):
     verdict_reason: str = ""
     table_digits: int = 4
     extra_digits: int = 0
+    mean_loss: float | None = None
     names: tuple[str, ...] = field(default=(), compare=False)
     groups: Mapping[str, tuple[ConstantEstimate, ...]] = field(default_factory=dict, compare=False)
 
@@ -293,9 +303,13 @@ class Solution(Displayed):
         Probability that no row of `pareto` is the law; None when not known.
     evidence
         Figures that the probability of the chosen law is computed from; see
-        `physdiffuser.finalize.evidence`.
+        `physdiffuser.finalize.evidence.figures`.
     guesses
         What became of the formulas that the user started from.
+    template
+        What was found for the unknown functions of a template; None without one.
+    constraints
+        Whether the chosen law satisfies each constraint that was given.
     groups
         The groups of the table, and the names of the constants that they have of their own: these are the
         last of `names`. None for a table without groups.
@@ -303,6 +317,12 @@ class Solution(Displayed):
         The input columns and, last, the target; empty when read back from a file.
     next_measurements
         What to measure next; None unless asked for with `suggest_next`.
+    operators
+        The operators that the user has defined, `{"sinc(x)": "sin(x)/x"}`.
+    loss
+        Name of the loss, where another one than least squares was asked for.
+    fit_rows
+        The test rows, the rows that were left out and the weights; None for large tables and groups.
     """
 
     target: str
@@ -328,6 +348,11 @@ class Solution(Displayed):
     guesses: tuple[GuessOutcome, ...] = ()
     next_measurements: NextMeasurements | None = field(default=None, compare=False, repr=False)
     groups: GroupNames | None = None
+    operators: Mapping[str, str] = field(default_factory=dict)
+    loss: str = ""
+    template: TemplateParts | None = None
+    fit_rows: FitRows | None = None
+    constraints: tuple[ConstraintStatus, ...] = ()
 
     def inputs_for(self, equation: Equation) -> FloatArray | None:
         """Inputs of `fit_points` with the constants that a formula has for each group; None without."""

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from physdiffuser.data.aliases import assign_aliases
 from physdiffuser.data.checks import check_weights
 from physdiffuser.data.dataset import Column, Dataset
-from physdiffuser.data.input_errors import InputErrors
-from physdiffuser.data.loading import load_dataset
+from physdiffuser.data.loading import load_dataset, load_datasets
+from physdiffuser.data.selection import Request
+from physdiffuser.data.statements.input_errors import InputErrors, parse_input_errors
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.io.display import listed, visible
 
@@ -84,6 +85,79 @@ def load_dataset_from(source: Source, y: object, columns: ColumnRequest, **readi
         **per_row,
         **reading,
     )
+
+
+def load_datasets_from(
+    source: Source,
+    y: object,
+    targets: Sequence[str] | None,
+    columns: ColumnRequest,
+    **reading: Any,
+) -> dict[str, Dataset]:
+    """The same for several targets, none of which is an input of another; by the name of the target.
+
+    Parameters
+    ----------
+    source, columns, **reading
+        As in `load_dataset_from`.
+    y
+        The targets, shape (rows, targets), or a table of them.
+    targets
+        Names of columns of the table; with `y` the names to call its columns.
+
+    Raises
+    ------
+    DataError, UsageError
+        As `load_dataset_from` does.
+    """
+    per_row: dict[str, Any] = {"weights": columns.weights, "errors": columns.errors}
+    if y is not None:
+        table = _inputs(source, columns.names)
+        values = _targets(y, targets, len(table), list(table.columns))
+        for option, given in per_row.items():
+            if not isinstance(given, str | None):
+                per_row[option] = free_name((option,), [*table.columns, *values])
+                table[per_row[option]] = _values(option, given, len(table))
+        source, targets = table.assign(**values), list(values)
+    elif columns.names is not None:
+        raise UsageError("names= is for inputs given as an array; the columns of a table have names already")
+    if not targets:
+        raise UsageError("no target is named: give the names of the columns to explain")
+    for option, value in per_row.items():
+        if not isinstance(value, str | None):
+            raise UsageError(f"{option}= must be the name of a column unless y is given")
+    request = Request(
+        None,
+        None if columns.inputs is None else tuple(columns.inputs),
+        per_row["weights"],
+        per_row["errors"],
+        parse_input_errors(columns.input_errors),
+        tuple(_group_columns(columns.groups, source) or ()),
+    )
+    table_source: Any = source
+    return load_datasets(table_source, list(targets), request, **reading)
+
+
+def _targets(y: object, targets: Sequence[str] | None, rows: int, taken: list[str]) -> dict[str, Any]:
+    """The columns of the targets, by name."""
+    from physdiffuser.data.readers.frame import as_frame
+
+    table = as_frame(y)
+    array = _array("y", y) if table is None else table.to_numpy()
+    if array.ndim != 2 or array.shape[1] < 1:
+        raise DataError(f"y has shape {array.shape}; give one column for each target, (rows, targets)")
+    if len(array) != rows:
+        raise DataError(f"y has {len(array)} rows and X has {rows}")
+    names = [str(name) for name in (targets or (table.columns if table is not None else ()))]
+    if not names:
+        for number in range(array.shape[1]):
+            names.append(free_name((f"y{number + 1}", f"target{number + 1}"), [*taken, *names]))
+    if len(names) != array.shape[1]:
+        raise UsageError(f"{len(names)} names of targets for {array.shape[1]} columns of y")
+    clash = [name for number, name in enumerate(names) if name in taken or name in names[:number]]
+    if clash:
+        raise UsageError(f"the target {clash[0]!a} has the name of another column; give it another name")
+    return {name: array[:, number] for number, name in enumerate(names)}
 
 
 def _group_columns(groups: Any, source: Any) -> list[str] | None:

@@ -12,8 +12,8 @@ from physdiffuser.data import checks
 from physdiffuser.data.aliases import assign_aliases
 from physdiffuser.data.checks import check_weights
 from physdiffuser.data.dataset import Column, Dataset, FloatArray
-from physdiffuser.data.groups import Groups
 from physdiffuser.data.selection import InputError, Roles, refuse_text
+from physdiffuser.data.statements.groups import Groups
 from physdiffuser.data.table import Table, TableColumn
 from physdiffuser.errors import DataError
 from physdiffuser.io.display import counted, listed, visible

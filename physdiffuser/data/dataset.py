@@ -12,7 +12,7 @@ import numpy.typing as npt
 from physdiffuser.io.display import visible
 
 if TYPE_CHECKING:
-    from physdiffuser.data.groups import Groups
+    from physdiffuser.data.statements.groups import Groups
     from physdiffuser.units.unit import Unit
 
 FloatArray = npt.NDArray[np.float64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy.typing as npt
 
 from physdiffuser.data.building import dataset_from_table
 from physdiffuser.data.dataset import Dataset, FloatArray
-from physdiffuser.data.input_errors import InputErrors, parse_input_errors, with_error_roles
 from physdiffuser.data.readers.formats import read_table
 from physdiffuser.data.selection import (
     Request,
@@ -22,6 +22,7 @@ from physdiffuser.data.selection import (
     resolve,
     wanted_positions,
 )
+from physdiffuser.data.statements.input_errors import InputErrors, parse_input_errors, with_error_roles
 from physdiffuser.data.table import Table
 from physdiffuser.errors import UsageError
 from physdiffuser.io.display import visible
@@ -108,6 +109,61 @@ def load_dataset(
             seconds=seconds,
         )
     )
+
+
+def load_datasets(
+    source: str | os.PathLike[str] | pandas.DataFrame,
+    targets: Sequence[str],
+    request: Request,
+    **options: Any,
+) -> dict[str, Dataset]:
+    """Read a table once, and prepare it for the search of several targets.
+
+    Parameters
+    ----------
+    source, **options
+        As in `load_dataset`.
+    targets
+        Names of the columns to explain, by which the result is ordered. None of them is an input of another.
+    request
+        The other columns that the user named.
+
+    Raises
+    ------
+    FileError, DataError, UsageError
+        As `load_dataset` does.
+    """
+    roles: dict[str, Roles] = {}
+    name = source if isinstance(source, str) else "the table"
+    name = "<stdin>" if name == "-" else visible(name, 200)
+
+    def choose(names: Sequence[str]) -> frozenset[int]:
+        for target in targets:
+            one = with_error_roles(
+                resolve(replace(request, target=target), names, name), request.input_errors, names, name
+            )
+            assert one.target is not None  # it was named
+            if names[one.target] in roles:
+                raise UsageError(f"--target: '{visible(target)}' is named twice.")
+            roles[names[one.target]] = one
+        places = {one.target for one in roles.values()}
+        for one in roles.values():
+            both = places & {*(one.inputs or ()), *one.groups, one.weights}
+            if both - {None}:
+                place = next(iter(both - {None}))
+                raise UsageError(
+                    f"'{visible(names[place or 0])}' is a target and cannot play another part as well."
+                )
+        return frozenset().union(*(wanted_positions(one, names) for one in roles.values()))
+
+    table = read_table(source, choose=choose, **options)
+    places = {one.target for one in roles.values()}
+    found = {}
+    for target, one in roles.items():
+        others = places - {one.target}
+        kept = [column for column in table.columns if column.position - 1 not in others]
+        found[target] = dataset_from_table(replace(table, columns=kept), one)
+    return found
 
 
 def read_for_request(

@@ -86,14 +86,14 @@ def find_column(names: Sequence[str], asked: str) -> int | None:
     return None
 
 
-def did_you_mean(names: Sequence[str], asked: str) -> str:
-    """A sentence that names the closest column, or all of them."""
+def did_you_mean(names: Sequence[str], asked: str, what: str = "columns") -> str:
+    """A sentence that names the closest column (or what else it is), or all of them."""
     known = [name for name in names if name]
     folded = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(asked.strip().casefold(), folded, n=1, cutoff=0.6)
     if close:
         return f"Did you mean '{visible(folded[close[0]])}'?"
-    return f"The columns are {listed(known)}."
+    return f"The {what} are {listed(known)}."
 
 
 def resolve(request: Request, names: Sequence[str], source: str) -> Roles:

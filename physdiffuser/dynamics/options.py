@@ -9,7 +9,7 @@ from typing import Any, Literal
 from physdiffuser.errors import UsageError
 from physdiffuser.options import SolveOptions
 
-Order = Literal[1]
+Order = Literal[1, 2, "auto"]
 NoiseModel = Literal["auto", "constant", "relative"]
 
 DEFAULT_SECONDS = 60.0
@@ -32,6 +32,9 @@ class DynamicsOptions:
         Random seed.
     generators, operators, constants, max_complexity, plugins
         As in `SolveOptions`.
+    order
+        1 for `dx/dt = f(x, t)`, 2 for `d2x/dt2 = f(x, dx/dt, t)` where only positions were measured;
+        "auto" decides from the data.
     noise_model
         Whether the errors of the measured states are constant or relative to the value; "auto" finds out.
     """
@@ -43,12 +46,15 @@ class DynamicsOptions:
     operators: Sequence[str] | None = None
     constants: str | Mapping[str, float | str | None] | None = None
     max_complexity: int = 40
+    order: Order = "auto"
     noise_model: NoiseModel = "auto"
     plugins: bool = True
 
     def __post_init__(self) -> None:
         if self.noise_model not in ("auto", "constant", "relative"):
             raise UsageError(f"noise_model={self.noise_model!r}: choose auto, constant or relative")
+        if self.order not in (1, 2, "auto"):
+            raise UsageError(f"order={self.order!r}: choose 1, 2 or auto")
         for name, least in (("time", 0.0), ("steps", 1)):
             value = getattr(self, name)
             if value is not None and not value >= least:

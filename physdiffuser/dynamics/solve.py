@@ -8,21 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from physdiffuser.dynamics.answer import equations, summary
-from physdiffuser.dynamics.candidates import Candidate, Preparation, candidates
-from physdiffuser.dynamics.constants import with_exact_constants
+from physdiffuser.dynamics.attempts import Attempt, best_attempt, on_all_rows
 from physdiffuser.dynamics.options import DynamicsOptions
-from physdiffuser.dynamics.reading import TrajectoryRequest, read_trajectories
-from physdiffuser.dynamics.selection import Fitted, Selector
-from physdiffuser.dynamics.simulation import simulate_all
-from physdiffuser.dynamics.smoothing import Curve, smooth_all
-from physdiffuser.dynamics.solution import DynamicsSolution
-from physdiffuser.dynamics.trajectories import Trajectories, divide
-from physdiffuser.dynamics.verdict import judge_system
-from physdiffuser.dynamics.weak import weak_form
-from physdiffuser.errors import NothingFoundError, UsageError
+from physdiffuser.dynamics.report.answer import equations, summary
+from physdiffuser.dynamics.report.conserved import conserved
+from physdiffuser.dynamics.report.solution import DynamicsSolution, SimulatedRun
+from physdiffuser.dynamics.trajectories.reading import TrajectoryRequest, read_trajectories
+from physdiffuser.dynamics.trajectories.runs import Trajectories
+from physdiffuser.dynamics.verification.band import path_errors
+from physdiffuser.dynamics.verification.simulation import kept_points
+from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas
@@ -99,26 +94,17 @@ def solve_trajectories(
     started = clock.monotonic() if started is None else started
     limit = options.time_limit
     deadline = float("inf") if limit is None else started + limit
-    division = divide(table)
-    prepared = prepare(division.fitted, options)
-    found = _all_candidates(prepared, options, deadline)
+    attempt = best_attempt(table, options, deadline)
     searched = clock.monotonic()
-    selector = Selector(prepared, lambda: clock.monotonic() > deadline)
-    best, rivals = selector.choose(found)
-    best = selector.lengthened(best)
-    if not np.isfinite(best.length):
-        raise NothingFoundError(
-            "no system of equations follows the trajectories. Give more time (--time) or steps (--steps), "
-            "or check that the states are all that the system depends on."
-        )
-    exact = with_exact_constants(selector, best)
-    everything = prepare(table, options)
-    simulation = simulate_all(table, division, selector, exact, everything.curves)
-    judged = judge_system(exact, simulation, [gap for _, _, gap in rivals], prepared.exact)
-    final, final_selector = _on_all_rows(best, exact, everything, selector, division.held_out != "")
-    solutions = equations(table, final_selector, final, found, rivals, judged, options.seed)
+    final, selector = on_all_rows(attempt)
+    solutions = equations(
+        attempt.table, selector, final, attempt.found, attempt.rivals, attempt.judged, options.seed
+    )
+    answer = summary(attempt.table, solutions, attempt.simulation)
     return replace(
-        summary(table, solutions, simulation),
+        answer,
+        runs=_simulated_runs(attempt, options.seed),
+        conserved=conserved(answer, attempt.everything, options.seed),
         warnings=table.warnings,
         notes=table.notes,
         timing={
@@ -129,50 +115,18 @@ def solve_trajectories(
     )
 
 
-def prepare(table: Trajectories, options: DynamicsOptions) -> Preparation:
-    """Smooth the states and set up the weak form."""
-    by_state: list[list[Curve]] = []
-    for state in range(len(table.states)):
-        series = []
-        for run in table.runs:
-            known = np.isfinite(run.states[:, state])
-            series.append((run.times[known], run.states[known, state]))
-        by_state.append(smooth_all(series, options.noise_model))
-    curves = [[own[number] for own in by_state] for number in range(len(table.runs))]
-    exact = all(curve.interpolates for own in by_state for curve in own)
-    columns = tuple(range(len(table.states) + len(table.inputs)))
-    return Preparation(table, curves, weak_form(table, curves, exact), exact, columns)
-
-
-def _all_candidates(
-    prepared: Preparation, options: DynamicsOptions, deadline: float
-) -> list[list[Candidate]]:
-    """Candidates for every state; each search gets an equal share of what is left of 70 % of the time."""
-    count = len(prepared.table.states)
-    found = []
-    for state in range(count):
-        seconds = None
-        if deadline < float("inf"):
-            seconds = max(0.7 * (deadline - clock.monotonic()) / (count - state), 0.5)
-        own = candidates(prepared, state, options.search(seconds))
-        if not own:
-            name = prepared.table.states[state].shown
-            raise NothingFoundError(f"no equation with finite values was found for '{name}'. Give more time.")
-        found.append(own)
-    return found
-
-
-def _on_all_rows(
-    free: Fitted, exact: Fitted, everything: Preparation, selector: Selector, held_out: bool
-) -> tuple[Fitted, Selector]:
-    """The system with its constants fitted to all rows, after the check on the held-out ones."""
-    if not held_out:
-        return exact, selector
-    whole = Selector(everything, selector.stop)
-    intervals = free.intervals if free.intervals < selector.longest else whole.longest
-    if everything.exact:
-        intervals = 1
-    fitted = whole.fit(free.skeletons, free.parts(), intervals, free.substeps)
-    if not np.isfinite(fitted.length):
-        return exact, selector
-    return with_exact_constants(whole, fitted), whole
+def _simulated_runs(attempt: Attempt, seed: int) -> tuple[SimulatedRun, ...]:
+    """The runs beside their simulations, for the report."""
+    table, paths = attempt.table, attempt.simulation.paths
+    errors = path_errors(table, attempt.selector, attempt.exact, paths, seed)
+    return tuple(
+        SimulatedRun(
+            run.label,
+            run.times,
+            run.states[:, : table.measured],
+            path,
+            error,
+            kept_points(attempt.division, number, run.points),
+        )
+        for number, (run, path, error) in enumerate(zip(table.runs, paths, errors, strict=True))
+    )

@@ -10,12 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions.simplification import trigonometry
+
+if TYPE_CHECKING:
+    from physdiffuser.expressions.definitions import Definition
 
 Array = npt.NDArray[np.float64]
 Numeric = Callable[..., Array]
@@ -50,6 +53,8 @@ class OperatorSpec:
         How units pass through: the arguments share one unit and the value has it to this power (1 for
         `abs`, 1/2 for `sqrt`, 0 for a sign). None when the arguments must be dimensionless, as the value
         then is. `mul`, `div` and `pow` have rules of their own.
+    definition
+        Of an operator that a user has defined by a formula; `name` is then its key in the table.
     """
 
     name: str
@@ -63,6 +68,7 @@ class OperatorSpec:
     c: str | None = None
     torch: str | None = None
     degree: int | Fraction | None = None
+    definition: Definition | None = None
 
 
 def _sympy_function(name: str, *arguments: Any) -> Any:
@@ -271,6 +277,12 @@ SPELLINGS = {
     "ln": "log",
     "Abs": "abs",
 }
+
+
+def shown_name(operator: str) -> str:
+    """What formulas call an operator; one that is in no table, of a derivation, by its name."""
+    spec = OPERATORS.get(operator)
+    return operator if spec is None or spec.definition is None else spec.definition.name
 
 
 def register(spec: OperatorSpec) -> None:

@@ -12,12 +12,17 @@ Length, depth and the size of numbers are limited, so a hostile formula costs mi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from fractions import Fraction
+from types import MappingProxyType
 
 from physdiffuser.errors import UsageError
-from physdiffuser.expressions.operators import OPERATORS, SPELLINGS
+from physdiffuser.expressions.operators import OPERATORS, SPELLINGS, OperatorSpec
 from physdiffuser.expressions.tree import PI, Apply, Expression, Number, Symbol, Variable
+
+# Operators that the user has defined: key in the operator table, by name.
+FUNCTIONS: ContextVar[Mapping[str, str]] = ContextVar("FUNCTIONS", default=MappingProxyType({}))
 
 MAX_LENGTH = 20_000
 MAX_DEPTH = 100
@@ -35,14 +40,24 @@ _TOKEN = re.compile(
 )
 
 
+OtherFunction = Callable[[str, tuple[Expression, ...]], Expression | None]
+"""What a call of a function that is no operator stands for; None if it is not known.
+
+A `ValueError` says what is wrong with the call.
+"""
+
+
 class ExpressionSyntaxError(UsageError):
     """A formula that does not follow the grammar."""
 
 
 class _Parser:
-    def __init__(self, text: str, names: Mapping[str, Expression]) -> None:
+    def __init__(
+        self, text: str, names: Mapping[str, Expression], other: OtherFunction | None = None
+    ) -> None:
         self.text = text
         self.names = names
+        self.other = other
         self.tokens = self._tokenise(text)
         self.position = 0
 
@@ -138,27 +153,68 @@ class _Parser:
 
     def _name(self, name: str, at: int, depth: int) -> Expression:
         if self.tokens[self.position][1] == "(" and self.tokens[self.position][0] == "sign":
-            operator = OPERATORS.get(SPELLINGS.get(name, name))
-            if operator is None or operator.infix is not None or operator.name == "neg":
-                known = sorted(
-                    spec.name for spec in OPERATORS.values() if not spec.infix and spec.name != "neg"
-                )
-                raise self._error(f"unknown function {name!a}; known are {' '.join(known)}", at)
-            self.position += 1
-            arguments = [self._sum(depth + 1)]
-            while self._accept(","):
-                arguments.append(self._sum(depth + 1))
-            if not self._accept(")"):
-                raise self._error("missing ')'", self.tokens[self.position][2])
-            if len(arguments) != operator.arity:
-                count = "one argument" if operator.arity == 1 else f"{operator.arity} arguments"
-                raise self._error(f"{name} takes {count}, not {len(arguments)}", at)
-            return Apply(operator.name, tuple(arguments))
+            return self._call(name, at, depth)
         expression = self.names.get(name)
         if expression is None:
             some = " ".join(sorted(self.names)[:20])
             raise self._error(f"unknown name {name!a}; known are {some}", at)
         return expression
+
+    def _call(self, name: str, at: int, depth: int) -> Expression:
+        operator = _function(name)
+        if operator is None and self.other is None:
+            known = sorted({*FUNCTIONS.get(), *filter(_function, OPERATORS)})
+            raise self._error(f"unknown function {name!a}; known are {' '.join(known)}", at)
+        self.position += 1
+        arguments = [self._sum(depth + 1)]
+        while self._accept(","):
+            arguments.append(self._sum(depth + 1))
+        if not self._accept(")"):
+            raise self._error("missing ')'", self.tokens[self.position][2])
+        if operator is None:
+            return self._other_call(name, tuple(arguments), at)
+        if len(arguments) != operator.arity:
+            count = "one argument" if operator.arity == 1 else f"{operator.arity} arguments"
+            raise self._error(f"{name} takes {count}, not {len(arguments)}", at)
+        return Apply(operator.name, tuple(arguments))
+
+    def _other_call(self, name: str, arguments: tuple[Expression, ...], at: int) -> Expression:
+        assert self.other is not None
+        try:
+            found = self.other(name, arguments)
+        except ValueError as error:
+            raise self._error(str(error), at) from None
+        if found is None:
+            raise self._error(f"unknown function {name!a}", at)
+        return found
+
+
+def _function(name: str) -> OperatorSpec | None:
+    """The function of that name that may be called here."""
+    own = FUNCTIONS.get().get(name)
+    if own is not None:
+        return OPERATORS[own]
+    found = OPERATORS.get(SPELLINGS.get(name, name))
+    usable = found is not None and found.infix is None and found.name != "neg" and found.definition is None
+    return found if usable else None
+
+
+def free_names(text: str) -> tuple[str, ...]:
+    """Names in a formula that are neither functions nor `pi`, in order of appearance.
+
+    Raises
+    ------
+    ExpressionSyntaxError
+        If the text cannot be divided into numbers, names and signs.
+    """
+    tokens = _Parser(text[:MAX_LENGTH], {}).tokens
+    called = [following[1] == "(" for following in tokens[1:]] + [False]
+    names = (
+        value
+        for (kind, value, _), call in zip(tokens, called, strict=True)
+        if kind == "name" and value != "pi" and not call
+    )
+    return tuple(dict.fromkeys(names))
 
 
 def _deeper_than(expression: Expression, limit: int) -> bool:
@@ -191,11 +247,14 @@ def parse(text: str, names: Sequence[str], constants: Mapping[str, float] | None
     return parse_with(text, known_names(names, constants))
 
 
-def parse_with(text: str, known: Mapping[str, Expression]) -> Expression:
-    """Read a formula whose names stand for the given expressions; raises as `parse` does."""
+def parse_with(text: str, known: Mapping[str, Expression], other: OtherFunction | None = None) -> Expression:
+    """Read a formula whose names, and functions that are no operators, stand for the given expressions.
+
+    Raises as `parse` does.
+    """
     if len(text) > MAX_LENGTH:
         raise ExpressionSyntaxError(f"formula of {len(text)} characters; at most {MAX_LENGTH} are read")
-    return _Parser(text, known).parse()
+    return _Parser(text, known, other).parse()
 
 
 def known_names(names: Sequence[str], constants: Mapping[str, float] | None = None) -> dict[str, Expression]:

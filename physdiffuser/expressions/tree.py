@@ -10,9 +10,11 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-ExactNumber: TypeAlias = int | Fraction
+# Operators that another process may not know, with the function that makes a node of them there, and the
+# first argument of that function; see `physdiffuser.expressions.definitions`.
+RESTORED_BY: dict[str, tuple[Callable[..., Apply], Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,11 @@ class Apply:
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self) -> tuple[type[Apply], tuple[str, tuple[Expression, ...]]]:
+    def __reduce__(self) -> tuple[Callable[..., Apply], tuple[Any, tuple[Expression, ...]]]:
         # String hashes differ between processes: rebuild, so that the stored hash is this process's.
+        if self.operator in RESTORED_BY:
+            restore, what = RESTORED_BY[self.operator]
+            return (restore, (what, self.arguments))
         return (Apply, (self.operator, self.arguments))
 
 

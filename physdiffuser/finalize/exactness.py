@@ -10,7 +10,7 @@ import numpy.typing as npt
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import fitted_constants
-from physdiffuser.finalize.determined import without_one
+from physdiffuser.finalize.constants.determined import without_one
 from physdiffuser.fitting import refit
 from physdiffuser.fitting.accuracy import agrees, beyond_rounding
 from physdiffuser.fitting.losses import relative_loss

@@ -12,11 +12,14 @@ from physdiffuser.core.archive import Entry, relative_loss, same_loss
 from physdiffuser.core.derivation import readable
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Number, complexity, evaluate
-from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.expressions.simplification.canonical import canonical
-from physdiffuser.expressions.simplification.textbook import textbook
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
+from physdiffuser.expressions.simplification.textbook.rules import textbook
 from physdiffuser.expressions.tree import fitted_constants, substitute, variables
-from physdiffuser.finalize.determined import is_singular, with_determined_constants
+from physdiffuser.finalize.constants.determined import is_singular, with_determined_constants
+from physdiffuser.finalize.constants.freed import with_freed_constants
+from physdiffuser.finalize.constants.physical import with_named_constants
+from physdiffuser.finalize.evidence.poles import regular_form
 from physdiffuser.finalize.finalists import (
     ConditionalDescriptionLength,
     FormNats,
@@ -24,17 +27,14 @@ from physdiffuser.finalize.finalists import (
     is_standard,
     with_standard,
 )
-from physdiffuser.finalize.freed_constants import with_freed_constants
-from physdiffuser.finalize.physical_constants import with_named_constants
-from physdiffuser.finalize.poles import regular_form
 from physdiffuser.finalize.policy import POLICY
 from physdiffuser.finalize.standard_rows import standard_entries
 from physdiffuser.finalize.written_form import with_short_constants, written_form
 from physdiffuser.fitting import refit
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.exact_constants import with_exact_constants
-from physdiffuser.search.limiting_forms import limiting_form
-from physdiffuser.search.rewriting import one_fraction, tame, worth_arranging
+from physdiffuser.search.refinement.exact_constants import with_exact_constants
+from physdiffuser.search.refinement.limiting_forms import limiting_form
+from physdiffuser.search.refinement.rewriting import one_fraction, tame, worth_arranging
 from physdiffuser.selection.cancellation import cancels
 from physdiffuser.selection.description_length import DescriptionLength, exact_nats, shortest
 
@@ -160,10 +160,15 @@ def _final_law(
         named, names = with_named_constants(written, problem)
         if names:
             written, changes = textbook(_refitted(named, problem)), (*changes, *names)
+    rewritten = law.rewritten or written != law.final
+    if law.loss > description_length.floor:
+        # Constants were made exact under weights of this law's own; those that are left are printed with
+        # errors and intervals under the weights of the table.
+        written = _refitted(written, problem, tied=True)
     if written == law.final:
         return law
     loss = relative_loss(problem, evaluate(written, problem.inputs))
-    return replace(law, final=written, loss=loss, changes=changes, rewritten=True)
+    return replace(law, final=written, loss=loss, changes=changes, rewritten=rewritten)
 
 
 def _determined_law(
@@ -204,7 +209,9 @@ def _sound(ways: dict[Expression, list[Law]], problem: Problem) -> dict[Expressi
         )
 
     sound = {form: [law for law in same if is_sound(law)] for form, same in ways.items()}
-    return {form: same for form, same in sound.items() if same}
+    obeying = {form: [law for law in same if problem.satisfies(law.final)] for form, same in sound.items()}
+    kept = obeying if any(obeying.values()) else sound
+    return {form: same for form, same in kept.items() if same}
 
 
 def _best_told(ways: list[Law], lengths: ConditionalDescriptionLength) -> Law:
@@ -286,7 +293,9 @@ def _finalize_one(
     final = fitted
     changes: tuple[str, ...] = ()
     if fitted_constants(fitted):
-        final, changes = _with_exact_constants(fitted, fitted_loss, problem, description_length, stop)
+        final, changes, limit = _with_exact_constants(fitted, fitted_loss, problem, description_length, stop)
+        if limit is not None:
+            fitted, fitted_loss = limit, loss_of(limit)
     final = _simplified(final, problem, description_length.floor)
     return Law(entry, fitted, _readable(final, problem), loss_of(final), fitted_loss, changes)
 
@@ -300,12 +309,15 @@ def _readable(expression: Expression, problem: Problem) -> Expression:
     return plain if problem.allows(plain) else expression
 
 
-def _refitted(expression: Expression, problem: Problem) -> Expression:
+def _refitted(expression: Expression, problem: Problem, tied: bool = False) -> Expression:
     if not fitted_constants(expression):
         return expression
     refitted = refit(
-        expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss
+        expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss, tied=tied
     ).expression
+    if not problem.satisfies(refitted):
+        assert problem.rules is not None  # or it would satisfy them
+        return problem.rules.fitted(expression, problem) or expression
     return refitted if _loss(problem, refitted) <= _loss(problem, expression) else expression
 
 
@@ -315,8 +327,8 @@ def _with_exact_constants(
     problem: Problem,
     description_length: DescriptionLength,
     stop: Callable[[], bool],
-) -> tuple[Expression, tuple[str, ...]]:
-    """The formula with exact constants, and what was changed."""
+) -> tuple[Expression, tuple[str, ...], Expression | None]:
+    """The formula with exact constants, what was changed, and the fitted limit if that is used."""
     positive = problem.positive
     # The arranged form has fewer constants (2*(a + 3*x) has one too many), so more can be exact.
     arranged = arrange(fitted, positive=positive) if worth_arranging(fitted, at_the_end=True) else fitted
@@ -349,8 +361,9 @@ def _with_exact_constants(
         if problem.allows(snapped.expression) and short < description_length.length(
             final, _loss(problem, final)
         ):
-            final, changes = snapped.expression, (*changes, *snapped.changes)
-    return final, changes
+            told = "a function near its limit is replaced by it"
+            return snapped.expression, (*changes, told, *snapped.changes), limit
+    return final, changes, None
 
 
 def _simplified(final: Expression, problem: Problem, floor: float) -> Expression:

@@ -14,8 +14,8 @@ from physdiffuser.expressions import Apply, Expression, Number, Parameter, compl
 from physdiffuser.expressions.tree import substitute, variables
 from physdiffuser.finalize.scoring import predict, root_mean_square
 from physdiffuser.fitting import fit_constants, refit
-from physdiffuser.report.digits import short
-from physdiffuser.search.guesses import Guess
+from physdiffuser.report.text.digits import short
+from physdiffuser.search.refinement.guesses import Guess
 
 # Two formulas are one function if on so many rows they differ by less than this share of the deviation.
 _ROWS, _SAME = 300, 1e-5

@@ -16,7 +16,7 @@ from physdiffuser.design.points import Range, as_shares, candidate_points, colum
 from physdiffuser.expressions import Expression, evaluate, to_text
 from physdiffuser.expressions.tree import distinct_constants
 from physdiffuser.fitting import refit, uncertainty
-from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.noise.models import KINDS, fit_noise_model
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.search.table_search import Found, on_rows
@@ -84,7 +84,7 @@ def next_measurements(
     kept: list[SurvivingLaw] = []
     predictions: list[Prediction] = []
     for law in laws:
-        prediction = _prediction(law.expression, points, problem)
+        prediction = law_prediction(law.expression, points, problem)
         if prediction is not None and not any(_same(prediction, other, noise) for other in predictions):
             kept.append(law)
             predictions.append(prediction)
@@ -155,7 +155,7 @@ def noise_at(
 
 
 @np.errstate(all="ignore")
-def _prediction(expression: Expression, points: FloatArray, problem: Problem) -> Prediction | None:
+def law_prediction(expression: Expression, points: FloatArray, problem: Problem) -> Prediction | None:
     """Values and their spread; None for a law whose constants the rows do not determine."""
     skeleton, values = distinct_constants(expression)
     mean = np.asarray(evaluate(expression, points) + np.zeros(len(points)), float)

@@ -15,11 +15,11 @@ from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, complexity, evaluate, to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import fitted_constants
-from physdiffuser.finalize.chi_square import reduced_chi_square
-from physdiffuser.finalize.constants import constants_of
+from physdiffuser.finalize.constants.statements import constants_of
+from physdiffuser.finalize.evidence.chi_square import reduced_chi_square
 from physdiffuser.fitting.accuracy import max_relative_error
-from physdiffuser.report.digits import shown_digits
-from physdiffuser.report.printed import with_printed_digits
+from physdiffuser.report.text.digits import shown_digits
+from physdiffuser.report.text.printed import with_printed_digits
 from physdiffuser.search.sampling import Split
 
 if TYPE_CHECKING:

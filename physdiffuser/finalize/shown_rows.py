@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from physdiffuser.core.solution import Equation
-from physdiffuser.report.digits import aligned
+from physdiffuser.report.text.digits import aligned
 
 # A more complex formula must lower the error by this share: less is the same law in other words.
 LEAST_GAIN = 0.005

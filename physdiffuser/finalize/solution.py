@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -11,23 +12,27 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import Equation, FloatArray, Solution, sample_fit_points
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import PI, Number, Symbol, complexity, evaluate, to_text
+from physdiffuser.expressions.poles import has_pole
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import walk
-from physdiffuser.finalize.chi_square import chi_square_warning
-from physdiffuser.finalize.constants import proved
-from physdiffuser.finalize.diagnostics import ENOUGH_ROWS, diagnostics, shows_pattern
-from physdiffuser.finalize.evidence import law_evidence
+from physdiffuser.finalize.constants.statements import proved
+from physdiffuser.finalize.constraint_report import constraint_report
+from physdiffuser.finalize.evidence.chi_square import chi_square_warning
+from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, diagnostics, shows_pattern
+from physdiffuser.finalize.evidence.figures import law_evidence
+from physdiffuser.finalize.evidence.poles import box_points
+from physdiffuser.finalize.evidence.probability import MODEL, row_probabilities
+from physdiffuser.finalize.evidence.unresolved_functions import unresolved_function
 from physdiffuser.finalize.exactness import Exactness, exactness
 from physdiffuser.finalize.finalists import conditional_form_prior
 from physdiffuser.finalize.finalize import Law, finalize, rivals
+from physdiffuser.finalize.fit_rows import fit_rows
 from physdiffuser.finalize.input_errors import with_input_errors
-from physdiffuser.finalize.poles import box_points, has_pole
-from physdiffuser.finalize.probability import MODEL, row_probabilities
 from physdiffuser.finalize.scoring import equation, predict
 from physdiffuser.finalize.shown_rows import left_out, rows_to_show
 from physdiffuser.finalize.written_form import rewritten_fit
 from physdiffuser.noise.reweighting import Reweighted
-from physdiffuser.report.summary import summaries
+from physdiffuser.report.text.summary import summaries
 from physdiffuser.search.loop import SearchResult
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import Found, PosedTable, on_rows
@@ -35,7 +40,9 @@ from physdiffuser.selection.description_length import shortest
 from physdiffuser.verification.checks import (
     Check,
     comparison_check,
+    function_check,
     interpolation_check,
+    noise_check,
     pole_check,
     probability_check,
     residual_check,
@@ -80,7 +87,7 @@ def build_solution(found: Found, control: RunControl) -> Solution:
     """Finalize the formulas of a search: the solution."""
     searched = control.clock()
     front = _final_front(found, control, searched)
-    solution = _without_equations(found.dataset, found.seed, front.warnings)
+    solution = without_equations(found.dataset, found.seed, front.warnings)
     if not front.laws:
         return replace(solution, timing=_timing(control, searched, found.result))
     dataset, position = found.dataset, front.position
@@ -104,6 +111,7 @@ def build_solution(found: Found, control: RunControl) -> Solution:
     ]
     test = np.zeros(dataset.rows, bool)
     test[found.split.test] = True
+    constraints, contradictions = constraint_report(verified, found)
     return replace(
         solution,
         status="exact" if judged.exact else "approximate",
@@ -111,7 +119,8 @@ def build_solution(found: Found, control: RunControl) -> Solution:
         pareto=tuple(equations),
         none_of_these=max(1.0 - sum(shares), 0.0),
         derivation=verified.derivation,
-        warnings=_warnings(front, found, verified, judged, pattern),
+        warnings=(*_warnings(front, found, verified, judged, pattern), *contradictions),
+        constraints=constraints,
         notes={**solution.notes, **_weighting(found.reweighted, judged.exact)},
         test_rows=int(found.split.test.size),
         known_constants=_named_constants(found.problem, equations),
@@ -119,6 +128,7 @@ def build_solution(found: Found, control: RunControl) -> Solution:
         fit_points=sample_fit_points(dataset.target, prediction, test, inputs=dataset.inputs),
         summaries=summaries(dataset),
         evidence=asdict(evidence),
+        fit_rows=fit_rows(found),
     )
 
 
@@ -208,6 +218,7 @@ def _verified(
         verdict=checked.verdict,
         verdict_reason=checked.reason,
         verification=checked.sentences,
+        check_states=checked.states,
         probability=probability,
     )
 
@@ -233,7 +244,13 @@ def _further_checks(
         if equation.complexity < chosen.complexity and np.isfinite(errors[row]).all()
     ]
     compared = comparison_check(errors[position], simpler)
-    return [*checks, *([compared] if compared else []), probability_check(probability)]
+    fit = on_rows(found.problem, dataset, found.split.fit)
+    also = [
+        compared,
+        noise_check(math.sqrt(max(1.0 - chosen.r2, 0.0))),
+        function_check(unresolved_function(chosen.expression, fit)),
+    ]
+    return [*checks, *(check for check in also if check), probability_check(probability)]
 
 
 def _warnings(
@@ -286,7 +303,7 @@ def _timing(control: RunControl, searched: float, result: SearchResult | None) -
     return timing
 
 
-def _without_equations(dataset: Dataset, seed: int, warnings: tuple[str, ...]) -> Solution:
+def without_equations(dataset: Dataset, seed: int, warnings: tuple[str, ...]) -> Solution:
     """A solution without an equation."""
     from physdiffuser.version import version
 
@@ -322,13 +339,14 @@ def constant_solution(posed: PosedTable, seed: int, control: RunControl) -> Solu
         max_relative_error=float(np.abs(evaluate(number, dataset.inputs[:1])[0] - value)),
         verdict="verified",
         verification=("every row has this value",),
+        check_states=("passed",),
         derivation=("the target is the same in every row",),
         generator="constant",
         names=names,
     )
     prediction = np.full(dataset.rows, value)
     return replace(
-        _without_equations(dataset, seed, posed.warnings),
+        without_equations(dataset, seed, posed.warnings),
         status="exact",
         best=law,
         pareto=(law,),

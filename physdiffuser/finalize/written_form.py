@@ -7,11 +7,11 @@ import numpy as np
 from physdiffuser.core.archive import relative_loss
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Number, complexity, evaluate
-from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.expressions.simplification.factors import factors_of
-from physdiffuser.expressions.simplification.textbook import textbook
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
+from physdiffuser.expressions.simplification.textbook.rules import textbook
 from physdiffuser.expressions.tree import distinct_constants, fitted_constants, substitute, walk
-from physdiffuser.search.rewriting import tame, worth_arranging
+from physdiffuser.search.refinement.rewriting import tame, worth_arranging
 
 # A textbook's form may be more complex by so much: `m*c2/sqrt(1 - v**2/c2)` has a number 1 more.
 _MORE_COMPLEX = 4

@@ -1,6 +1,6 @@
 """Constants: linear ones solved for, nonlinear ones by Levenberg-Marquardt, then snapped to exact forms."""
 
-from physdiffuser.fitting.batched_fit import fit_batched
+from physdiffuser.fitting.batched.batched_fit import fit_batched
 from physdiffuser.fitting.exact_constants.snapping import Snap, snap
 from physdiffuser.fitting.fit import Fit, fit_constants, refit
 from physdiffuser.fitting.levenberg_marquardt import Outcome

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
-from physdiffuser.expressions.tree import bind, free_constants, parameter_count
+from physdiffuser.expressions.tree import bind, distinct_constants, free_constants, parameter_count
 from physdiffuser.fitting.levenberg_marquardt import Outcome, levenberg_marquardt
 from physdiffuser.fitting.losses import Loss, relative_loss
 from physdiffuser.fitting.polish import polish
@@ -154,13 +154,14 @@ def refit(
     loss: Loss = "squared",
     iterations: int = 20,
     tolerance: float = 1e-14,
+    tied: bool = False,
 ) -> Fit:
     """Fit the float constants of a formula again, starting from the values they have.
 
-    Exact numbers (`2`, `3/2`) and named constants stay. Takes a fraction of a millisecond for a short
-    formula on some hundred rows.
+    Exact numbers (`2`, `3/2`) and named constants stay, and with `tied` equal constants stay equal. Takes a
+    fraction of a millisecond for a short formula on some hundred rows.
     """
-    skeleton, values = free_constants(expression)
+    skeleton, values = distinct_constants(expression) if tied else free_constants(expression)
     if not values:
         return _without_parameters(expression, inputs, target, weights, loss)
     model = SeparableModel(skeleton, inputs, target, weights)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.places import Path
 from physdiffuser.expressions.tree import add
-from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
-from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.linear import power_of_two
 from physdiffuser.fitting.losses import Loss
 from physdiffuser.fitting.student import pseudo_residuals

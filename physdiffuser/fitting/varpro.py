@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.tree import walk
-from physdiffuser.fitting.evaluation_tape import EvaluationTape
-from physdiffuser.fitting.evaluation_tapes import EvaluationTapes
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.batched.evaluation_tapes import EvaluationTapes
 from physdiffuser.fitting.linear import solve_columns
 
 FloatArray = npt.NDArray[np.float64]

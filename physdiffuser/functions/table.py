@@ -11,38 +11,42 @@ from functools import cache
 
 from physdiffuser.core.family import FamilySpec, Use
 from physdiffuser.core.registry import Registry
+from physdiffuser.functions.defined import defined_families
 from physdiffuser.functions.family import Family, compiled
 from physdiffuser.plugin_system.manager import load_plugins
 
-_ROWS: Registry[FamilySpec] = Registry("function family")
+ROWS: Registry[FamilySpec] = Registry("function family")
 
 
 def register(spec: FamilySpec) -> FamilySpec:
     """Add a row to the table; a name that is taken is a ValueError."""
-    _ROWS.add(spec.name, spec)
+    ROWS.add(spec.name, spec)
     return spec
 
 
 @cache
-def _built_in() -> tuple[FamilySpec, ...]:
+def built_in() -> tuple[FamilySpec, ...]:
+    """The families of this package, in the order of registration."""
     importlib.import_module("physdiffuser.functions.families")
-    return tuple(_ROWS.parts().values())
+    return tuple(ROWS.parts().values())
 
 
 def built_in_names() -> frozenset[str]:
     """Names of the families of this package."""
-    return frozenset(spec.name for spec in _built_in())
+    return frozenset(spec.name for spec in built_in())
 
 
 @cache
-def _compiled() -> tuple[Family, ...]:
-    return tuple(map(compiled, _built_in()))
+def compiled_built_in() -> tuple[Family, ...]:
+    """The same families, compiled."""
+    return tuple(map(compiled, built_in()))
 
 
 def families() -> tuple[Family, ...]:
-    """All families: those of this package in the order of registration, then those of plugins by name."""
+    """All families: those of this package in the order of registration, of plugins by name, of the user."""
     plugins = load_plugins().families
-    return (*_compiled(), *(compiled(plugins[name].spec) for name in sorted(plugins)))
+    specs = (*(plugins[name].spec for name in sorted(plugins)), *defined_families())
+    return (*compiled_built_in(), *map(compiled, specs))
 
 
 def families_for(use: Use) -> tuple[Family, ...]:

@@ -34,12 +34,12 @@ def _spec(name: str, options: Mapping[str, Any] = MappingProxyType({}), **declar
 # one seems to pay off all the time. The autoregressive generator is deferred because torch takes seconds to
 # start, in which the others find most laws.
 SPECS = (
-    _spec("enumeration", _DENSE, share=0.45, opening=(12, 18)),
-    _spec("sparse", share=0.2, opening=(8,)),
-    _spec("evolution"),
+    _spec("enumeration", _DENSE, share=0.45, opening=(7, 23)),
+    _spec("sparse", share=0.2, opening=(8,), ahead=8),
+    _spec("evolution", ahead=5),
     _spec("neighbours", _DENSE, role="refiner"),
     _spec("diffusion", _LEARNED, default=False),
-    _spec("autoregressive", _LEARNED, role="deferred"),
+    _spec("autoregressive", _LEARNED, role="deferred", ahead=30),
 )
 DEFAULT_GENERATORS = tuple(spec.name for spec in SPECS if spec.default)
 

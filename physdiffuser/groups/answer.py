@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -10,11 +11,11 @@ from physdiffuser.core.derivation import readable
 from physdiffuser.core.group_constants import GroupNames, with_group_constants
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 from physdiffuser.data.dataset import Column, Dataset
-from physdiffuser.data.groups import Groups, IntArray
+from physdiffuser.data.statements.groups import Groups, IntArray
 from physdiffuser.expressions import Expression, Number, Parameter, Variable, complexity, evaluate, to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import substitute, walk
-from physdiffuser.finalize.diagnostics import ENOUGH_ROWS, shows_pattern
+from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, shows_pattern
 from physdiffuser.finalize.scoring import root_mean_square
 from physdiffuser.fitting.accuracy import max_relative_error
 from physdiffuser.fitting.uncertainty import student_quantile
@@ -22,9 +23,9 @@ from physdiffuser.groups.joint_fit import FloatArray, JointFit, JointModel
 from physdiffuser.groups.leave_out import left_out_groups
 from physdiffuser.groups.selection import GroupSelection
 from physdiffuser.groups.sharing import GroupLaw
-from physdiffuser.report.digits import concise
-from physdiffuser.report.printed import with_printed_digits
-from physdiffuser.report.summary import summaries
+from physdiffuser.report.text.digits import concise
+from physdiffuser.report.text.printed import with_printed_digits
+from physdiffuser.report.text.summary import summaries
 from physdiffuser.verification import verify
 from physdiffuser.verification.checks import Check, residual_check
 from physdiffuser.version import version
@@ -138,6 +139,14 @@ def _ordered(fit: JointFit) -> list[int]:
     return list(dict.fromkeys(found))
 
 
+def _estimate(name: str, value: float, error: float, quantile: float) -> ConstantEstimate:
+    """A constant with its 95 % interval, or without one where its error is unknown."""
+    half = float(quantile * error)
+    low, high = (value - half, value + half) if np.isfinite(half) else (None, None)
+    sigma = float(error) if np.isfinite(error) else None
+    return ConstantEstimate(name, value, low, high, concise(value, sigma), False, value, sigma)
+
+
 def _equation(
     law: GroupLaw,
     dataset: Dataset,
@@ -154,11 +163,7 @@ def _equation(
     own = [index for index in order if not fit.shared[index]]
     place = {index: number for number, index in enumerate(own)}
 
-    def estimate(name: str, value: float, error: float) -> ConstantEstimate:
-        half = float(quantile * error)
-        low, high = (value - half, value + half) if np.isfinite(half) else (None, None)
-        sigma = float(error) if np.isfinite(error) else None
-        return ConstantEstimate(name, value, low, high, concise(value, sigma), False, value, sigma)
+    estimate = partial(_estimate, quantile=quantile)
 
     def fill(node: Expression) -> Expression | None:
         if not isinstance(node, Parameter):
@@ -279,7 +284,11 @@ def _verified(
         seconds=_VERIFYING_SECONDS,
     )
     return replace(
-        best, verdict=checked.verdict, verdict_reason=checked.reason, verification=checked.sentences
+        best,
+        verdict=checked.verdict,
+        verdict_reason=checked.reason,
+        verification=checked.sentences,
+        check_states=checked.states,
     )
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.data.groups import Groups
+from physdiffuser.data.statements.groups import Groups
 from physdiffuser.expressions import Apply, Expression, Number, Parameter, to_text
 from physdiffuser.expressions.tree import add, free_constants, mul, parameter_count, substitute
-from physdiffuser.finalize.freed_constants import with_freed_constants
+from physdiffuser.finalize.constants.freed import with_freed_constants
 from physdiffuser.groups.sharing import MOST_CONSTANTS
 
 Search = Callable[[Dataset, Sequence[str], float], Sequence[Expression]]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import parameter_count
-from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

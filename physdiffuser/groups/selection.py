@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from physdiffuser.expressions import Expression, Number, Parameter, complexity
-from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import bind, free_constants, parameter_count, substitute
 from physdiffuser.groups.candidates import Form
 from physdiffuser.groups.joint_fit import FloatArray, GroupedRows, JointFit, JointModel

@@ -11,7 +11,7 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.progress import Progress
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.data.groups import Groups
+from physdiffuser.data.statements.groups import Groups
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, Number, Parameter, Variable, complexity, to_text
 from physdiffuser.expressions.printing.latex import to_latex
@@ -24,16 +24,16 @@ from physdiffuser.groups.selection import GroupSelection
 from physdiffuser.io.display import counted, listed, visible
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.options import SolveOptions
-from physdiffuser.search.guesses import Guess
+from physdiffuser.search.formulas import search_formulas
+from physdiffuser.search.refinement.guesses import Guess, fitted_guesses
 from physdiffuser.search.run_control import RunControl
-from physdiffuser.search.table_search import pose_table, prepare, search_table
-from physdiffuser.search.timing import TimeLimit
+from physdiffuser.search.table_search import pose_table
 from physdiffuser.selection.description_length import rounding_loss
 
-# Share of the time for the searches; the rest is for fits to all groups.
-SEARCH_SHARE = 0.7
 # A group must have so many rows.
 LEAST_ROWS = 3
+# Formulas of an earlier run that are fitted again.
+MOST_RESUMED = 30
 
 
 def solve_groups(
@@ -66,27 +66,26 @@ def solve_groups(
             f"{counted(len(few), 'group')} with fewer than {LEAST_ROWS} rows, too few to fit constants to: "
             f"{listed(few)}. Leave these rows out, or group by another column."
         )
-    # Asked with the whole table, which the caller may want to know. Earlier formulas are not used here.
-    resumed = bool(options.formulas(dataset))
+    # Asked with the whole table, which the caller may want to know.
+    resumed = options.formulas(dataset)
     options = options.changed(resumed=())
     split = fit_and_held_out(dataset, groups, options.seed)
     table = replace(dataset.take(split[0]), groups=None)
     problem = pose_table(table, options, control).problem
     forms = [Form(one.skeleton, (1.0,) * len(one.constants)) for one in guesses if one.constants]
-    forms += [
-        Form(skeleton, values)
-        for one in guesses
-        if one.expression is not None and one.constants
-        for skeleton, values in [free_constants(one.expression)]
-    ]
+    # The constants of groups, `p1`, `p2`, ..., are no columns, so they are free as those of a guess are.
+    known = {symbol.name: symbol.value for symbol in problem.constants}
+    earlier = fitted_guesses(resumed[:MOST_RESUMED], table, known, options.seed)
+    fitted = [one.expression for one in (*guesses, *earlier) if one.expression is not None]
+    forms += [Form(*free_constants(one)) for one in fitted if free_constants(one)[1]]
     selection = select_law(table, groups.take(split[0]), forms, problem, options, control)
     solution = group_solution(dataset, groups, selection, split, options.seed)
     now = control.clock()
-    warnings = (*solution.warnings, *_without_effect(guesses, options, resumed))
+    warnings = (*solution.warnings, *_without_effect(guesses, options))
     return replace(solution, warnings=warnings, timing={"elapsed_seconds": now - control.started})
 
 
-def _without_effect(guesses: Sequence[Guess], options: SolveOptions, resumed: bool) -> tuple[str, ...]:
+def _without_effect(guesses: Sequence[Guess], options: SolveOptions) -> tuple[str, ...]:
     """A warning that names the options that a table with groups does not use."""
     unused = [
         name
@@ -95,7 +94,6 @@ def _without_effect(guesses: Sequence[Guess], options: SolveOptions, resumed: bo
             ("--loss robust", options.loss == "robust"),
             ("--input-errors", options.input_errors is not None),
             ("--suggest-next", bool(options.suggest_next)),
-            ("--resume", resumed),
         )
         if given
     ]
@@ -164,19 +162,3 @@ def _report(selection: GroupSelection, dataset: Dataset, control: RunControl) ->
             latex=to_latex(formula, names, digits=6),
         )
     )
-
-
-def search_formulas(
-    table: Dataset, known: Sequence[str], share: float, options: SolveOptions, control: RunControl
-) -> Sequence[Expression]:
-    """The formulas that a search of one table finds; the shortest descriptions first."""
-    now = control.clock()
-    time = None if options.time_limit is None else options.time_limit * SEARCH_SHARE * share
-    steps = None if options.steps is None else max(1, int(options.steps * share))
-    own = options.changed(time=time, steps=steps, initial=(), resumed=known, units=None, units_row=False)
-    limit = TimeLimit(own.time_limit, now, 0.0)
-    part = replace(control, limit=limit, started=now, on_progress=None)
-    found = search_table(prepare(pose_table(table, own, part), own, part), own, part)
-    archive = found.result.archive
-    entries = {entry.candidate.expression: entry for entry in (*archive.front(), *archive.near())}
-    return sorted(entries, key=lambda formula: archive.length(entries[formula]))

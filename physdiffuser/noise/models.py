@@ -27,6 +27,9 @@ _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
 _FACTORS = (0.1, 0.3, 1.0, 3.0)
 # Nats by which a model with one parameter more must be better than a simple one, beside its parameter.
 PARAMETER_NATS = 2.0
+# Nats for errors that grow with the square root of the value: errors in proportion to the value are more
+# usual, and few rows hardly distinguish the two.
+SQUARE_ROOT_NATS = 1.0
 # Predictions of counts below this share of the median get no larger weights.
 SMALLEST_COUNT = 1e-3
 # Power of the target's unit in the scale of each model.
@@ -94,6 +97,8 @@ def fit_noise_model(
     if kind == "mixed":
         sizes = np.quantile(np.abs(prediction), _QUANTILES)
         ratios = [factor * size for size in sizes for factor in _FACTORS if size > 0] or [1.0]
+    if kind == "poisson":
+        extra += SQUARE_ROOT_NATS
     fits = [_fitted(kind, ratio, target, prediction, max(rows - constants, 1)) for ratio in ratios]
     best = min(fits, key=lambda fit: fit.nats)
     return replace(best, nats=best.nats + extra)

@@ -111,11 +111,6 @@ class Plugins:
         raise PluginError(message)
 
 
-def available_generators(plugins: bool = True) -> dict[str, GeneratorSpec]:
-    """All generators by name: the built-in ones, and those of plugins unless they are left out."""
-    return {name: entry.spec for name, entry in load_plugins(plugins).generators.items()}
-
-
 def load_plugins(plugins: bool | None = None, *, time: float | None = None) -> Plugins:
     """Everything installed, loaded once a process.
 

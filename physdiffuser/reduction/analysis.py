@@ -55,11 +55,11 @@ class SharedAnalysis:
     def later(self) -> Generator[float, None, tuple[Reduction, ...]]:
         """Reductions by scale symmetries and data collapse; yields nominal seconds of work.
 
-        A caller that asks while another waits goes on with the same work.
+        It is computed once; each caller pays for all of it.
         """
         if self._later is None:
             self._later = _Shared(_later_reductions(self._problem, self.first.reductions), self._faults)
-        return (yield from self._later.rest())
+        return (yield from self._later.paid())
 
     def standard_fits(self, problem: Problem) -> list[Fit]:
         """The usual laws that a problem allows, fitted by least squares; kept for its own rows."""
@@ -103,7 +103,9 @@ def _unordered(reduction: Reduction) -> tuple[object, frozenset[object]]:
 
 
 class _Shared:
-    """Work that several wait for, done by whoever has a turn.
+    """Work whose result several want. It is done once, and each of them pays for it.
+
+    What one pays must not depend on who came first: some of them may work in other processes.
 
     Parameters
     ----------
@@ -116,21 +118,28 @@ class _Shared:
     def __init__(self, work: Generator[float, None, tuple[Reduction, ...]], faults: list[str]) -> None:
         self._work = work
         self._faults = faults
+        self._paid: list[float] = []
         self._result: tuple[Reduction, ...] | None = None
 
-    def rest(self) -> Generator[float, None, tuple[Reduction, ...]]:
-        """What is left of it, and the result."""
-        while self._result is None:
-            try:
-                seconds = next(self._work)
-            except StopIteration as end:
-                self._result = end.value
-            except Exception as error:
-                # A generator that raised is exhausted: to ask it again would return the end of an iterator.
-                self._result = ()
-                if isinstance(error, PhysdiffuserError):
-                    raise
-                self._faults.append(_failure("symmetries and combined columns", error))
-            else:
-                yield seconds
+    def paid(self) -> Generator[float, None, tuple[Reduction, ...]]:
+        """The nominal seconds of all of it, and the result."""
+        done = 0
+        while self._result is None or done < len(self._paid):
+            if done == len(self._paid):
+                self._go_on()
+            if done < len(self._paid):
+                yield self._paid[done]
+                done += 1
         return self._result
+
+    def _go_on(self) -> None:
+        try:
+            self._paid.append(next(self._work))
+        except StopIteration as end:
+            self._result = end.value
+        except Exception as error:
+            # A generator that raised is exhausted: to ask it again would return the end of an iterator.
+            self._result = ()
+            if isinstance(error, PhysdiffuserError):
+                raise
+            self._faults.append(_failure("symmetries and combined columns", error))

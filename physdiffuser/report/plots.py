@@ -14,7 +14,7 @@ from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, evaluate, to_text
 from physdiffuser.expressions.tree import variables
 from physdiffuser.io.display import visible
-from physdiffuser.report.digits import shown_digits
+from physdiffuser.report.text.digits import shown_digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

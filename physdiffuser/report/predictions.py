@@ -50,7 +50,8 @@ def prediction_interval(equation: Equation, inputs: FloatArray) -> tuple[FloatAr
     if covariance is None or len(covariance) != len(values):
         raise UsageError(
             "this formula has no confidence intervals: its constants are not determined well enough by the "
-            "data, or the run was stopped before they were estimated. Leave out --intervals."
+            "data, the run was stopped before they were estimated, or it is a law of probabilities. "
+            "Leave out --intervals."
         )
     from physdiffuser.fitting.uncertainty import Uncertainty
     from physdiffuser.fitting.uncertainty import prediction_interval as interval

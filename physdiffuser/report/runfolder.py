@@ -23,18 +23,15 @@ from physdiffuser.core.solution import Solution
 from physdiffuser.data.readers.csv_safe import neutralise
 from physdiffuser.data.readers.sources import read_bounded
 from physdiffuser.errors import DataError, FileError, UsageError
+from physdiffuser.expressions import to_text
 from physdiffuser.io.atomic import write_bytes_atomic, write_text_atomic
 from physdiffuser.io.display import visible
 from physdiffuser.io.folder_lock import FolderLock
-from physdiffuser.report.document_reader import Reader
-from physdiffuser.report.json_document import (
-    SCHEMA,
-    document,
-    document_text,
-    solution_from_document,
-    upgraded,
-)
-from physdiffuser.report.table_record import TableRecord
+from physdiffuser.report.documents.document_reader import Reader
+from physdiffuser.report.documents.json_document import SCHEMA, document, document_text
+from physdiffuser.report.documents.solution_reader import solution_from_document, upgraded
+from physdiffuser.report.documents.table_record import TableRecord
+from physdiffuser.report.text.digits import table_digits
 
 RESULT_NAME = "result.json"
 PARETO_NAME = "pareto.csv"
@@ -142,8 +139,12 @@ class RunFolder:
             return False
         from physdiffuser.report.html import report_html
 
-        write_text_atomic(self.path / REPORT_NAME, report_html(solution))
+        self.save_page(report_html(solution))
         return True
+
+    def save_page(self, page: str) -> None:
+        """Save a report that was made already, in one step."""
+        write_text_atomic(self.path / REPORT_NAME, page)
 
     @property
     def has_result(self) -> bool:
@@ -255,6 +256,21 @@ def load_solution(run: Path) -> Solution:
     return solution_from_document(content, source)
 
 
+def load_solutions(run: Path) -> dict[str, Solution]:
+    """Read the result of a run for one target or several, by the name of the target; see `load_solution`."""
+    content, source = load_result(run)
+    several = content.get("targets") if isinstance(content, dict) else None
+    if several is None:
+        solution = solution_from_document(content, source)
+        return {solution.target: solution}
+    if not isinstance(several, dict) or not several:
+        raise DataError(f"{source}: targets should be an object of documents; run solve again.")
+    return {
+        name: solution_from_document(one, f"{source}, target '{visible(name, 200)}'")
+        for name, one in several.items()
+    }
+
+
 def load_result(run: Path) -> tuple[object, str]:
     """The document of a run as JSON values, and its path for messages; see `load_solution`."""
     path = run / RESULT_NAME if run.is_dir() else run
@@ -338,11 +354,15 @@ def _refuse_constant(name: str) -> float:
 
 
 def pareto_csv(solution: Solution) -> str:
-    """The Pareto table as CSV; cells that a spreadsheet would run as formulas are made harmless."""
+    """The Pareto table as CSV, formulas with the digits of the report.
+
+    Cells that a spreadsheet would run as formulas are made harmless.
+    """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_PARETO_HEADER)
-    for row in document(solution)["pareto"]:
+    for row, equation in zip(document(solution)["pareto"], solution.pareto, strict=True):
+        row["expression"] = to_text(equation.expression, solution.names, table_digits(equation))
         cells = ["" if row[key] is None else str(row[key]) for key in _PARETO_HEADER]
         writer.writerow([neutralise(cell) for cell in cells])
     return stream.getvalue()

@@ -60,14 +60,24 @@ class ParetoArchive:
         self.latest = float("inf")
         # Whether the candidate offered last was refused because its terms cancel.
         self.cancelled = False
+        # Whether it was refused because it violates a constraint; such formulas have an archive of their own.
+        self.violated = False
+        self.violating: ParetoArchive | None = None
+        # Whether its description would have been the shortest; other constants make it longer.
+        self.promising = False
+
+    def _violating(self) -> ParetoArchive:
+        if self.violating is None:
+            self.violating = ParetoArchive(replace(self.problem, rules=None))
+        return self.violating
 
     def offer(self, candidate: Candidate) -> bool:
         """Score a candidate; True if it is now on the Pareto front."""
         self.offered += 1
         self.latest = float("inf")
-        self.cancelled = False
+        self.cancelled = self.violated = False
         cost = complexity(candidate.expression)
-        if cost > self.problem.max_complexity or not self.problem.allows(candidate.expression):
+        if cost > self.problem.max_complexity or not self.problem.admits(candidate.expression):
             return False
         loss = relative_loss(self.problem, evaluate(candidate.expression, self.problem.inputs))
         if not np.isfinite(loss):
@@ -101,6 +111,11 @@ class ParetoArchive:
             self.cancelled = cancels(candidate.expression, self.problem.inputs, loss)
             if self.cancelled:
                 return False
+        if (remembered or stored) and not self.problem.satisfies(candidate.expression):
+            self.violated = True
+            self._violating().offer(candidate)
+            self.promising = length < self._shortest
+            return False
         self.latest = length
         if remembered:
             self._remember(entry, length)
@@ -138,6 +153,8 @@ class ParetoArchive:
 
     def front(self) -> list[Entry]:
         """Entries that no other beats in all of complexity, form, constants and loss, simple ones first."""
+        if not self._best and self.violating is not None:
+            return self.violating.front()
         front: list[Entry] = []
         for _, entry in sorted(self._best.items(), key=lambda item: item[0]):
             if not any(_beats(other, entry) for other in front):

@@ -19,8 +19,9 @@ from physdiffuser.core.work import MeteredGenerator
 from physdiffuser.errors import PhysdiffuserError, PluginError
 from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.exact_constants import with_exact_constants
-from physdiffuser.search.polishing import Polisher
+from physdiffuser.search.parallel.ahead import AheadGenerator, Workers, ahead
+from physdiffuser.search.refinement.exact_constants import with_exact_constants
+from physdiffuser.search.refinement.polishing import Polisher
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.stopping import StoppingRule
 from physdiffuser.search.timing import TimeLimit
@@ -67,6 +68,8 @@ class SearchSettings:
         When the search has to end, measured while it runs; the deadline given to `run` counts as well.
     on_better
         Called with the archive's best entry whenever it changes.
+    workers
+        Processes in which generators may work ahead of the search; None: everything is done in this one.
     """
 
     deferred: Collection[str] = ()
@@ -76,6 +79,7 @@ class SearchSettings:
     limit: TimeLimit | None = None
     cancelled: Callable[[], bool] = lambda: False
     on_better: Callable[[ParetoArchive, Entry], None] | None = None
+    workers: Workers | None = None
     clock: Callable[[], float] = time.monotonic
 
 
@@ -107,7 +111,17 @@ class SearchLoop:
         self.settings = settings = replace(settings, **changes)
         self.problem = problem
         self.archive = ParetoArchive(problem)
-        self.generators = dict(generators)
+        steps_ahead = {spec.name: spec.ahead for spec in settings.specs}
+        self.generators = {
+            name: ahead(
+                generator,
+                steps_ahead.get(name, 0),
+                settings.cancelled,
+                settings.workers,
+                apart=name in settings.deferred,
+            )
+            for name, generator in generators.items()
+        }
         self.refiners = [name for name in self.generators if name in settings.refiners]
         primary = [name for name in self.generators if name not in self.refiners]
         self._scheduler = Scheduler(primary, settings.deferred, settings.specs)
@@ -180,12 +194,15 @@ class SearchLoop:
                 if finished:
                     scheduler.finish(name)
                 if self.stopping.settled(self._best, self._spent):
-                    if self._refine(steps, deadline) or self._admit_deferred(deadline):
+                    if self._refine(steps, deadline):
+                        continue
+                    if not self.stopping.is_certain(self._best) and self._admit_deferred(deadline):
                         continue
                     settled = True
                     break
                 if self._spent >= self._refined[0] + policy.refiner_interval:
                     self._refine(steps, deadline)
+                self._begin_ahead(deadline)
         return SearchResult(
             self.archive, settled, tuple(self._warnings), scheduler.steps | self._refiner_steps
         )
@@ -208,10 +225,21 @@ class SearchLoop:
         self._refined = self._spent, self._best
         return self._length(self._best) < before - 1.0
 
+    def _begin_ahead(self, deadline: float) -> None:
+        """Have generators that may work ahead begin, once the first turn of all has not settled the law."""
+        for name, generator in self.generators.items():
+            if isinstance(generator, AheadGenerator) and (
+                name not in self.settings.deferred or self._has_time_for_deferred(deadline)
+            ):
+                generator.begin(self.problem, self.archive)
+
+    def _has_time_for_deferred(self, deadline: float) -> bool:
+        needed = self.stopping.policy.deferred_seconds * self.limit.pace.slowdown
+        return not self.exact and self._until(deadline) - self.clock() >= needed
+
     def _admit_deferred(self, deadline: float) -> bool:
         """Give waiting deferred generators their turns if there is time; whether there were any."""
-        needed = self.stopping.policy.deferred_seconds * self.limit.pace.slowdown
-        if self.exact or self._until(deadline) - self.clock() < needed or not self._scheduler.admit():
+        if not self._has_time_for_deferred(deadline) or not self._scheduler.admit():
             return False
         # The networks that they have loaded compare the formulas at the end, which takes time as well.
         self.limit.comparing = True
@@ -227,7 +255,12 @@ class SearchLoop:
 
     def _measured(self, name: str) -> AbstractContextManager[None]:
         """Measures the pace while a generator works that waits for nothing but a processor."""
-        works = isinstance(self.generators[name], MeteredGenerator)
+        generator = self.generators[name]
+        if isinstance(generator, AheadGenerator):
+            if generator.waits:
+                return nullcontext()
+            generator = generator.inner
+        works = isinstance(generator, MeteredGenerator)
         return self.limit.pace.measured() if works else nullcontext()
 
     def _try_conclusion(self) -> None:

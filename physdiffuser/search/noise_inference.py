@@ -54,7 +54,7 @@ class NoiseInferencePolicy:
     """
 
     wide: float = 3.0
-    min_rows: int = 8
+    min_rows: int = 6
     decisive: float = 3.0
     sure: float = 10.0
     moderate: float = 1e3

@@ -29,7 +29,7 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Number, evaluate
 from physdiffuser.expressions.tree import fitted_constants, free_constants
 from physdiffuser.fitting import fit_constants, refit
-from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.losses import relative_loss, root_mean_square
 from physdiffuser.fitting.varpro import linear_parameters
 from physdiffuser.functions.standard_fits import ITERATIONS, STARTS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -14,10 +13,12 @@ from physdiffuser.core.problem import NoiseModelName, Problem
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.device import open_device
 from physdiffuser.errors import PluginError, UsageError
-from physdiffuser.expressions import OPERATORS, Number, Symbol, parse
+from physdiffuser.expressions import Number, Symbol, parse
 from physdiffuser.options import MOST_NEXT
+from physdiffuser.search.vocabulary import allowed_operators, forbidden_nestings, parse_complexity
 
 if TYPE_CHECKING:
+    from physdiffuser.constraints.rules import ConstraintRules
     from physdiffuser.options import SolveOptions
     from physdiffuser.plugin_system.manager import Plugins
 
@@ -38,17 +39,18 @@ def check_options(options: SolveOptions) -> None:
     if noise is not None and noise != 0:
         above_zero("noise", noise, (int, float, np.integer, np.floating), "a relative standard deviation")
     above_zero("max_complexity", options.max_complexity, (int, np.integer), "a whole number")
+    if options.jobs is not None:
+        above_zero("jobs", options.jobs, (int, np.integer), "a whole number of processes")
     suggest = options.suggest_next
     whole = isinstance(suggest, (int, np.integer)) and not isinstance(suggest, bool)
     if not whole or not 0 <= suggest <= MOST_NEXT:
         raise UsageError(f"suggest_next={suggest!r}: must be a whole number from 0 to {MOST_NEXT}")
     if options.suggest_range and not suggest:
         raise UsageError("suggest_range says where to look for next measurements: give suggest_next as well")
-    if options.loss not in ("auto", "squared", "robust"):
-        raise UsageError(f"loss={options.loss!r}: must be 'auto', 'squared' or 'robust'")
     if options.noise_model not in get_args(NoiseModelName):
         models = ", ".join(map(repr, get_args(NoiseModelName)))
         raise UsageError(f"noise_model={options.noise_model!r}: must be one of {models}")
+    parse_complexity(options.complexity)
     # Also refuses a GPU where there is none, before any work is done.
     open_device(options.device)
     for name, value in (("generators", options.generators), ("operators", options.operators)):
@@ -62,13 +64,13 @@ def pose(
     dataset: Dataset, options: SolveOptions, loaded: Plugins
 ) -> tuple[Dataset, Problem, tuple[str, ...]]:
     """The problem that the table and the options pose (on all rows), and warnings."""
-    from physdiffuser.data.constants import PHYSICAL_CONSTANTS, names_constants, parse_constants
+    from physdiffuser.data.statements.constants import PHYSICAL_CONSTANTS, names_constants, parse_constants
 
     known = parse_constants(options.constants, taken=dataset.names)
     constant_units = {constant.symbol.name: constant.unit for constant in known if constant.unit is not None}
     in_si = False
     if options.units is not None or options.units_row:
-        from physdiffuser.data.unit_files import load_units, units_from_row
+        from physdiffuser.data.statements.unit_files import load_units, units_from_row
 
         names = [constant.symbol.name for constant in known]
         if options.units is not None:
@@ -91,7 +93,8 @@ def pose(
         target=dataset.target,
         names=dataset.names,
         weights=dataset.weights,
-        operators=_operators(options.operators, loaded),
+        operators=allowed_operators(options.operators, loaded),
+        forbidden=forbidden_nestings(options, loaded),
         max_complexity=options.max_complexity,
         constants=tuple(constant.symbol for constant in known),
         units=column_units if complete else None,  # type: ignore[arg-type]
@@ -102,25 +105,20 @@ def pose(
         noise=options.noise,
         seed=options.seed,
         target_name=dataset.target_column.alias,
+        rules=_rules(options, dataset),
     )
     return dataset, problem, dataset.warnings
 
 
-def _operators(names: Sequence[str] | None, loaded: Plugins) -> frozenset[str]:
-    if names is None:
-        return frozenset(OPERATORS)
-    spellings = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "^": "pow"}
-    allowed = {spellings.get(name, name) for name in names}
-    unknown = sorted(allowed - set(OPERATORS))
-    if unknown:
-        for failure in loaded.failures:
-            if unknown[0] in failure.names:
-                raise PluginError(f"operator {unknown[0]!r} cannot be used: {failure.warning}")
-        near = difflib.get_close_matches(unknown[0], list(OPERATORS), n=1)
-        hint = f"; did you mean {near[0]}?" if near else "."
-        failed = f". These plugins failed: {'; '.join(loaded.warnings)}" if loaded.failures else ""
-        raise UsageError(f"unknown operator {unknown[0]!a}{hint} Known are {' '.join(OPERATORS)}{failed}")
-    return frozenset(allowed)
+def _rules(options: SolveOptions, dataset: Dataset) -> ConstraintRules | None:
+    if options.constraints is None:
+        return None
+    from physdiffuser.constraints.reading import read_constraints
+    from physdiffuser.constraints.rules import ConstraintRules
+
+    constraints = read_constraints(options.constraints, dataset)
+    spread = float(dataset.target.std()) or float(np.abs(dataset.target).max())
+    return ConstraintRules(constraints, spread) if constraints else None
 
 
 def build_generators(
@@ -145,20 +143,22 @@ def build_generators(
 
 
 def initial_candidates(
-    formulas: Sequence[str], guesses: Sequence[str], dataset: Dataset, problem: Problem
+    formulas: Sequence[str], options: SolveOptions, dataset: Dataset, problem: Problem
 ) -> list[Candidate]:
-    """What a search starts from: the mean, formulas of an earlier run, and those that the user gave."""
+    """What a search starts from: the mean, and the formulas of an earlier run, the user and other targets."""
     known = {symbol.name: symbol.value for symbol in problem.constants}
     # The mean is finite whatever the rows are: a stopped or short run has an answer, if a poor one.
     mean = Candidate(Number(float(np.average(dataset.target, weights=dataset.weights))), "constant")
+    origins = (
+        (formulas, "earlier run", "found by an earlier run"),
+        (options.initial, "guess", "given as a starting formula"),
+        (options.proposed, "other target", "built from a part of the law of another target"),
+    )
     return [
         mean,
         *(
-            Candidate(parse(formula, dataset.names, known), "earlier run", ("found by an earlier run",))
-            for formula in formulas
-        ),
-        *(
-            Candidate(parse(formula, dataset.names, known), "guess", ("given as a starting formula",))
-            for formula in guesses
+            Candidate(parse(text, dataset.names, known), origin, (sentence,))
+            for texts, origin, sentence in origins
+            for text in texts
         ),
     ]

@@ -12,6 +12,7 @@ from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.parallel.ahead import Workers
 from physdiffuser.search.timing import TimeLimit
 
 PROGRESS_INTERVAL = 0.1
@@ -31,12 +32,15 @@ class RunControl:
         Asked often whether to stop.
     on_progress
         Called with each better formula.
+    workers
+        Processes that work for the run; None where it works alone.
     """
 
     limit: TimeLimit
     started: float
     cancelled: Callable[[], bool] = lambda: False
     on_progress: Callable[[Progress], None] | None = None
+    workers: Workers | None = None
     clock: Callable[[], float] = time.monotonic
 
 

@@ -43,6 +43,11 @@ class StoppingPolicy:
         Deferred generators take seconds to start, in which most laws are found without them. They are asked
         after so many steps, or before a formula with noise in its residuals is accepted, if so many seconds
         are left (on an idle machine; more on a slower one).
+    certain_nats
+        A formula whose form takes at most so many nats is accepted without asking deferred generators, if
+        every simpler formula has a description longer by `plain_nats`. Only a shorter form could take its
+        place. There are at most exp(16), nine million, of these (Kraft's inequality), fewer than the pairs
+        that enumeration goes through in a second.
     refiner_steps, refiner_interval
         Refiners have a turn of at most so many steps before a formula is accepted, and otherwise after so
         many steps if the shortest description has changed.
@@ -63,6 +68,7 @@ class StoppingPolicy:
     many_constants_steps: int = 40
     deferred_steps: int = 60
     deferred_seconds: float = 8.0
+    certain_nats: float = 16.0
     refiner_steps: int = 12
     refiner_interval: int = 30
 
@@ -134,6 +140,16 @@ class StoppingRule:
             known = leaves_noise(self._problem, expression)
             self._noise_checked[expression] = known
         return known
+
+    def is_certain(self, best: Entry | None) -> bool:
+        """Whether a settled entry leaves nothing that deferred generators could find; see `certain_nats`."""
+        return (
+            best is not None
+            and self._noise_is_visible
+            and best.nats <= self.policy.certain_nats
+            and best.constants <= 1
+            and self._is_plain(best)
+        )
 
     def _is_plain(self, best: Entry) -> bool:
         """Whether every simpler formula, other than by its factors, has a much longer description."""

@@ -145,15 +145,30 @@ def prepare(posed: PosedTable, options: SolveOptions, control: RunControl) -> Pr
     )
 
 
-def search_table(prepared: PreparedSearch, options: SolveOptions, control: RunControl) -> Found:
+def search_table(
+    prepared: PreparedSearch,
+    options: SolveOptions,
+    control: RunControl,
+    candidates: Sequence[Candidate] = (),
+) -> Found:
     """Run the generators until the law is settled or the budget is spent.
+
+    Parameters
+    ----------
+    prepared
+        The table.
+    options, control
+        Of the run.
+    candidates
+        Formulas to start from, beside those in the options.
 
     Raises
     ------
     PluginError
         If every generator that was asked for by name has failed.
     """
-    first = initial_candidates(prepared.initial, options.initial, prepared.dataset, prepared.problem)
+    first = initial_candidates(prepared.initial, options, prepared.dataset, prepared.problem)
+    first += candidates
     loop, result = _loop(prepared, options, control), None
     if prepared.dataset.input_errors is not None:
         prepared, loop, paused = _search_with_input_errors(prepared, loop, first, options, control)
@@ -171,7 +186,7 @@ def search_table(prepared: PreparedSearch, options: SolveOptions, control: RunCo
         problem = replace(problem, loss=reweighted.loss)
     elif result is None:
         result = loop.run(options.steps, float("inf"), first)
-    if options.generators is not None and set(prepared.generators) <= loop.failed:
+    if options.generators and set(prepared.generators) <= loop.failed:
         raise PluginError("; ".join(result.warnings))
     if reweighted.full_dataset is not None and loop.best is not None:
         reweighted = put_back(reweighted, loop.best.candidate.expression)
@@ -333,6 +348,7 @@ def _loop(prepared: PreparedSearch, options: SolveOptions, control: RunControl) 
         limit=control.limit,
         cancelled=control.cancelled,
         on_better=Reporter(dataset, options.time_limit, control),
+        workers=control.workers,
         clock=control.clock,
     )
     return SearchLoop(search_problem, prepared.generators, settings)

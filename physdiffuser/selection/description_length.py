@@ -1,4 +1,4 @@
-"""Which formula to believe: the one that describes the table in the fewest words.
+"""Which formula to believe: the one with the minimum description length.
 
 The description of a table by a formula has two parts: the formula, and its residuals. With n rows,
 p fitted constants and mean squared residual s**2 the second costs (n - p)/2 * log(s**2) nats up to a
@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Apply, Expression, Number, complexity, evaluate
-from physdiffuser.expressions.tree import fitted_constants, walk
+from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, complexity, evaluate
+from physdiffuser.expressions.complexity import set_complexity, table_complexity
+from physdiffuser.expressions.tree import fitted_constants, substitute, walk
 from physdiffuser.fitting.linear import power_of_two
 from physdiffuser.selection.form_prior import usual_forms
 
@@ -89,7 +90,10 @@ def form_nats(expression: Expression, columns: int, judged: float | None = None)
 
     One takes `NATS_PER_UNIT` for each unit of complexity, the other what the form costs among the laws that
     `physdiffuser.selection.form_prior` has counted: a form that no one has met costs no more than without it.
-    With a judge's code for the table at hand, the two probabilities are pooled, in the logarithm.
+    A function of one argument that the user has defined is as usual as the exponential: it was defined
+    because it is expected. With a judge's code for the table at hand, the two probabilities are pooled, in
+    the logarithm. Each unit of complexity that the user has set beyond that of the operator table costs
+    `NATS_PER_UNIT` more.
 
     Parameters
     ----------
@@ -104,12 +108,22 @@ def form_nats(expression: Expression, columns: int, judged: float | None = None)
     ----------
     Logarithmic opinion pools: Genest and Zidek, *Statistical Science* 1 (1986).
     """
-    size = complexity(expression)
-    nats = min(NATS_PER_UNIT * size, USUAL_NATS + usual_forms().nats(expression, columns))
+    size = table_complexity(expression)
+    nats = min(NATS_PER_UNIT * size, USUAL_NATS + usual_forms().nats(_with_usual_names(expression), columns))
     if judged is not None:
         nats += JUDGED_SHARE * min(judged - nats, MOST_DOUBT)
     # Of two ways to write one form, the simpler.
-    return nats + SIMPLER_NATS * size
+    return nats + SIMPLER_NATS * size + NATS_PER_UNIT * set_complexity(expression)
+
+
+def _with_usual_names(expression: Expression) -> Expression:
+    def rename(node: Expression) -> Expression | None:
+        match node:
+            case Apply(operator, (argument,)) if OPERATORS[operator].definition is not None:
+                return Apply("exp", (_with_usual_names(argument),))
+        return None
+
+    return substitute(expression, rename)
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,6 @@ def _d_inverse(y: FloatArray) -> FloatArray:
     return -1.0 / (y * y)
 
 
-def _identity(y: FloatArray) -> FloatArray:
-    return y
-
-
 def _one(y: FloatArray) -> FloatArray:
     return np.ones_like(y)
 

@@ -120,7 +120,7 @@ class OutputTransform:
         return tuple(step.sentence for step in self.steps)
 
 
-_KNOWN: dict[int, list[OutputTransform]] = {1: [], 2: []}
+KNOWN: dict[int, list[OutputTransform]] = {1: [], 2: []}
 
 
 def register(*steps: ElementaryTransform, depth: int = 2) -> OutputTransform:
@@ -139,14 +139,14 @@ def register(*steps: ElementaryTransform, depth: int = 2) -> OutputTransform:
         If the same steps are registered already, or another step has the id of one of them.
     """
     transform = OutputTransform(steps)
-    every = [*_KNOWN[1], *_KNOWN[2]]
+    every = [*KNOWN[1], *KNOWN[2]]
     if transform in every:
         raise ValueError(f"the output transform {'+'.join(transform.ids)!r} is registered already")
     known = {step.id: step for other in every for step in other.steps}
     for step in steps:
         if known.get(step.id, step) != step:
             raise ValueError(f"there is already an output transform step named {step.id!r}")
-    _KNOWN[depth].append(transform)
+    KNOWN[depth].append(transform)
     return transform
 
 
@@ -160,7 +160,7 @@ def _load() -> None:
 def known_transforms(depth: int) -> tuple[OutputTransform, ...]:
     """All transforms of at most a depth (1 or 2)."""
     _load()
-    return tuple(transform for level in range(1, depth + 1) for transform in _KNOWN[level])
+    return tuple(transform for level in range(1, depth + 1) for transform in KNOWN[level])
 
 
 def output_transforms(depth: int, operators: frozenset[str]) -> tuple[OutputTransform, ...]:

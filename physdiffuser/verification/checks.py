@@ -15,6 +15,8 @@ CheckState = Literal["passed", "failed", "open"]
 
 # A law with noise is verified from this probability on (docs/calibration.md).
 LEAST_PROBABILITY = 0.9
+# Of laws with more noise, relative to the spread of the target, too many were not the law.
+MOST_NOISE = 0.1
 # A simpler formula is better on the test set by more than chance if the mean difference of the squared
 # errors is so many standard errors.
 BETTER = 2.0
@@ -63,6 +65,41 @@ def probability_check(probability: float) -> Check:
         "failed",
         f"{said}, too little for it to be verified",
         f"the probability that this is the law is {percent} %, below {least} %",
+    )
+
+
+def noise_check(noise: float) -> Check | None:
+    """Whether the residuals are small enough for terms to be seen; None if they are.
+
+    Parameters
+    ----------
+    noise
+        Standard deviation of the residuals relative to that of the target.
+    """
+    if noise <= MOST_NOISE:
+        return None
+    share = f"{100 * noise:.0f} %"
+    return Check(
+        "failed",
+        f"noise: the residuals are {share} of the target's spread; smaller terms would not be seen",
+        f"the noise, {share} of the target's spread, would hide further terms",
+    )
+
+
+def function_check(name: str | None) -> Check | None:
+    """Whether the rows show each function of the formula; None if they do.
+
+    Parameters
+    ----------
+    name
+        Of a function in whose place a straight line fits as well.
+    """
+    if name is None:
+        return None
+    return Check(
+        "failed",
+        f"functions: with a straight line in the place of {name} the formula fits as well",
+        f"the rows do not distinguish {name} from a straight line",
     )
 
 

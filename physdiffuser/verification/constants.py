@@ -39,6 +39,8 @@ class Polish:
         Whether the two agree to all digits at every sample point.
     constants
         The values, mpmath numbers of some 60 digits.
+    sizes
+        Of the constants where they were.
     extra
         The free offset or factor that was needed (0 or 1 without freedom).
     residual
@@ -50,6 +52,7 @@ class Polish:
 
     met: bool
     constants: tuple[Real, ...]
+    sizes: tuple[float, ...]
     extra: Real
     residual: float
     within: float
@@ -70,10 +73,10 @@ def polish(
     with mpmath.workdps(_WORKING_DIGITS):
         constants = [mpmath.mpf(value) for value in start]
         scales = [abs(value) if value else mpmath.mpf(1) for value in constants]
-        if freedom == "offset":
-            constants, scales = [*constants, mpmath.mpf(0)], [*scales, mpmath.mpf(1)]
-        elif freedom == "factor":
-            constants, scales = [*constants, mpmath.mpf(1)], [*scales, mpmath.mpf(1)]
+        given, sizes = len(start), tuple(map(float, scales))
+        if freedom != "none":
+            constants = [*constants, mpmath.mpf(0 if freedom == "offset" else 1)]
+            scales = [*scales, mpmath.mpf(1)]
         count = len(constants)
         points = _points(skeleton, constants, formula, ranges, 2 * count + 8)
         if points is None:
@@ -116,9 +119,9 @@ def polish(
                     break
                 constants, current, size = trial, new, new_size
         except (Undefined, ZeroDivisionError):
-            return Polish(False, tuple(constants[: len(start)]), constants[-1], float("inf"), float("inf"))
+            return Polish(False, tuple(constants[:given]), sizes, constants[-1], float("inf"), float("inf"))
         extra = mpmath.mpf(1) if freedom == "none" else constants[-1]
-        return Polish(bool(size < _SAME), tuple(constants[: len(start)]), extra, float(size), float(within))
+        return Polish(bool(size < _SAME), tuple(constants[:given]), sizes, extra, float(size), float(within))
 
 
 def _points(
@@ -210,14 +213,16 @@ def equals(tree: Expression, value: Real) -> bool:
 
 
 @lru_cache(maxsize=1024, typed=True)
-def recognise(value: Real) -> Expression | None:
+def recognise(value: Real, size: float = 1e-22) -> Expression | None:
     """The exact form of a number of 60 digits, if it has a simple one.
+
+    `size` is what the number was before it was moved: beside it a number may be 0.
 
     Tried are exact doubles, whole numbers, whole powers of fractions and of pi under a root up to the fourth,
     the exponentials of fractions, and the logarithms of all these.
     """
     with mpmath.workdps(60):
-        if value == 0 or abs(value) < mpmath.mpf(10) ** -60:
+        if value == 0 or abs(value) < _RECOGNISED * size:
             return Number(0)
         sign = 1 if value > 0 else -1
         size = abs(value)

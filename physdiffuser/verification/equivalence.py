@@ -22,6 +22,7 @@ from physdiffuser.expressions import (
     Variable,
     to_prefix,
 )
+from physdiffuser.expressions.definitions import expanded
 from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import free_constants, substitute, walk
 from physdiffuser.verification.constants import (
@@ -76,7 +77,7 @@ def equivalent(
     """
     deadline = time.monotonic() + seconds
     ranges = [(float(low), float(high)) for low, high in ranges]
-    left, right, ranges = _named_as_variables(left, right, ranges)
+    left, right, ranges = _named_as_variables(expanded(left), expanded(right), ranges)
     worker = worker or shared_worker()
     verdict = _strict(left, right, ranges, deadline, worker)
     if rule == "strict" or verdict == "verified":
@@ -190,8 +191,8 @@ def put_exact(skeleton: Expression, found: Polish, written: Sequence[Expression]
         Products of named constants that may be among them.
     """
     values: list[Expression] = []
-    for constant in found.constants:
-        value = recognise(constant)
+    for constant, size in zip(found.constants, found.sizes, strict=True):
+        value = recognise(constant, size)
         if value is None:
             value = next((tree for tree in written if equals(tree, constant)), None)
         if value is None:

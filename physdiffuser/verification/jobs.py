@@ -10,8 +10,9 @@ from typing import Any
 import mpmath
 import sympy
 
-from physdiffuser.expressions import Expression, from_prefix, to_prefix
+from physdiffuser.expressions import Expression, Variable, from_prefix, to_prefix
 from physdiffuser.expressions.sympy_bridge import from_sympy, to_sympy
+from physdiffuser.expressions.tree import walk
 from physdiffuser.verification.identities import DIGITS, is_zero
 from physdiffuser.verification.numeric import Undefined, random_point, value_at
 
@@ -87,6 +88,31 @@ def _simplify(job: Job) -> dict[str, Any]:
     return {"forms": forms}
 
 
+def _derivative(job: Job) -> dict[str, Any]:
+    """The derivative of a formula by a variable."""
+    symbolic = to_sympy(_read(job, "expression"))
+    return {"form": to_prefix(from_sympy(sympy.diff(symbolic, _variable(job))))}
+
+
+def _integral(job: Job) -> dict[str, Any]:
+    """An integral of a formula over a variable that the operators can write."""
+    symbolic = to_sympy(_read(job, "expression"))
+    return {"form": to_prefix(from_sympy(sympy.integrate(symbolic, _variable(job), conds="none")))}
+
+
+def _limit(job: Job) -> dict[str, Any]:
+    """The limit of a formula as a variable goes to plus or minus infinity, all others being positive."""
+    expression = _read(job, "expression")
+    others = {node.index for node in walk(expression) if isinstance(node, Variable)} - {int(job["by"])}
+    end = -sympy.oo if job["kind"] == "limit_below" else sympy.oo
+    found = sympy.limit(to_sympy(expression, positive=others), _variable(job), end)
+    return {"form": to_prefix(from_sympy(found))}
+
+
+def _variable(job: Job) -> Any:
+    return to_sympy(Variable(int(job["by"])))
+
+
 def _hang(job: Job) -> dict[str, Any]:
     """Never finish, inside native code: a power tower, for tests of the limit."""
     return {"digits": (9 ** (9**9)).bit_length()}
@@ -104,5 +130,9 @@ _JOBS: Mapping[str, Callable[[Job], dict[str, Any]]] = {
     "ping": _ping,
     "zero": _zero,
     "simplify": _simplify,
+    "derivative": _derivative,
+    "integral": _integral,
+    "limit": _limit,
+    "limit_below": _limit,
     "hang": _hang,
 }

@@ -149,7 +149,9 @@ def check_boundary(
     """Whether the formula holds in the outermost tenth of each column's range as in its middle."""
     if not columns:
         return Check(
-            "open", "boundary check: not checked, no column occurs in the formula", "a number is no law"
+            "open",
+            "boundary check: not checked, no column occurs in the formula",
+            "the answer is a constant, not a law",
         )
     worst_ratio, worst_name, checked = 0.0, "", 0
     largest = 0.0

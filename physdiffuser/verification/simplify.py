@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from physdiffuser.expressions import Expression, complexity, from_prefix, to_prefix, to_text
-from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.expressions.definitions import expanded
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import Parameter, Symbol, variables, walk
 from physdiffuser.verification.numeric import Range, sample_outcomes
 from physdiffuser.verification.worker import SymbolicWorker, shared_worker
@@ -63,6 +64,8 @@ def _from_sympy(
         return []
     if any(isinstance(node, Parameter) for node in walk(expression)):
         return []
+    if expanded(expression) is not expression:
+        return []  # sympy would take apart what the user wants to see as one node
     named = {node.name: node.value for node in walk(expression) if isinstance(node, Symbol)}
     named.pop("pi", None)
     if named:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from physdiffuser.expressions import PI, Apply, Expression, Number, Symbol, evaluate
 from physdiffuser.expressions.tree import Variable, free_constants, substitute, variables, walk
 from physdiffuser.fitting.accuracy import agrees
-from physdiffuser.verification.checks import Check
+from physdiffuser.verification.checks import Check, CheckState
 from physdiffuser.verification.constants import Polish, exact_floats, has_floats, polish
 from physdiffuser.verification.equivalence import Verdict, equivalent, put_exact
 from physdiffuser.verification.row_checks import Errors, check_boundary, check_test_set, left_out, percent
@@ -28,6 +28,7 @@ from physdiffuser.verification.worker import SymbolicWorker
 FloatArray = npt.NDArray[np.float64]
 RowArray = npt.NDArray[np.intp]
 
+_PROVED: dict[Verdict, CheckState] = {"verified": "passed", "different": "failed", "unknown": "open"}
 _UNPROVED: dict[Verdict, str] = {
     "verified": "",
     "different": "the law shown is not the formula that was fitted",
@@ -50,11 +51,14 @@ class Verification:
         One per check, for the user.
     reason
         Why the law is not verified; empty if it is.
+    states
+        How each of the checks came out.
     """
 
     verdict: Verdict
     sentences: tuple[str, ...]
     reason: str = ""
+    states: tuple[CheckState, ...] = ()
 
 
 def verify(
@@ -100,7 +104,7 @@ def verify(
     """
     ranges = [(float(column.min()), float(column.max())) for column in inputs.T]
     symbolic, sentence = _symbolic(fitted, final, ranges, seconds, worker)
-    algebra = Check("passed" if symbolic == "verified" else "failed", sentence, _UNPROVED[symbolic])
+    algebra = Check(_PROVED[symbolic], sentence, _UNPROVED[symbolic])
     prediction = evaluate(final, inputs)
     errors = Errors(prediction, target, noise_scale, train_rows, weights)
     errors.exact = agrees(final, inputs, target, prediction)
@@ -113,7 +117,10 @@ def verify(
     missed = sorted((check for check in checks if check.state != "passed"), key=lambda one: one.state)
     verdict: Verdict = "unknown" if missed and symbolic == "verified" else symbolic
     return Verification(
-        verdict, tuple(check.sentence for check in checks), missed[0].reason if missed else ""
+        verdict,
+        tuple(check.sentence for check in checks),
+        missed[0].reason if missed else "",
+        tuple(check.state for check in checks),
     )
 
 

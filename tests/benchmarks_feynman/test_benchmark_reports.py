@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def test_the_page_is_self_contained_and_runs_nothing(tmp_path: Path) -> None:
     assert all(link.startswith("#") for link in page.links), page.links
     assert "&lt;script&gt;alert" in text
     for heading in ("Rates", "Protocol", "Time to solution", "Beside published rates", "Not recovered"):
-        assert f"{heading}</h2>" in text
+        assert f">{heading}</h2>" in text
     assert "PhySO (2023)" in text and "1M evaluations" in text  # published rates with their protocol
     assert "ended by signal SIGSEGV" in text
 
@@ -108,3 +109,18 @@ def test_nothing_to_report_is_an_error(tmp_path: Path) -> None:
 
 def test_the_rates_are_plain_json() -> None:
     assert json.loads(json.dumps(as_document(results()), allow_nan=False))
+
+
+def test_rows_can_be_filtered_by_suite_and_tier(tmp_path: Path) -> None:
+    more = select(["fsred"], ["I.12.1"])
+    (task,) = make_tasks(more, ["physdiffuser"], [0], [0.0], Settings())
+    other = to_result(task, {"status": "approximate", "expression": "q1 + q2", "recovered": False})
+    write_report([*results(), other], tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    boxes = re.findall(r'<input type="checkbox" id="f(\d+)" checked> (\w+)', text)
+    assert {suite for _, suite in boxes} == {"fsred", "tiers"}
+    for number, _ in boxes:
+        assert f'data-group="{number}"' in text and f"#f{number}:not(:checked)" in text
+    # A single law has no interval, and is one law.
+    assert "0.0 %, 1 law<" in text and "1 laws" not in text
+    assert "laws" in text.partition("</header>")[0]

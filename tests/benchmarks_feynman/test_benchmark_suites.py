@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks_feynman.identity import equal_laws, generalised, same_up_to_renaming
-from benchmarks_feynman.sampling import bits, draw
+from benchmarks_feynman.sampling import bits, draw, sample
 from benchmarks_feynman.suites import SAMPLED, Law, LawVariable, load_suite, published, select
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse
@@ -127,3 +127,22 @@ def test_published_rates_carry_their_protocol() -> None:
     entries = published()
     assert len(entries) == 30
     assert all(0 <= float(entry["exact_recovery_percent"]) <= 100 and entry["budget"] for entry in entries)
+
+
+def test_the_classic_problems_have_the_published_rows_and_a_value_in_each() -> None:
+    laws = load_suite("classic")
+    groups = Counter(law.group for law in laws)
+    published = {
+        "Nguyen": 12,
+        "Keijzer": 14,
+        "Korns": 15,
+        "Vladislavleva": 8,
+        "Livermore": 22,
+        "R": 3,
+        "Jin": 6,
+    }
+    assert groups == published | {"Constant": 8, "Koza": 3, "Pagie": 1, "Strogatz": 14}
+    for law in laws:
+        assert law.rows is not None
+        table = sample(law, rows=min(law.rows, 100))
+        assert np.isfinite(table.target).all(), law.id

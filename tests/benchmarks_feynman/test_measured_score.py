@@ -12,7 +12,7 @@ from benchmarks_feynman.measured.claims import check_claims
 from benchmarks_feynman.measured.descriptions import describe_law
 from benchmarks_feynman.measured.independent import PrintedFormula, left_out_errors, refit
 from benchmarks_feynman.measured.score import score
-from benchmarks_feynman.measured.tables import measured_table
+from benchmarks_feynman.measured_tables import measured_table
 from benchmarks_feynman.report.render import markdown
 from benchmarks_feynman.report.sections import sections
 from benchmarks_feynman.report.summary import as_document
@@ -23,7 +23,7 @@ from benchmarks_feynman.worker_process import _Prepared, handle
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.pipeline import solve_dataset
-from physdiffuser.report.json_document import document
+from physdiffuser.report.documents.json_document import document
 
 
 @pytest.mark.parametrize(
@@ -74,15 +74,13 @@ def printed() -> dict[str, Any]:
     rows = table.rows
     dataset = dataset_from_arrays(table.inputs, table.target, names=table.names, target_name="voltage")
     solution = solve_dataset(dataset, steps=5)
-    assert solution.fit_points is not None
-    out = np.flatnonzero(solution.fit_points.test).tolist()
-    assert 0 < len(out) < rows
-    return {"document": document(solution), "test_rows": out}
+    assert solution.fit_rows is not None and 0 < len(solution.fit_rows.test) < rows
+    return {"document": document(solution)}
 
 
 def _claims(printed: dict[str, Any]) -> dict[str, str]:
     table = measured_table("capacitor")
-    return dict(check_claims(printed["document"], table.inputs, table.target, printed["test_rows"]))
+    return dict(check_claims(printed["document"], table.inputs, table.target))
 
 
 def test_true_claims_are_found_true(printed: dict[str, Any]) -> None:
@@ -144,6 +142,18 @@ def test_a_table_is_solved_scored_and_reported() -> None:
     assert entry["measured"]["as_good"] == int(result["recovered"])
     text = markdown(sections([result]), {})
     assert "formaldehyde" in text and "law of the field" in text
+
+
+@pytest.mark.parametrize("name", ["kepler", "nist_danwood", "puromycin_treated"])
+def test_printed_intervals_follow_from_the_weights_in_the_document(name: str) -> None:
+    table = measured_table(name)
+    dataset = dataset_from_arrays(table.inputs, table.target, names=table.names, target_name="y")
+    content = document(solve_dataset(dataset, steps=4))
+    truths = check_claims(content, table.inputs, table.target)
+    assert truths["intervals"] == truths["rmse"] == "true"
+    if content["fit_rows"]["weights"] is not None:
+        content["fit_rows"]["weights"] = None
+        assert check_claims(content, table.inputs, table.target)["rmse"] == "false"
 
 
 def test_peers_are_scored_without_claims() -> None:

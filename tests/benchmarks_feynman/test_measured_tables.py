@@ -7,7 +7,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from benchmarks_feynman.measured.tables import MeasuredTable, measured_tables
+from benchmarks_feynman.measured_tables import MeasuredTable, measured_tables
 from physdiffuser.expressions import parse
 from physdiffuser.expressions.tree import variables
 

@@ -10,17 +10,17 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks_feynman.command import evaluate
-from benchmarks_feynman.ode_suites import OdeSettings, is_same_law, load_systems, rates, run_system, sample
+from benchmarks_feynman.odes.suites import OdeSettings, is_same_law, load_systems, rates, run_system, sample
 from physdiffuser.errors import UsageError
 
 
 def test_suites_have_two_initial_conditions_for_every_system() -> None:
     assert len(load_systems("odebench")) == 63
-    assert len(load_systems("odes")) == 40
+    assert len(load_systems("odes")) == 60
     for suite in ("odebench", "odes"):
         for system in load_systems(suite):
             assert len(system.initial) == 2
-            assert all(len(start) == len(system.equations) for start in system.initial)
+            assert all(len(start) == len(system.phase) for start in system.initial)
 
 
 def test_no_development_system_is_one_of_odebench() -> None:

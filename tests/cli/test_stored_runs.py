@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from conftest import Run
 
-from physdiffuser.cli.stored import load_run
+from physdiffuser.cli.shared.stored import load_run
 from physdiffuser.expressions import OPERATORS, OperatorSpec, evaluate
 from physdiffuser.expressions.operators import register
 from physdiffuser.plugin_system import manager as plugin_manager

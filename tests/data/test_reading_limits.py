@@ -21,7 +21,7 @@ from physdiffuser.data import load_dataset
 from physdiffuser.data.limits import LEAST_SECONDS, ReadLimits, most_cells, reading_seconds
 from physdiffuser.data.readers import formats as readers
 from physdiffuser.data.readers.compression import GuardedGzip
-from physdiffuser.data.unit_files import load_units
+from physdiffuser.data.statements.unit_files import load_units
 from physdiffuser.errors import DataError, FileError, UsageError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs named pipes")

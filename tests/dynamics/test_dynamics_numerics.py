@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from physdiffuser.dynamics.flow import ORDER_4, System, integrate, simulate
-from physdiffuser.dynamics.shooting import Segments, fit_segments
-from physdiffuser.dynamics.smoothing import smooth, smooth_all
+from physdiffuser.dynamics.integration.flow import ORDER_4, System, integrate, simulate
+from physdiffuser.dynamics.integration.shooting import Segments, fit_segments
+from physdiffuser.dynamics.trajectories.smoothing import smooth, smooth_all
 from physdiffuser.expressions import parse
 
 
@@ -67,7 +67,12 @@ def test_shooting_finds_constants_and_initial_states() -> None:
 
     system = System((mul(Parameter(0), Variable(1)), mul(Parameter(1), Variable(0))))
     segments = Segments(
-        times[None, :], values[None], np.array([[0.9, 0.2]]), np.full((1, 81, 2), 0.01), fixed=False
+        times[None, :],
+        values[None],
+        np.array([[0.9, 0.2]]),
+        np.full((1, 81, 2), 0.01),
+        truth.std(axis=0),
+        fixed=False,
     )
     fit = fit_segments(system, np.array([0.8, -1.2]), segments, substeps=2)
     errors = np.sqrt(np.diag(fit.covariance))
@@ -75,3 +80,10 @@ def test_shooting_finds_constants_and_initial_states() -> None:
     assert np.abs(fit.initial[0] - truth[0]).max() < 0.02
     squares, counts = fit.squares()
     assert 0.7 < squares.sum() / counts.sum() < 1.3
+
+
+def test_a_simulation_that_meets_a_pole_ends() -> None:
+    system = System((parse("1/(1 - x)", ["x", "t"]),))
+    path = simulate(system, np.array([0.0]), np.linspace(0.0, 2.0, 21), tolerance=1e-10)
+    assert path[0, 0] == 0.0
+    assert not np.isfinite(path[-1]).all() or abs(path[-1, 0]) < 1e6

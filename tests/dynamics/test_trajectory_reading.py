@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from physdiffuser.dynamics.reading import TrajectoryRequest, read_trajectories
+from physdiffuser.dynamics.trajectories.reading import TrajectoryRequest, read_trajectories
 from physdiffuser.errors import DataError, UsageError
 
 TIMES = np.linspace(0.0, 1.0, 12)

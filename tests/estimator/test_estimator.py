@@ -119,7 +119,7 @@ def test_not_fitted_is_said() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y": np.ones((80, 2))}, "should be a 1d array"),
+        ({"y": np.ones((80, 2, 2))}, "dim 3"),
         ({"y": ENERGY.where(ENERGY > 3)}, "NaN"),
         ({"sample_weight": -np.ones(80)}, "Negative values"),
         ({"sample_weight": np.zeros(80)}, "non-zero"),
@@ -136,7 +136,7 @@ WRONG: dict[str, list[Any]] = {
     "operators": [["frobnicate"]],
     "constants": [{"pi": 3.0}],
     "units": [{"q": "m"}],
-    "loss": ["absolute", None],
+    "loss": ["cubic", None],
     "time": [0, -1, float("nan"), float("inf"), "60", True],
     "steps": [0, 2.5, -3],
     "max_complexity": [0, 1.5, None],
@@ -296,6 +296,16 @@ def test_predictions_come_in_the_container_asked_for(law: PhysDiffuserRegressor)
         again.set_output(predict="list")
 
 
+def test_next_measurements_are_suggested() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.5, 2.0, (14, 1))
+    y = 3 / (1 + x[:, 0]) + 0.05 * rng.normal(size=14)
+    law = PhysDiffuserRegressor(steps=4, suggest_next=2, suggest_range={"x1": (0.1, 10.0)}).fit(x, y)
+    found = law.solution_.next_measurements
+    assert found is not None and found.ranges == ((0.1, 10.0),)
+    assert len(found.points) == 2 and all(0.1 <= point.inputs[0] <= 10.0 for point in found.points)
+
+
 def test_polars_goes_in_and_comes_out(law: PhysDiffuserRegressor) -> None:
     pl = pytest.importorskip("polars", reason="needs pip install polars")
     table = pl.DataFrame({name: TABLE[name].to_numpy() for name in TABLE})
@@ -318,3 +328,18 @@ def test_pickles_of_earlier_versions_load(path: Any) -> None:
     assert np.allclose(old.predict(table), [2.497, 9.99], rtol=1e-3)
     assert old.get_params().keys() == PhysDiffuserRegressor().get_params().keys() and repr(old)
     assert "2.497*x**2" in str(old) and old._repr_html_() and len(old.equations_) == len(old.solution_.pareto)
+
+
+def test_a_warm_start_goes_on_from_the_formulas_of_the_fit_before() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 3, (60, 2))
+    y = np.exp(-X[:, 0]) * np.sqrt(X[:, 1]) + 0.3 * X[:, 1]
+    law = PhysDiffuserRegressor(steps=15, warm_start=True).fit(X, y)
+    before = law.best_
+    law.set_params(steps=1, generators=["sparse"]).fit(X, y)
+    assert law.best_.rmse <= before.rmse * (1 + 1e-6)
+    cold = PhysDiffuserRegressor(steps=1, generators=["sparse"]).fit(X, y)
+    assert law.best_.rmse < cold.best_.rmse
+    # Other columns, other formulas: nothing is taken over.
+    other = law.fit(X[:, :1], y)
+    assert other.best_.text.find("x2") < 0

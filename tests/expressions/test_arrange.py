@@ -10,7 +10,7 @@ from expression_strategies import COLUMNS, exact_trees
 from hypothesis import HealthCheck, given, settings
 
 from physdiffuser.expressions import Expression, complexity, parse, to_text
-from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.verification.numeric import agree, random_point
 
 NAMES = ["a", "b", "c", "g", "m", "mu", "q1", "q2", "epsilon", "r", "v", "x", "y", "z"]

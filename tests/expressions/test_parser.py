@@ -25,8 +25,8 @@ from physdiffuser.expressions import (
 )
 from physdiffuser.expressions.parser import MAX_DEPTH, MAX_LENGTH, MAX_TREE_DEPTH
 from physdiffuser.expressions.printing.latex import to_latex
-from physdiffuser.expressions.simplification.arrange import arrange
 from physdiffuser.expressions.simplification.canonical import canonical
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
 
 NAMES = ["x", "y"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from skeletons import skeleton_of
 
-from benchmarks_feynman.measured.tables import measured_table
+from benchmarks_feynman.measured_tables import measured_table
 from physdiffuser.expressions import Expression
 
 FloatArray = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Variable, evaluate
 from physdiffuser.expressions import value_and_jacobian as reference
-from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 
 LEAVES = st.one_of(
     st.integers(0, 1).map(Variable),

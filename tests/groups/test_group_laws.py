@@ -16,8 +16,9 @@ from physdiffuser.cli.app import cli
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.loading import load_dataset
 from physdiffuser.errors import DataError, UsageError
+from physdiffuser.report.documents.json_document import document
+from physdiffuser.report.documents.solution_reader import solution_from_document
 from physdiffuser.report.html import report_html
-from physdiffuser.report.json_document import document, solution_from_document
 
 RNG = np.random.default_rng(2)
 LABELS = ("treated", "untreated", "control")
@@ -179,3 +180,14 @@ def test_several_columns_define_groups_together() -> None:
     dataset = load_dataset(table, target="y", groups=["state", "day"])
     assert dataset.groups is not None and dataset.names == ("x",)
     assert set(dataset.groups.labels) == {f"{label}, {day}" for label in LABELS for day in (1, 2)}
+
+
+def test_a_run_starts_from_the_laws_of_an_earlier_one(folder: Path) -> None:
+    runner = CliRunner()
+    arguments = ["solve", str(folder / "table.csv"), "--target", "y", "--group", "state", "--json"]
+    first = runner.invoke(cli, [*arguments, "--out", str(folder / "run"), "--steps", "25"])
+    again = runner.invoke(cli, [*arguments, "--out", str(folder / "run"), "--steps", "1", "--resume"])
+    assert (first.exit_code, again.exit_code) == (0, 0)
+    best, resumed = (json.loads(done.stdout)["best"] for done in (first, again))
+    assert resumed["expression"] == best["expression"]
+    assert resumed["groups"]["treated"]["p1"] == pytest.approx(best["groups"]["treated"]["p1"], rel=1e-9)

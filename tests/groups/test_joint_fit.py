@@ -12,7 +12,7 @@ from physdiffuser.expressions import evaluate
 from physdiffuser.expressions.tree import bind
 from physdiffuser.groups.joint_fit import FloatArray, GroupedRows, JointModel
 from physdiffuser.groups.sharing import GroupDescriptionLength, best_sharing, separate_fits
-from physdiffuser.search.guesses import read_guess
+from physdiffuser.search.refinement.guesses import read_guess
 
 RNG = np.random.default_rng(4)
 COUNTS = (9, 14, 6)

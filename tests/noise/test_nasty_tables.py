@@ -12,7 +12,7 @@ from physdiffuser.data import dataset_from_arrays
 from physdiffuser.fitting.losses import mean_loss
 from physdiffuser.fitting.student import student_weights
 from physdiffuser.noise.models import KINDS, fit_noise_model
-from physdiffuser.noise.reweighting import look
+from physdiffuser.noise.neighbour_report import judge_by_neighbours
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.noise_inference import is_wide, relative_weights
 
@@ -59,7 +59,7 @@ def test_the_robust_loss_is_a_number(residual: np.ndarray) -> None:
 def test_neighbouring_rows_can_be_compared(target: np.ndarray) -> None:
     inputs = np.linspace(1.0, 2.0, len(target))[:, None]
     with np.errstate(all="ignore"):
-        found = look(inputs, target)
+        found = judge_by_neighbours(inputs, target)
     assert found.weights is None or np.isfinite(found.weights).all()
 
 

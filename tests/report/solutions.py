@@ -12,8 +12,8 @@ from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sam
 from physdiffuser.expressions import PI, Apply, Expression, Number, Symbol, complexity, parse, to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import Variable, mul
-from physdiffuser.report.digits import concise
-from physdiffuser.report.printed import with_printed_latex
+from physdiffuser.report.text.digits import concise
+from physdiffuser.report.text.printed import with_printed_latex
 
 NAMES = ("a", "v_m_s")
 CONSTANTS = {"G": 6.674e-11}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from physdiffuser.report.digits import concise
+from physdiffuser.report.text.digits import concise
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.report.html.card import solution_card, sparkline
 from physdiffuser.report.html.frame import Page
 from physdiffuser.report.html.page import table_row
-from physdiffuser.report.terminal import render
+from physdiffuser.report.text.terminal import render
 
 HOSTILE = "</style><script>alert(1)</script>"
 

@@ -17,10 +17,11 @@ from solutions import CONSTANTS, equation, solution, trees
 
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import Apply, Expression, Number, Variable, evaluate, parse
-from physdiffuser.report.exports import FORMATS, Formula, export, formula_of
-from physdiffuser.report.functions import to_numpy, to_sympy, to_torch
-from physdiffuser.report.json_document import document, solution_from_document
-from physdiffuser.report.source_code import c_identifiers, python_identifiers
+from physdiffuser.report.documents.json_document import document
+from physdiffuser.report.documents.solution_reader import solution_from_document
+from physdiffuser.report.export.exports import FORMATS, Formula, export, formula_of
+from physdiffuser.report.export.functions import to_numpy, to_sympy, to_torch
+from physdiffuser.report.export.source_code import c_identifiers, python_identifiers
 
 GCC = shutil.which("gcc")
 NAMES = ("a", "b")

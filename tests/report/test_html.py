@@ -136,7 +136,7 @@ def test_headings_labels_and_ids_are_in_order(pendulum: Solution) -> None:
 
 def test_nothing_is_loaded_from_anywhere(pendulum: Solution) -> None:
     html = report_html(pendulum)
-    assert not re.search(r"https?://|//[a-z]+\.|@import|url\(", html)
+    assert not re.search(r"https?://|//[a-z]+\.|@import|url\((?!data:)", html)
     for tag, attributes in Page(html).attributes:
         assert "src" not in attributes
         assert tag != "link" or attributes["href"] == "data:,"
@@ -242,7 +242,7 @@ def test_it_costs_little_and_loads_nothing_heavy() -> None:
 
 
 def test_the_page_of_an_earlier_result_does_not_stay(tmp_path: Path) -> None:
-    from physdiffuser.report.json_document import document
+    from physdiffuser.report.documents.json_document import document
 
     with RunFolder(tmp_path) as folder:
         assert folder.save_report(with_rows())
@@ -253,3 +253,11 @@ def test_the_page_of_an_earlier_result_does_not_stay(tmp_path: Path) -> None:
             "result.json",
         ]
         assert not folder.save_report(replace(solution(), best=None))
+
+
+def test_the_law_comes_first_then_its_evidence_and_the_next_steps() -> None:
+    found = re.findall(r'<section id="(\w+)"', report_html(with_rows()))
+    steps = ("next", "reuse", "found", "sensitivity", "limits", "data")
+    order = ("law", "why", "front", "groups", "constants", *steps)
+    assert found == [name for name in order if name in found]
+    assert found[:3] == ["law", "why", "front"] and "data" in found

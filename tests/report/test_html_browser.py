@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -179,6 +180,20 @@ def test_it_follows_the_colours_of_the_system(browser: Any, page_file: Path) -> 
         colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         page.close()
     assert colours[0] != colours[1]
+
+
+def test_formulas_have_their_own_font_and_the_page_prints_short(browser: Any, page_file: Path) -> None:
+    page = browser.new_page(color_scheme="dark")
+    page.goto(page_file.as_uri())
+    states = "document.fonts.ready.then(() => Array.from(document.fonts, (font) => font.status))"
+    assert page.evaluate(states) == ["loaded"]
+    # An exponent stands above its base, an index below the line.
+    law = page.locator("article[data-row='3']")
+    page.locator("a.pick[data-row='3']").click()
+    base, exponent = (law.locator(f"msup > :nth-child({place})").first.bounding_box() for place in (1, 2))
+    assert exponent["y"] < base["y"] and exponent["height"] < base["height"]
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) <= 3
+    page.close()
 
 
 def test_a_hostile_name_runs_nothing(browser: Any, tmp_path: Path) -> None:

@@ -126,23 +126,28 @@ def test_checks_tell_what_holds_from_what_fails_and_what_is_open() -> None:
     from physdiffuser.verification.verify import verify
 
     law = parse("2*a", NAMES)
+
+    def checked(final, *given, **more):  # type: ignore[no-untyped-def]
+        made = verify(law, final, *given, **more)
+        return checks_of(equation("2*a", verification=made.sentences, check_states=made.states))
+
     good, bad = 2 * TABLE[:, 0], 2 * TABLE[:, 0] + np.where(np.arange(200) >= 150, 5.0, 0.0)
     seen, unseen = np.arange(150), np.arange(150, 200)
-    passed = checks_of(verify(law, law, TABLE, good, seen, unseen, further=[residual_check(False)]).sentences)
+    passed = checked(law, TABLE, good, seen, unseen, further=[residual_check(False)])
     assert [check.state for check in passed] == ["passed"] * 4
     noisy = bad + RNG.normal(0, 0.01, 200)
-    failed = checks_of(verify(law, law, TABLE, noisy, seen, unseen, further=[residual_check(True)]).sentences)
+    failed = checked(law, TABLE, noisy, seen, unseen, further=[residual_check(True)])
     states = {check.topic: check.state for check in failed}
     assert states["test set"] == states["residuals"] == "failed"
     further = [pole_check(True), probability_check(0.5)]
-    against = checks_of(verify(law, law, TABLE, good, seen, unseen, further=further).sentences)
+    against = checked(law, TABLE, good, seen, unseen, further=further)
     assert [check.state for check in against[-2:]] == ["failed", "failed"]
     further = [pole_check(False), probability_check(0.99)]
-    speaking_for = checks_of(verify(law, law, TABLE, good, seen, unseen, further=further).sentences)
+    speaking_for = checked(law, TABLE, good, seen, unseen, further=further)
     assert [check.state for check in speaking_for[-2:]] == ["passed", "passed"]
-    few = checks_of(verify(law, law, TABLE[:6], good[:6], np.arange(6), np.arange(0)).sentences)
+    few = checked(law, TABLE[:6], good[:6], np.arange(6), np.arange(0))
     assert {check.topic: check.state for check in few}["test set"] == "open"
-    other = checks_of(verify(law, parse("3*a", NAMES), TABLE, good, seen, unseen).sentences)
+    other = checked(parse("3*a", NAMES), TABLE, good, seen, unseen)
     assert other[0].state == "failed"
 
 

@@ -15,12 +15,8 @@ from solutions import NOT_FINITE, equation, fitted, solution, trees
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import Expression, Number, evaluate
 from physdiffuser.expressions.tree import free_constants
-from physdiffuser.report.json_document import (
-    document,
-    document_text,
-    solution_from_document,
-    unfinished_document,
-)
+from physdiffuser.report.documents.json_document import document, document_text, unfinished_document
+from physdiffuser.report.documents.solution_reader import solution_from_document
 
 
 def strict(text: str) -> Any:

@@ -18,7 +18,7 @@ from physdiffuser import solve
 from physdiffuser.cli.app import cli
 from physdiffuser.core.next_measurements import NextMeasurement, NextMeasurements
 from physdiffuser.core.solution import Solution
-from physdiffuser.report.json_document import SCHEMA, document, unfinished_document
+from physdiffuser.report.documents.json_document import SCHEMA, document, unfinished_document
 from physdiffuser.report.runfolder import load_solution
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
@@ -29,6 +29,7 @@ OBJECTS = (
     "constant",
     "input",
     "test set",
+    "fit rows",
     "table",
     "guess",
     "next measurements",
@@ -36,6 +37,18 @@ OBJECTS = (
     "point",
     "prediction",
 )
+# Keys of a document that stand there only where an option asks for them.
+OPTIONAL = {
+    "table",
+    "loss",
+    "constraints",
+    "guesses",
+    "next_measurements",
+    "groups",
+    "operators",
+    "template",
+    "template_form",
+}
 
 POINT = NextMeasurement((1.0, 2.0), 0.1, (1.0, 2.0), (0.01, float("nan")), 6.0, (0, 1))
 SUGGESTED = NextMeasurements((), ("a", "2*a"), (1, None), ((0.0, 1.0), (1.0, 3.0)), (POINT,))
@@ -73,8 +86,8 @@ def check(value: Any, kind: str, place: str) -> None:
 def check_object(content: dict[str, Any], heading: str, place: str) -> None:
     described = table(heading.capitalize())
     optional = {"row", "chosen"} if heading == "formula" and place == "best" else set()
-    optional |= {"table", "guesses", "next_measurements", "groups"} if heading == "document" else set()
-    optional |= {"groups", "group_intervals"} if heading == "formula" else set()
+    optional |= OPTIONAL if heading == "document" else set()
+    optional |= {"groups", "group_intervals", "mean_loss"} if heading == "formula" else set()
     assert set(described) - optional <= set(content) <= set(described), place
     for key, value in content.items():
         check(value, described[key], key if heading == "document" else f"{place}.{key}")

@@ -13,9 +13,9 @@ from physdiffuser.cli import main
 from physdiffuser.core.solution import Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate
+from physdiffuser.report.documents.json_document import document
 from physdiffuser.report.html import report_html
-from physdiffuser.report.json_document import document
-from physdiffuser.report.terminal import render
+from physdiffuser.report.text.terminal import render
 
 S = np.array([0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 1.2])
 V = np.array([0.311, 0.59, 0.842, 1.262, 1.72, 2.03, 2.2])

@@ -14,8 +14,10 @@ from physdiffuser.core.solution import sample_fit_points
 
 ROOT = Path(__file__).resolve().parents[2]
 LAZY = (
-    "import sys; import physdiffuser.cli.run, physdiffuser.report.runfolder, physdiffuser.report.terminal;"
-    "import physdiffuser.report.exports, physdiffuser.report.functions, physdiffuser.report.predictions;"
+    "import sys; import physdiffuser.cli.shared.run;"
+    "import physdiffuser.report.runfolder, physdiffuser.report.predictions;"
+    "import physdiffuser.report.text.terminal;"
+    "import physdiffuser.report.export.exports, physdiffuser.report.export.functions;"
     "heavy = {'matplotlib', 'torch', 'sympy', 'pandas', 'sklearn', 'scipy.optimize'} & set(sys.modules);"
     "sys.exit(', '.join(sorted(heavy)) or 0)"
 )

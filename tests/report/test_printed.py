@@ -9,8 +9,8 @@ from solutions import equation
 from physdiffuser.core.solution import ConstantEstimate, Equation
 from physdiffuser.expressions import Expression, Number, evaluate, parse, to_text
 from physdiffuser.expressions.tree import Variable, add, call, mul, sub
-from physdiffuser.report.digits import ALL_DIGITS, TABLE_DIGITS, shown_digits, table_digits
-from physdiffuser.report.printed import _margin, read_back, same_error, with_printed_digits
+from physdiffuser.report.text.digits import ALL_DIGITS, TABLE_DIGITS, shown_digits, table_digits
+from physdiffuser.report.text.printed import _margin, read_back, same_error, with_printed_digits
 
 NAMES = ("p", "q")
 

@@ -19,10 +19,10 @@ from solutions import equation, fitted, solution
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import DataError, FileError, UsageError
 from physdiffuser.io.atomic import write_bytes_atomic
+from physdiffuser.report.documents.json_document import document
+from physdiffuser.report.documents.table_record import TableRecord
 from physdiffuser.report.html import report_html
-from physdiffuser.report.json_document import document
 from physdiffuser.report.runfolder import RunFolder, fresh_folder, load_solution, pareto_csv, resumed_formulas
-from physdiffuser.report.table_record import TableRecord
 
 ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="needs fork and signals")

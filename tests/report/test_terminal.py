@@ -13,8 +13,8 @@ from solutions import equation, fitted, solution
 
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 from physdiffuser.expressions import parse
-from physdiffuser.report.digits import short, shown_digits, with_uncertainty
-from physdiffuser.report.terminal import Style, display_width, render
+from physdiffuser.report.text.digits import short, shown_digits, with_uncertainty
+from physdiffuser.report.text.terminal import Style, display_width, render
 
 
 def test_the_report_says_everything_once() -> None:
@@ -103,7 +103,10 @@ def test_an_alias_is_explained_when_it_occurs() -> None:
 def test_a_mean_is_not_blamed_on_the_rows() -> None:
     checks = ("test set: rms error 1", "boundary check: not checked, no column occurs in the formula")
     text = render(solution(equation("3", verdict="unknown", verification=checks)))
-    assert "Verdict    not verified: a number is no law" in text and "for want of rows" not in text
+    assert (
+        "Verdict    not verified: the answer is a constant, not a law" in text
+        and "for want of rows" not in text
+    )
 
 
 def test_only_the_chosen_row_and_the_law_are_emphasised() -> None:

@@ -13,9 +13,9 @@ import pytest
 from scrambling import scrambles, with_numbers
 
 from physdiffuser.expressions import Apply, Expression, Number, Symbol, evaluate, parse, to_text
-from physdiffuser.expressions.simplification.arrange import arrange
-from physdiffuser.expressions.simplification.textbook import textbook
-from physdiffuser.expressions.tree import distinct_constants, substitute
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
+from physdiffuser.expressions.simplification.textbook.rules import textbook
+from physdiffuser.expressions.tree import distinct_constants, substitute, walk
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,12 @@ def test_a_law_is_printed_as_a_textbook_writes_it(law: Law) -> None:
 def test_numbers_of_a_sum_are_added_up() -> None:
     assert to_text(textbook(parse("3*(1 + x + 1)", ["x"])), ["x"]) == "3*(2 + x)"
     assert to_text(textbook(parse("(3 + x - 3)*y", ["x", "y"])), ["x", "y"]) == "x*y"
+
+
+def test_set_decimals_are_not_divided_by_each_other() -> None:
+    tree = arrange(parse("(87*P + 6693/10)/(261 + 10*P + 275/P)", ["P"]))
+    numbers = [node for node in walk(textbook(tree)) if isinstance(node, Number)]
+    assert {str(number.value) for number in numbers} <= {"87", "6693/10", "2231/290", "261", "10", "275", "2"}
 
 
 # Of set numbers the other order, or the number inside the root, is as usual.

@@ -9,10 +9,10 @@ from decimals import to_be_fitted
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, evaluate, parse, to_text
-from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.limiting_forms import limiting_form
 from physdiffuser.search.loop import SearchLoop
+from physdiffuser.search.refinement.limiting_forms import limiting_form
 from physdiffuser.selection.cancellation import cancels, largest_cancellation
 
 RNG = np.random.default_rng(0)

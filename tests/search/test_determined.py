@@ -10,7 +10,7 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.expressions.tree import distinct_constants
-from physdiffuser.finalize.determined import with_determined_constants
+from physdiffuser.finalize.constants.determined import with_determined_constants
 from physdiffuser.finalize.finalize import finalize
 from physdiffuser.fitting import refit
 from physdiffuser.fitting.uncertainty import uncertainty

@@ -12,10 +12,10 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import ConstantEstimate, Equation
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import Expression, Number, complexity, evaluate, parse, to_text
-from physdiffuser.finalize.diagnostics import diagnostics, shows_pattern
+from physdiffuser.finalize.evidence.diagnostics import diagnostics, shows_pattern
 from physdiffuser.finalize.shown_rows import rows_to_show
 from physdiffuser.pipeline import solve_dataset
-from physdiffuser.search.rewriting import one_fraction, tame
+from physdiffuser.search.refinement.rewriting import one_fraction, tame
 
 RNG = np.random.default_rng(0)
 INPUTS = RNG.uniform(1.0, 5.0, (200, 2))
@@ -64,7 +64,7 @@ def test_noise_that_grows_with_the_target_is_no_pattern() -> None:
 def test_a_mean_is_no_law_and_is_called_so() -> None:
     dataset = table("0*x + 3", noise=1.0)
     (said,) = diagnostics(row("3"), dataset, exact=False, pattern=False)
-    assert said == "no law was found: the columns explain nothing of z that chance would not"
+    assert said == "no law was found: the columns predict z no better than chance"
     (said,) = diagnostics(row("3"), dataset, exact=False, pattern=True)
     assert "the columns do predict it" in said
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks_feynman.measured.tables import measured_table
+from benchmarks_feynman.measured_tables import measured_table
 from physdiffuser import solve
 from physdiffuser.expressions import evaluate
 

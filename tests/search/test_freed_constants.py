@@ -7,7 +7,7 @@ import pytest
 
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import parse, to_text
-from physdiffuser.finalize.freed_constants import with_freed_constants
+from physdiffuser.finalize.constants.freed import with_freed_constants
 from physdiffuser.pipeline import solve_dataset
 
 

@@ -18,9 +18,10 @@ from physdiffuser.core.solution import Solution
 from physdiffuser.data.arrays import dataset_from_arrays
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate
+from physdiffuser.report.documents.json_document import document
+from physdiffuser.report.documents.solution_reader import solution_from_document
 from physdiffuser.report.html import report_html
-from physdiffuser.report.json_document import document, solution_from_document
-from physdiffuser.search.guesses import MOST_CONSTANTS, MOST_LENGTH, fitted_guesses, read_guess
+from physdiffuser.search.refinement.guesses import MOST_CONSTANTS, MOST_LENGTH, fitted_guesses, read_guess
 
 RNG = np.random.default_rng(5)
 T = np.linspace(0.0, 4.0, 60)

@@ -7,7 +7,7 @@ import pytest
 
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.expressions.tree import walk
-from physdiffuser.search.limiting_forms import limiting_form
+from physdiffuser.search.refinement.limiting_forms import limiting_form
 
 NAMES = ("x", "y")
 INPUTS = np.random.default_rng(0).uniform(0.5, 3.0, (200, 2))

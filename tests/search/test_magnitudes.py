@@ -16,9 +16,10 @@ from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.data.checks import moderate_weights, weights_of
 from physdiffuser.expressions import evaluate, parse
-from physdiffuser.finalize.magnitudes import Magnitudes
+from physdiffuser.finalize.rescaling.magnitudes import Magnitudes
 from physdiffuser.pipeline import solve_dataset
-from physdiffuser.report.json_document import document, solution_from_document
+from physdiffuser.report.documents.json_document import document
+from physdiffuser.report.documents.solution_reader import solution_from_document
 
 FloatArray = npt.NDArray[np.float64]
 TOOL = Path(__file__).parents[2] / "tools" / "stress_magnitudes.py"

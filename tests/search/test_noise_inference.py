@@ -128,11 +128,6 @@ def test_heavy_tails_are_recognised(seed: int) -> None:
     )
 
 
-def test_the_former_name_of_the_loss_is_accepted() -> None:
-    with pytest.warns(FutureWarning, match="robust"):
-        assert DEFAULTS.changed(loss="huber").loss == "robust"
-
-
 def test_a_power_law_with_large_relative_errors_is_not_bent_by_rows_that_lie_low() -> None:
     # Weighted by the measured values, such rows count most, and a law that falls behind seems better.
     rng = np.random.default_rng(0)

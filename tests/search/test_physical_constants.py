@@ -9,12 +9,12 @@ import pytest
 
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.arrays import dataset_from_arrays
-from physdiffuser.data.constants import PHYSICAL_CONSTANTS, names_constants, parse_constants
+from physdiffuser.data.statements.constants import PHYSICAL_CONSTANTS, names_constants, parse_constants
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse, to_text
-from physdiffuser.finalize.physical_constants import FARTHEST, agreement
+from physdiffuser.finalize.constants.physical import FARTHEST, agreement
 from physdiffuser.pipeline import solve_dataset
-from physdiffuser.report.terminal import render
+from physdiffuser.report.text.terminal import render
 
 scipy_constants = pytest.importorskip("scipy.constants")
 

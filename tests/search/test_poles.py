@@ -8,8 +8,8 @@ import pytest
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import evaluate, parse, to_text
+from physdiffuser.finalize.evidence.poles import box_points, has_pole, regular_form
 from physdiffuser.finalize.finalize import finalize
-from physdiffuser.finalize.poles import box_points, has_pole, regular_form
 from physdiffuser.search.archive import ParetoArchive
 
 NAMES = ("x", "y")

@@ -13,7 +13,7 @@ from physdiffuser.core.generator import GeneratorSpec
 from physdiffuser.generation.builtin import SPECS
 from physdiffuser.search.scheduler import DEFERRED_TURN, MEMORY, TURN, Scheduler
 
-OPENING = (("enumeration", 12), ("sparse", 8), ("enumeration", 18))
+OPENING = (("enumeration", 7), ("sparse", 8), ("enumeration", 23))
 SHARES = {"enumeration": 0.45, "sparse": 0.2}
 
 
@@ -166,7 +166,7 @@ def test_what_a_plugin_declares_counts_as_much_as_what_is_built_in() -> None:
     plugin = spec("plugin", share=0.6, opening=(3, 4))
     scheduler = Scheduler(["enumeration", "plugin", "other"], specs=[*SPECS, plugin])
     first = run(scheduler, 5)
-    assert first == [("enumeration", 12), ("plugin", 3), ("enumeration", 18), ("plugin", 4), ("other", TURN)]
+    assert first == [("enumeration", 7), ("plugin", 3), ("enumeration", 23), ("plugin", 4), ("other", TURN)]
     taken = run(scheduler, 300, {"other": 100.0})
     assert sum(steps for who, steps in taken if who == "plugin") / sum(
         steps for _, steps in taken

@@ -17,12 +17,11 @@ from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions import Apply, Number, complexity, evaluate, parse, to_text
 from physdiffuser.expressions.tree import substitute, walk
-from physdiffuser.generation.builtin import SPECS
 from physdiffuser.noise.precision import DOUBLE, decimal_precision
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop
-from physdiffuser.search.rewriting import rounded, small_phases, without_powers, worth_rounding
+from physdiffuser.search.refinement.rewriting import rounded, small_phases, without_powers, worth_rounding
 from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
 from physdiffuser.search.scheduler import DEFERRED_TURN, Scheduler
 from physdiffuser.search.stopping import POLICY
@@ -31,7 +30,8 @@ from physdiffuser.units.unit import parse_unit
 
 NAMES = ("a", "b")
 # Steps of the first turn of enumeration.
-FIRST_TURN = SPECS[0].opening[0]
+# Steps after which a plain law has been accepted.
+FIRST_TURN = 12
 
 
 def problem(noise: float = 0.0, rows: int = 200) -> Problem:
@@ -393,8 +393,17 @@ def test_late_generators_are_asked_before_noise_is_believed(noise: float, asked:
     deferred = _Proposes("late", "3*a*b", "3*a")
     quick = _Proposes("quick", "a**2*b", *(f"a*b + {i}" for i in range(2, 60)))
     loop = SearchLoop(problem(noise), {"quick": quick, "late": deferred}, deferred={"late"})
+    # As if the law were a long one.
+    loop.stopping.policy = replace(POLICY, certain_nats=0.0)
     result = loop.run(None, float("inf"))
     assert result.settled and bool(result.steps["late"]) is asked
+
+
+def test_late_generators_are_not_asked_about_a_short_law_far_better_than_all_simpler_ones() -> None:
+    generators = {"quick": _Proposes("quick", "a**2*b", *["a"] * 60), "late": _Proposes("late", "3*a*b")}
+    loop = SearchLoop(problem(0.05), generators, deferred={"late"})
+    result = loop.run(None, float("inf"))
+    assert result.settled and loop.stopping.is_certain(loop.best) and not result.steps["late"]
 
 
 def test_late_generators_are_not_asked_where_there_is_no_time_for_them() -> None:

@@ -10,7 +10,7 @@ from physdiffuser.core.solution import ConstantEstimate
 from physdiffuser.data.arrays import dataset_from_arrays
 from physdiffuser.expressions import Number, evaluate, parse
 from physdiffuser.expressions.tree import substitute
-from physdiffuser.finalize.constants import constants_of
+from physdiffuser.finalize.constants.statements import constants_of
 from physdiffuser.pipeline import solve_dataset
 
 

@@ -10,9 +10,14 @@ from typing import Any
 
 import pytest
 
+from physdiffuser.functions.table import families
 from physdiffuser.generation import builtin
 from physdiffuser.generation.builtin import DEFAULT_GENERATORS
-from physdiffuser.search import polishing, stopping
+from physdiffuser.generation.enumeration.registry import STAGES
+from physdiffuser.generation.evolution.blind import VARIATIONS
+from physdiffuser.search import stopping
+from physdiffuser.search.refinement import polishing
+from physdiffuser.transforms.transform import known_transforms
 
 PATH = Path(__file__).parents[2] / "tools" / "ablate_search.py"
 
@@ -49,10 +54,27 @@ def test_a_constant_is_changed_and_put_back(tool: ModuleType) -> None:
     before = stopping.POLICY.grace_steps, builtin.SPECS
     with tool.changed(tool.parse_arm("-sparse;search.stopping.POLICY.grace_steps=3")):
         assert stopping.POLICY.grace_steps == 3 and not builtin.SPECS[1].default
-    with tool.changed(tool.parse_arm("search.polishing.WORTH_ARRANGING=3")):
+    with tool.changed(tool.parse_arm("search.refinement.polishing.WORTH_ARRANGING=3")):
         assert polishing.WORTH_ARRANGING == 3
     assert before == (stopping.POLICY.grace_steps, builtin.SPECS)
     with pytest.raises(AttributeError), tool.changed(tool.parse_arm("search.stopping.NO_SUCH=3")):
+        pass
+
+
+def test_a_part_is_left_out_and_put_back(tool: ModuleType) -> None:
+    def parts() -> tuple[int, ...]:
+        names = {family.spec.name for family in families()}
+        transforms = {transform.ids for transform in known_transforms(2)}
+        return len(names), len(VARIATIONS.parts()), len(transforms)
+
+    before = parts()
+    arm = "-family:decay|rise;-variation:crossover;-transform:square+reciprocal"
+    with tool.changed(tool.parse_arm(arm)):
+        assert parts() == (before[0] - 2, before[1] - 1, before[2] - 1)
+    with tool.changed(tool.parse_arm("-stage:curves")):
+        assert not STAGES["curves"].accepts(None, None)
+    assert parts() == before
+    with pytest.raises(ValueError, match="no function family"), tool.changed(tool.parse_arm("-family:none")):
         pass
 
 

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from physdiffuser.expressions import parse
-from physdiffuser.finalize.evidence import LawEvidence
-from physdiffuser.finalize.probability import FEATURES, MODEL, OTHER_ROWS, features, row_probabilities
-from physdiffuser.finalize.residual_structure import residual_structure
+from physdiffuser.finalize.evidence.figures import LawEvidence
+from physdiffuser.finalize.evidence.probability import (
+    FEATURES,
+    MODEL,
+    OTHER_ROWS,
+    features,
+    row_probabilities,
+)
+from physdiffuser.finalize.evidence.residual_structure import residual_structure
 from physdiffuser.verification.checks import LEAST_PROBABILITY, probability_check
 from physdiffuser.verification.verify import Verification, verify
 

@@ -226,6 +226,14 @@ def test_a_constant_that_ended_far_from_zero_is_found_again() -> None:
     assert found.verdict == "verified"
 
 
+def test_a_constant_of_1e_67_is_not_taken_for_zero() -> None:
+    # A term that the rows cannot tell from 0 was dropped; the number that is left is tiny.
+    found = check(
+        "(1.986388e-72*y + 3.535319e-67)/(x*y)**(3/2)", "3.576159e-67/(x*y)**(3/2)", "3.576e-67/(x*y)**(3/2)"
+    )
+    assert "equals the fitted formula" in found.sentences[0]
+
+
 def test_products_of_fitted_constants_are_multiplied_out() -> None:
     found = check(
         "-0.0086169*(-127.66 + x*y)", "1.1 - 0.0086170123456789*x*y", "1.1 - 0.008617*x*y", noise=0.01

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from physdiffuser.expressions.operators import OPERATORS
+from physdiffuser.expressions.operators import OPERATORS, shown_name
 from physdiffuser.expressions.tree import Apply, Expression, Number, Parameter, Symbol, Variable
 
 # Significant digits of fitted constants: the same for all, or by value.
@@ -77,7 +77,7 @@ def _write(expression: Expression, names: Sequence[str] | None, digits: Digits |
             parts = [_write(argument, names, digits) for argument in arguments]
             precedence = _PRECEDENCE.get(operator)
             if precedence is None:
-                return f"{operator}({', '.join(text for text, _ in parts)})", _ATOM
+                return f"{shown_name(operator)}({', '.join(text for text, _ in parts)})", _ATOM
             if operator == "neg":
                 return f"-{_wrap(parts[0], _SIGN)}", _SIGN
             sign = OPERATORS[operator].infix

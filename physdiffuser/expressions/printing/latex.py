@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from fractions import Fraction
 
+from physdiffuser.expressions.operators import shown_name
 from physdiffuser.expressions.printing.format import Digits, is_decimal, number_text
 from physdiffuser.expressions.tree import Apply, Expression, Number, Parameter, Symbol, Variable
 
@@ -168,7 +169,7 @@ def _write(expression: Expression, names: Sequence[str] | None, digits: Digits |
             command = (
                 f"\\{operator}"
                 if operator in _OWN_COMMAND
-                else _ARC.get(operator, f"\\operatorname{{{_escaped(operator)}}}")
+                else _ARC.get(operator, f"\\operatorname{{{_escaped(shown_name(operator))}}}")
             )
             return f"{command}{_brackets(inner)}", _ATOM
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from html import escape
 from typing import TypeAlias
 
+from physdiffuser.expressions.operators import shown_name
 from physdiffuser.expressions.printing.format import Digits, is_decimal, number_text
 from physdiffuser.expressions.tree import Apply, Expression, Number, Parameter, Symbol, Variable
 
@@ -146,7 +147,8 @@ def _write(expression: Expression, names: Sequence[str] | None, digits: Digits |
             return f"<msup><mi>e</mi>{_row(_write(inner, names, digits)[0])}</msup>", _POWER
         case Apply(operator=operator, arguments=arguments):
             inside = "<mo>,</mo>".join(_write(argument, names, digits)[0] for argument in arguments)
-            return f"<mi>{escape(_ARC.get(operator, operator))}</mi>{_APPLIED}{_brackets(inside)}", _ATOM
+            name = _ARC.get(operator, shown_name(operator))
+            return f"<mi>{escape(name)}</mi>{_APPLIED}{_brackets(inside)}", _ATOM
 
 
 def _term(expression: Expression, names: Sequence[str] | None, digits: Digits | None) -> str:

@@ -21,7 +21,18 @@ from physdiffuser.expressions.simplification.folding import (
     scaled_term,
     unfolded_power,
 )
-from physdiffuser.expressions.simplification.normal import (
+from physdiffuser.expressions.simplification.normal.factors import (
+    UNDEFINED,
+    ZERO_BASE,
+    as_power,
+    as_value,
+    common_factors,
+    gcd_of,
+    is_undefined,
+    opens,
+    order_key,
+)
+from physdiffuser.expressions.simplification.normal.polynomial import (
     CALL,
     EULER,
     EULER_BASE,
@@ -42,17 +53,6 @@ from physdiffuser.expressions.simplification.normal import (
     single,
     spread_out,
     sum_base,
-)
-from physdiffuser.expressions.simplification.normal_factors import (
-    UNDEFINED,
-    ZERO_BASE,
-    as_power,
-    as_value,
-    common_factors,
-    gcd_of,
-    is_undefined,
-    opens,
-    order_key,
 )
 from physdiffuser.expressions.simplification.signs import Signs
 

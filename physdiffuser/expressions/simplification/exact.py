@@ -75,11 +75,6 @@ def magnitude(value: Value) -> Value:
     return -value if value < 0 else value
 
 
-def is_exact(value: Value) -> bool:
-    """Whether the number is an integer or a fraction."""
-    return type(value) is not float
-
-
 def is_integer(value: Value) -> bool:
     """Whether the number is an exact integer."""
     return type(value) is int

@@ -14,7 +14,8 @@ import numpy as np
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.simplification import exact
 from physdiffuser.expressions.simplification.algebra import Algebra
-from physdiffuser.expressions.simplification.normal import (
+from physdiffuser.expressions.simplification.normal.factors import as_value
+from physdiffuser.expressions.simplification.normal.polynomial import (
     CALL,
     EULER,
     ONE,
@@ -32,7 +33,6 @@ from physdiffuser.expressions.simplification.normal import (
     spread_out,
     sum_base,
 )
-from physdiffuser.expressions.simplification.normal_factors import as_value
 from physdiffuser.expressions.tree import PI
 
 _ODD = frozenset({"sin", "tan", "asin", "atan", "sinh", "tanh"})
@@ -48,6 +48,10 @@ def apply(algebra: Algebra, name: str, arguments: tuple[Sum, ...]) -> Sum:
     if folded is not None:
         return folded
     rule = _RULES.get(name)
+    definition = OPERATORS[name].definition if name in OPERATORS else None
+    if definition is not None and definition.parity and _leads_with_minus(arguments[0]):
+        mirrored = single(call_base(name, (negated(algebra, arguments[0]),)))
+        return algebra.multiply((number(definition.parity), mirrored))
     if rule is None or len(arguments) != 1:
         return single(call_base(name, arguments))
     return rule(algebra, name, arguments[0])

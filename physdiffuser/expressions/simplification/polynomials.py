@@ -8,7 +8,8 @@ from fractions import Fraction
 from physdiffuser.expressions.simplification import exact
 from physdiffuser.expressions.simplification.algebra import Algebra
 from physdiffuser.expressions.simplification.exact import Value
-from physdiffuser.expressions.simplification.normal import (
+from physdiffuser.expressions.simplification.normal.factors import as_power
+from physdiffuser.expressions.simplification.normal.polynomial import (
     EULER,
     SUM,
     Base,
@@ -20,7 +21,6 @@ from physdiffuser.expressions.simplification.normal import (
     single,
     spread_out,
 )
-from physdiffuser.expressions.simplification.normal_factors import as_power
 
 MAX_TERMS = 40
 MAX_POWER = 4

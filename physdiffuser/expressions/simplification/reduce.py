@@ -14,7 +14,8 @@ from fractions import Fraction
 from physdiffuser.expressions.simplification import exact
 from physdiffuser.expressions.simplification.algebra import Algebra
 from physdiffuser.expressions.simplification.functions import apply, negated
-from physdiffuser.expressions.simplification.normal import (
+from physdiffuser.expressions.simplification.normal.factors import as_power, as_value
+from physdiffuser.expressions.simplification.normal.polynomial import (
     CALL,
     EULER,
     ONE,
@@ -28,7 +29,6 @@ from physdiffuser.expressions.simplification.normal import (
     number,
     single,
 )
-from physdiffuser.expressions.simplification.normal_factors import as_power, as_value
 from physdiffuser.expressions.simplification.polynomials import divide, expand, opens
 
 _MAX_ROUNDS = 8

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from physdiffuser.expressions.simplification.algebra import Algebra
 from physdiffuser.expressions.simplification.canonical import to_normal
-from physdiffuser.expressions.simplification.layout import Layout
-from physdiffuser.expressions.simplification.normal import Sum
+from physdiffuser.expressions.simplification.normal.polynomial import Sum
 from physdiffuser.expressions.simplification.reduce import Reducer
 from physdiffuser.expressions.simplification.signs import Signs
+from physdiffuser.expressions.simplification.textbook.layout import Layout
 from physdiffuser.expressions.tree import Apply, Expression, substitute
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
-from physdiffuser.expressions.simplification.normal import (
+from physdiffuser.expressions.simplification.normal.polynomial import (
     CALL,
     EULER,
     LEAF,
@@ -204,8 +203,3 @@ def _times(left: Interval, right: Interval) -> Interval:
     # 0 * inf is 0 here: an end point that is never reached.
     products = [0.0 if 0.0 in (a, b) else a * b for a in left for b in right]
     return (min(products), max(products))
-
-
-def as_fraction(power: Power) -> Fraction | None:
-    """An exact numeric exponent as a fraction, else None."""
-    return Fraction(power) if isinstance(power, int | Fraction) else None

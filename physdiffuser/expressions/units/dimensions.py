@@ -18,6 +18,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final, Literal
 
+from physdiffuser.expressions.definitions import expanded
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.printing.format import to_text
 from physdiffuser.expressions.tree import Apply, Expression, Number, Symbol, Variable
@@ -138,7 +139,10 @@ class UnitChecker:
             return self._product(codes[0], codes[1])
         if operator == "div":
             return self._product(codes[0], self._power(codes[1], -1))
-        degree = OPERATORS[operator].degree
+        spec = OPERATORS[operator]
+        if spec.definition is not None:
+            return self._code(expanded(node))
+        degree = spec.degree
         if degree is None:
             return _ONE if all(code in (_ONE, ANYTHING) for code in codes) else IMPOSSIBLE
         shared = codes[0]

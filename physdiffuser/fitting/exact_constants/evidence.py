@@ -10,11 +10,10 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, parameter_count
-from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, SettingRule
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.losses import Loss
-from physdiffuser.fitting.noise_model import noise_weights
 from physdiffuser.fitting.student import student_weights
 from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.fitting.varpro import SeparableModel
@@ -187,17 +186,6 @@ class Evidence:
         root = 1.0 if model.root_weights is None else model.root_weights
         residual = root * (self._target - prediction) / self._scale
         self._floor = self._rounding(skeleton, values, prediction, root)
-        if self._noise is None and float(residual @ residual) > 100.0 * self._floor:
-            uneven = noise_weights(skeleton, values, self._inputs, self._target, self._weights)
-            if uneven is not None:
-                self._weights = uneven
-                model = SeparableModel(skeleton, self._inputs, self._target, self._weights)
-                found = levenberg_marquardt(model, values[:, None], iterations=20)
-                values = found.parameters[:, 0]
-                prediction = model.tape.value(values)
-                root = np.sqrt(uneven)
-                residual = root * (self._target - prediction) / self._scale
-                self._floor = self._rounding(skeleton, values, prediction, root)
         self._reference = float(residual @ residual)
         self._variance = max(self._reference, self._floor) / self._freedom
         if self._noise:

@@ -11,6 +11,7 @@ import numpy as np
 from physdiffuser.expressions import ONE, ZERO, Apply, Expression, Number, Parameter, to_text
 from physdiffuser.expressions.tree import call, div, mul, power, size, substitute, walk
 from physdiffuser.fitting.exact_constants.evidence import FREE_PRICE, Evidence, Proposal, State
+from physdiffuser.fitting.exact_constants.folding import fold_units
 from physdiffuser.fitting.exact_constants.forms import (
     Form,
     FormTable,
@@ -20,7 +21,6 @@ from physdiffuser.fitting.exact_constants.forms import (
     number_expression,
 )
 from physdiffuser.fitting.exact_constants.odds import as_exponent, odds
-from physdiffuser.fitting.folding import fold_units
 
 _FORMS = 4
 _NODE_CREDIT = 0.75

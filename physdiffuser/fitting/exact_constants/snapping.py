@@ -18,10 +18,10 @@ import numpy.typing as npt
 from physdiffuser.expressions import Expression, Symbol, evaluate
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting.exact_constants.evidence import Evidence, State
+from physdiffuser.fitting.exact_constants.folding import numerators
 from physdiffuser.fitting.exact_constants.forms import FormTable, form_table
 from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, SettingRule
 from physdiffuser.fitting.exact_constants.proposals import proposals, removals
-from physdiffuser.fitting.folding import numerators
 from physdiffuser.fitting.losses import Loss, relative_loss
 
 FloatArray = npt.NDArray[np.float64]

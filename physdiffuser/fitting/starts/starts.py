@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression, Parameter
 from physdiffuser.expressions.tree import Apply, parameter_count, substitute
-from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.starts.periodogram import periodogram_peaks, without_wave
 from physdiffuser.fitting.starts.roles import Kind, Role, find_roles
 

@@ -23,7 +23,7 @@ from physdiffuser.generation.evolution.population import Elites, Individual
 from physdiffuser.generation.evolution.powerlaw import power_laws
 from physdiffuser.generation.evolution.profile import profile
 from physdiffuser.generation.evolution.refine import RUNAWAY, refine
-from physdiffuser.generation.evolution.restrictions import relevant_columns, unit_test
+from physdiffuser.generation.evolution.restrictions import form_test, relevant_columns
 from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import LOSS_FLOOR, Scorer
 from physdiffuser.generation.evolution.simplify import degenerate, simpler, strip, without_rounding
@@ -144,7 +144,7 @@ class EvolutionGenerator:
         self._scorer = Scorer(self._inputs[rows], self._target[rows], weights)
         columns = relevant_columns(self._scorer, problem.columns)
         allowed = problem.operators
-        self._balanced = unit_test(problem)
+        self._balanced = form_test(problem)
         blocks = Blocks(self._scorer.inputs, columns, allowed, self.block_limit, self._balanced)
         arities = {name: OPERATORS[name].arity for name in sorted(allowed)}
         self._around = Surroundings(

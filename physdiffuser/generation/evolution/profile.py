@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from physdiffuser.expressions import OPERATORS, Apply, Expression, Variable
+from physdiffuser.expressions import Apply, Expression, Variable
+from physdiffuser.expressions.complexity import node_complexity
 
 
 def profile(expression: Expression, allowed: frozenset[str] | None = None) -> tuple[int, str] | None:
@@ -20,12 +21,12 @@ def profile(expression: Expression, allowed: frozenset[str] | None = None) -> tu
         if isinstance(node, Apply):
             if allowed is not None and node.operator not in allowed:
                 return None
-            cost += OPERATORS[node.operator].complexity
+            cost += node_complexity(node)
             if len(node.arguments) == 1:
                 functions.add(node.operator)
             stack.extend(node.arguments)
         else:
-            cost += 1
+            cost += node_complexity(node)
             if isinstance(node, Variable):
                 variables |= 1 << node.index
     if not variables:

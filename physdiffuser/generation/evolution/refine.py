@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, free_constants
-from physdiffuser.fitting.evaluation_tape import EvaluationTape
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 
 FloatArray = npt.NDArray[np.float64]
 

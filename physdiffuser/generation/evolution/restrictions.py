@@ -8,8 +8,17 @@ import numpy as np
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression
+from physdiffuser.expressions.nesting import nesting_test
 from physdiffuser.generation.evolution.policy import POLICY
 from physdiffuser.generation.evolution.scoring import Scorer
+
+
+def form_test(problem: Problem) -> Callable[[Expression], bool]:
+    """Whether a formula has no forbidden nesting, and some outer constant gives it the target's unit."""
+    if not problem.forbidden:
+        return unit_test(problem)
+    units, nestings = unit_test(problem), nesting_test(problem.forbidden)
+    return lambda expression: nestings(expression) and units(expression)
 
 
 def unit_test(problem: Problem) -> Callable[[Expression], bool]:

@@ -18,7 +18,7 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import ONE, Expression, Number, complexity
-from physdiffuser.expressions.simplification.arrange import arrange
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.generation.sparse.dictionary import Dictionary
 from physdiffuser.generation.sparse.regression import (

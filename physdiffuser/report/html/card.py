@@ -17,10 +17,10 @@ from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.expressions.printing.mathml import mathml_terms, name_mathml
 from physdiffuser.expressions.tree import variables
 from physdiffuser.io.display import visible
-from physdiffuser.report.digits import aligned, shown_digits
 from physdiffuser.report.html.charts import axis_for
 from physdiffuser.report.html.evidence import names_with_target
 from physdiffuser.report.html.page import Row, own_file, renamed_columns, table_row, template
+from physdiffuser.report.text.digits import aligned, shown_digits
 
 _LIMIT = 20_000
 _WIDTH, _HEIGHT, _MARGIN = 140, 28, 5

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.report.digits import short
+from physdiffuser.report.text.digits import short
 
 FloatArray = npt.NDArray[np.float64]
 

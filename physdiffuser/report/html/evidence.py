@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.core.solution import FitPoints, Solution
+from physdiffuser.core.solution import Equation, FitPoints, Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, Number, evaluate, parse
+from physdiffuser.expressions.definitions import defined, definitions_in
 from physdiffuser.expressions.tree import Variable, substitute
-from physdiffuser.report.digits import short
+from physdiffuser.report.text.digits import short
+from physdiffuser.verification.checks import CheckState
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -27,8 +28,6 @@ _GAVE = re.compile(r"^(?P<before>.+) gave (?P<formula>.+)$", re.S)
 _MOST_FORMULAS = 40
 # A fitted formula that leaves more of the variance than the mean does lost its digits in the sentence.
 _WORSE_THAN_MEAN = 1.01
-
-CheckState = Literal["passed", "failed", "open"]
 
 
 @dataclass(frozen=True)
@@ -52,12 +51,12 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Check:
-    """A check of the law and how it came out."""
+class CheckLine:
+    """A check of the law and how it came out; None when an earlier version did not store it."""
 
     topic: str
     text: str
-    state: CheckState
+    state: CheckState | None
 
 
 def names_with_target(solution: Solution) -> tuple[str, ...]:
@@ -74,26 +73,15 @@ def steps_of(solution: Solution) -> list[Step]:
     return [_step(text, solution) for text in best.derivation or solution.derivation]
 
 
-def checks_of(sentences: tuple[str, ...]) -> list[Check]:
-    """The sentences of a verification, by topic, with how each check came out."""
+def checks_of(equation: Equation) -> list[CheckLine]:
+    """The checks of a law, by topic, with how each came out."""
     found = []
-    for sentence in sentences:
+    for place, sentence in enumerate(equation.verification):
         topic, colon, text = sentence.partition(": ")
         if not colon:
             topic, text = "", sentence
-        state: CheckState = "passed"
-        if text.startswith(("not checked", "not decided")):
-            state = "open"
-        elif (
-            "more than chance explains" in text
-            or "too little for it to be verified" in text
-            or "differs from" in text
-            or (topic == "poles" and not text.startswith("none"))
-            or topic == "interpolation"
-            or text.startswith(("they still show", "no value"))
-        ):
-            state = "failed"
-        found.append(Check(topic, text, state))
+        state = equation.check_states[place] if place < len(equation.check_states) else None
+        found.append(CheckLine(topic, text, state))
     return found
 
 
@@ -150,7 +138,8 @@ def _endings(text: str) -> Iterator[tuple[str, str]]:
 
 def _parsed(text: str, names: tuple[str, ...], solution: Solution) -> Expression | None:
     try:
-        formula = parse(text, names, dict(solution.known_constants))
+        with defined(definitions_in([row.expression for row in solution.pareto])):
+            formula = parse(text, names, dict(solution.known_constants))
     except (UsageError, ValueError):
         return None
     # The parser takes a short decimal for exact; here it is a fitted number that was cut short.

@@ -12,8 +12,8 @@ from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate
 from physdiffuser.expressions.tree import variables
 from physdiffuser.io.display import visible
-from physdiffuser.report.digits import short
 from physdiffuser.report.predictions import prediction_interval
+from physdiffuser.report.text.digits import short
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -20,7 +20,15 @@ from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.printing.mathml import mathml_terms, name_mathml, to_mathml
 from physdiffuser.expressions.tree import variables
 from physdiffuser.io.display import counted, visible
-from physdiffuser.report.digits import (
+from physdiffuser.report.documents.json_document import is_chosen
+from physdiffuser.report.export.exports import export, formula_of
+from physdiffuser.report.html.charts import Chart
+from physdiffuser.report.html.evidence import checks_of, names_with_target, steps_of
+from physdiffuser.report.html.extrapolation import extrapolation_warnings
+from physdiffuser.report.html.pictures import column_chart, fit_charts, front_chart
+from physdiffuser.report.html.sensitivity import sensitivities
+from physdiffuser.report.html.suggestions import suggestion_charts
+from physdiffuser.report.text.digits import (
     aligned,
     constant_note,
     half_width,
@@ -31,19 +39,11 @@ from physdiffuser.report.digits import (
     table_digits,
     with_uncertainty,
 )
-from physdiffuser.report.exports import export, formula_of
-from physdiffuser.report.group_table import group_head, group_rows, shared_constants
-from physdiffuser.report.html.charts import Chart
-from physdiffuser.report.html.evidence import checks_of, names_with_target, steps_of
-from physdiffuser.report.html.extrapolation import extrapolation_warnings
-from physdiffuser.report.html.pictures import column_chart, fit_charts, front_chart
-from physdiffuser.report.html.sensitivity import sensitivities
-from physdiffuser.report.html.suggestions import suggestion_charts
-from physdiffuser.report.json_document import is_chosen
-from physdiffuser.report.suggested import suggestion_table
+from physdiffuser.report.text.group_table import group_head, group_rows, shared_constants
+from physdiffuser.report.text.suggested import suggestion_table
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _STEP_DIGITS = 5
@@ -102,19 +102,23 @@ def report_html(solution: Solution) -> str:
     # Numbers near the ends of double precision overflow inside the axes, which costs ticks and no more.
     with np.errstate(all="ignore"):
         content = _content(solution, solution.best)
-    return template("report.html").render(
-        **content, style=own_file("report.css"), script=script, script_digest=digest
-    )
+    return template("report.html").render(**content, style=page_style(), script=script, script_digest=digest)
 
 
 @cache
 def template(name: str) -> Template:
     """A template of this folder, compiled once."""
+    return template_environment().get_template(name)
+
+
+@cache
+def template_environment(*folders: Path) -> Environment:
+    """The templates of this folder and, before them, of others that are made of its parts."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader([*folders, _TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -128,7 +132,15 @@ def template(name: str) -> Template:
     environment.filters["in_percent"] = in_percent
     environment.filters["r_squared"] = r_squared
     environment.filters["counted"] = counted
-    return environment.get_template(name)
+    return environment
+
+
+@cache
+def page_style() -> str:
+    """The style of a page of its own, with the font of its formulas."""
+    font = base64.b64encode((_TEMPLATES.parent / "fonts" / "formulas.woff2").read_bytes()).decode("ascii")
+    face = f"src: url(data:font/woff2;base64,{font}) format('woff2')"
+    return f"@font-face {{ font-family: 'physdiffuser formulas'; {face}; }}\n{own_file('report.css')}"
 
 
 def own_file(name: str) -> str:
@@ -157,7 +169,7 @@ def _content(solution: Solution, best: Equation) -> dict[str, Any]:
         "chosen": chosen,
         "front": front_chart(solution, [row.short_text for row in rows]) if rows else None,
         "steps": _steps(solution),
-        "checks": checks_of(best.verification),
+        "checks": checks_of(best),
         "group_head": group_head(solution, best),
         "group_rows": group_rows(best),
         "group_sentence": "" if solution.groups is None else shared_constants(solution, best),

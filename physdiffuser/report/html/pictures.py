@@ -11,7 +11,6 @@ import numpy.typing as npt
 from physdiffuser.core.solution import Equation, FitPoints, Solution
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.io.display import visible
-from physdiffuser.report.digits import aligned, r_squared, short
 from physdiffuser.report.html.charts import (
     Axis,
     Chart,
@@ -23,6 +22,7 @@ from physdiffuser.report.html.charts import (
     line_path,
     points_path,
 )
+from physdiffuser.report.text.digits import aligned, r_squared, short
 
 FloatArray = npt.NDArray[np.float64]
 

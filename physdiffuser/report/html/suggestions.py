@@ -8,9 +8,9 @@ from physdiffuser.core.next_measurements import NextMeasurements
 from physdiffuser.core.solution import Solution
 from physdiffuser.expressions import evaluate
 from physdiffuser.io.display import visible
-from physdiffuser.report.digits import short
 from physdiffuser.report.html.charts import Chart, Layer, axes, line_path, points_path
-from physdiffuser.report.suggested import shown_laws, varied_columns
+from physdiffuser.report.text.digits import short
+from physdiffuser.report.text.suggested import shown_laws, varied_columns
 
 _LINE = 161
 _MOST_CHARTS = 3

@@ -1,0 +1,1 @@
+"""Suites of differential equations, and the command that evaluates them."""

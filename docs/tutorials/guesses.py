@@ -1,0 +1,34 @@
+# %% [markdown]
+# # Starting formulas
+#
+# Boyle measured the volume and the pressure of air in 1662. Suppose two laws are under discussion: an inverse
+# proportion, which Boyle found, and an exponential decay.
+
+# %%
+import pandas as pd
+
+table = pd.read_csv("examples/boyle.csv", comment="#")
+print(table.head(3))
+
+# %% [markdown]
+# On the command line each is a `--guess`; names that are no columns are constants to be fitted.
+
+# %%
+from physdiffuser import solve
+
+solution = solve(table, initial=["a/V + b", "a*exp(-b*V)"], steps=10)
+print("p =", solution.best.text)
+for guess in solution.guesses:
+    print(f"{guess.text}: {guess.sentence}")
+assert [guess.state for guess in solution.guesses] == ["kept", "beaten"]
+
+# %% [markdown]
+# The first guess is kept: the law is a case of it, with `b = 0`. A guess is a candidate like any other, so
+# the second one had its chance, and another formula describes the table better. The JSON document has the
+# same under `guesses`:
+
+# %%
+from physdiffuser.report.documents.json_document import document
+
+for guess in document(solution)["guesses"]:
+    print(guess["state"], guess["expression"])

@@ -1,0 +1,126 @@
+"""Formulas of a run as a `Solution` with the rows of its table, from which laws and charts are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from physdiffuser.app.jobs import Run
+from physdiffuser.app.settings import Settings
+from physdiffuser.app.tables import dataset_of
+from physdiffuser.core.solution import Equation, FitPoints, Solution, sample_fit_points
+from physdiffuser.data.dataset import Dataset, FloatArray
+from physdiffuser.data.statements.constants import parse_constants
+from physdiffuser.errors import UsageError
+from physdiffuser.expressions import ExpressionSyntaxError, complexity, evaluate, parse, to_text
+from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.finalize.scoring import root_mean_square
+from physdiffuser.fitting.accuracy import max_relative_error
+from physdiffuser.report.runfolder import load_solution
+from physdiffuser.version import version
+
+# Rows on which formulas of a search that goes on are scored, at most.
+_MOST_ROWS = 5_000
+
+
+def known_constants(settings: Settings, dataset: Dataset) -> dict[str, float]:
+    """Values of the known constants, by name."""
+    found = parse_constants(settings.constants or None, taken=dataset.names)
+    return {constant.symbol.name: constant.symbol.value for constant in found}
+
+
+def solution_of(run: Run) -> Solution | None:
+    """What a run has found so far; None before its first formula."""
+    from pathlib import Path
+
+    settings = run.record.settings
+    table = Path(run.record.table)
+    if not run.has_result:
+        texts, best = run.saved_front()
+        if not texts and best is None:
+            return None
+        return interim(dataset_of(table, settings), texts, best, settings)
+    solution = load_solution(run.folder)
+    return with_rows(solution, dataset_of(table, settings))
+
+
+def with_rows(solution: Solution, dataset: Dataset) -> Solution:
+    """A solution that was read from a file, with the rows that charts show."""
+    if solution.best is None or solution.columns[: len(dataset.columns)] != tuple(
+        column.name for column in dataset.columns
+    ):
+        return solution
+    codes = None if dataset.groups is None else dataset.groups.codes
+    rows = np.zeros(dataset.rows)
+    points = sample_fit_points(dataset.target, rows, rows.astype(bool), inputs=dataset.inputs, codes=codes)
+    made = replace(solution, fit_points=points)
+    inputs = made.inputs_for(solution.best)
+    assert inputs is not None  # the points have inputs
+    return replace(made, fit_points=replace(points, prediction=evaluate(solution.best.expression, inputs)))
+
+
+def interim(dataset: Dataset, texts: Sequence[str], best: str | None, settings: Settings) -> Solution:
+    """The formulas of a search that goes on, scored on (a sample of) the rows."""
+    some = np.linspace(0, dataset.rows - 1, min(dataset.rows, _MOST_ROWS)).astype(np.intp)
+    known = known_constants(settings, dataset)
+    sample = dataset.take(np.unique(some))
+    rows = [row for text in texts if (row := scored(text, sample, known)) is not None]
+    rows.sort(key=lambda row: row.complexity)
+    chosen = None if best is None else scored(best, sample, known)
+    if chosen is None and rows:
+        chosen = min(rows, key=lambda row: row.rmse)
+    if chosen is not None and all(row.expression != chosen.expression for row in rows):
+        rows = sorted([*rows, chosen], key=lambda row: row.complexity)
+    solution = Solution(
+        target=dataset.target_column.name,
+        status="approximate" if chosen is not None else "none",
+        best=chosen,
+        pareto=tuple(rows),
+        names=dataset.names,
+        columns=tuple(column.name for column in dataset.columns),
+        aliases=dataset.aliases,
+        rows=dataset.rows,
+        known_constants=known,
+        seed=settings.seed,
+        version=version(),
+    )
+    if chosen is None:
+        return solution
+    points = FitPoints(
+        sample.target,
+        np.asarray(evaluate(chosen.expression, sample.inputs), float),
+        np.zeros(sample.rows, bool),
+        dataset.rows,
+        sample.inputs,
+    )
+    return replace(solution, fit_points=points)
+
+
+def scored(text: str, dataset: Dataset, known: Mapping[str, float]) -> Equation | None:
+    """A formula with its errors on the rows; None where it has other names than the table."""
+    try:
+        expression = parse(text, dataset.names, dict(known))
+    except (ExpressionSyntaxError, UsageError):
+        return None
+    prediction = evaluate(expression, dataset.inputs) + np.zeros(dataset.rows)
+    error = root_mean_square(dataset.target - prediction, dataset.weights)
+    spread = _spread(dataset)
+    with np.errstate(all="ignore"):
+        r2 = float(1.0 - np.square(error / spread)) if spread > 0 else float("nan")
+    return Equation(
+        expression=expression,
+        text=to_text(expression, dataset.names),
+        latex=to_latex(expression, dataset.names),
+        complexity=complexity(expression),
+        rmse=error,
+        r2=r2,
+        max_relative_error=max_relative_error(dataset.target, prediction),
+        names=dataset.names,
+    )
+
+
+def _spread(dataset: Dataset) -> float:
+    middle: FloatArray = dataset.target - np.average(dataset.target, weights=dataset.weights)
+    return root_mean_square(middle, dataset.weights)

@@ -1,0 +1,1 @@
+"""Constraints from theory: what a law must satisfy, tested at points and proved."""

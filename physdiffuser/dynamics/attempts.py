@@ -1,0 +1,216 @@
+"""Attempts with equations of first and second order, without and with the time in them; one is chosen."""
+
+from __future__ import annotations
+
+import math
+import time as clock
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from physdiffuser.dynamics.options import DynamicsOptions
+from physdiffuser.dynamics.search.candidates import Candidate, Preparation, candidates
+from physdiffuser.dynamics.search.constants import with_exact_constants
+from physdiffuser.dynamics.search.selection import SHORT, Fitted, Rival, Selector, mean_square
+from physdiffuser.dynamics.search.weak import weak_form
+from physdiffuser.dynamics.trajectories.runs import Division, Trajectories, divide
+from physdiffuser.dynamics.trajectories.smoothing import Curve, smooth_all
+from physdiffuser.dynamics.verification.simulation import Simulation, simulate_all
+from physdiffuser.dynamics.verification.verdict import SystemVerdict, judge_system, leaves_only_noise
+from physdiffuser.errors import NothingFoundError
+
+DECISIVE = 20.0
+"""Nats by which equations of second order must describe trajectories better that neither order explains."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Order of the equations, and whether the time may stand in them."""
+
+    order: int
+    explicit_time: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """The best system of one plan.
+
+    Attributes
+    ----------
+    plan
+        What was tried.
+    table, everything
+        All rows, with derivatives as states for equations of second order, and what was prepared from them.
+    division, selector
+        What was fitted.
+    found, rivals
+        Candidates of each state, and those that take part in other systems.
+    fitted, exact
+        The system before and after constants were set to special values.
+    simulation, judged
+        The checks.
+    """
+
+    plan: Plan
+    table: Trajectories
+    everything: Preparation
+    division: Division
+    selector: Selector
+    found: Sequence[Sequence[Candidate]]
+    rivals: Sequence[Rival]
+    fitted: Fitted
+    exact: Fitted
+    simulation: Simulation
+    judged: SystemVerdict
+
+    @property
+    def explains(self) -> bool:
+        """Whether the fitted rows are met within the noise."""
+        return leaves_only_noise(self.fitted, self.selector.prepared.exact)
+
+    @property
+    def predicts(self) -> bool:
+        """Whether the held-out rows are met as well, as far as there are any."""
+        agrees = self.simulation.agrees
+        known = agrees is not None or not self.plan.explicit_time
+        return self.explains and known and agrees is not False and not self.simulation.diverged
+
+    def nats(self) -> float:
+        """Description length of the trajectories in short segments, comparable between orders."""
+        selector, best = self.selector, self.fitted
+        short = selector.fit(
+            best.skeletons, best.parts(), min(SHORT, selector.longest), best.substeps, tolerance=1e-3
+        )
+        if not math.isfinite(short.fit.chi_square):
+            return math.inf
+        squares, counts = short.fit.squares()
+        rows = int(np.isfinite(np.concatenate([run.states for run in selector.prepared.table.runs])).sum())
+        starts = 0 if selector.segments(short.intervals).fixed else short.fit.initial.size
+        left = max(float(counts.sum()) - starts - short.fit.parameters.size, 1.0)
+        formulas = selector.length(best.skeletons, short.fit) - selector.left(short.fit)
+        return 0.5 * rows * math.log(max(float(squares.sum()) / left, 1e-8)) + formulas
+
+
+def plans(order: int | str) -> list[Plan]:
+    """What is tried, in this order: the time comes in only where nothing else explains the trajectories."""
+    orders = (1, 2) if order == "auto" else (int(order),)
+    return [Plan(one, explicit) for explicit in (False, True) for one in orders]
+
+
+def best_attempt(table: Trajectories, options: DynamicsOptions, deadline: float) -> Attempt:
+    """The first plan that explains the trajectories, or the one that describes them best.
+
+    Raises
+    ------
+    NothingFoundError
+        If no plan gives a system of finite equations that follows the trajectories.
+    """
+    tried: list[Attempt] = []
+    failure: NothingFoundError | None = None
+    every = plans(options.order)
+    for number, plan in enumerate(every):
+        if tried and clock.monotonic() > deadline:
+            break
+        until = deadline
+        if math.isfinite(deadline):
+            # Half of the time that is left is for the plans that follow.
+            share = 1.0 if number == len(every) - 1 else 0.5
+            until = clock.monotonic() + share * max(deadline - clock.monotonic(), 0.0)
+        try:
+            attempt = attempted(table, options, plan, until)
+        except NothingFoundError as error:
+            failure = failure or error
+            continue
+        if attempt.predicts or (not tried and attempt.explains and plan == every[0]):
+            return attempt
+        tried.append(attempt)
+    autonomous = [one for one in tried if not one.plan.explicit_time] or tried[:1]
+    if not autonomous:
+        raise failure or NothingFoundError("no system of equations follows the trajectories.")
+    first = autonomous[0]
+    if len(autonomous) > 1 and _is_better(autonomous[1], first):
+        return autonomous[1]
+    return first
+
+
+def _is_better(second: Attempt, first: Attempt) -> bool:
+    """Whether a description is shorter by far, and the simulation of the held-out rows no worse."""
+    missed = [one.simulation.square for one in (second, first)]
+    if not missed[0] <= missed[1] and not math.isnan(missed[1]):
+        return False
+    return second.nats() < first.nats() - DECISIVE
+
+
+def attempted(table: Trajectories, options: DynamicsOptions, plan: Plan, deadline: float) -> Attempt:
+    """Search, selection, exact constants and checks for one plan."""
+    if plan.order == 2:
+        table = table.second_order()
+    division = divide(table)
+    prepared = prepare(division.fitted, options, plan.explicit_time)
+    found = _all_candidates(prepared, options, deadline)
+    selector = Selector(prepared, lambda: clock.monotonic() > deadline)
+    best, rivals = selector.choose(found)
+    best = selector.lengthened(best)
+    if not np.isfinite(best.length):
+        raise NothingFoundError(
+            "no system of equations follows the trajectories. Give more time (--time) or steps (--steps), "
+            "or check that the states are all that the system depends on."
+        )
+    exact = with_exact_constants(selector, best)
+    everything = prepare(table, options, plan.explicit_time)
+    simulation = simulate_all(table, division, selector, exact, everything.curves)
+    judged = judge_system(exact, simulation, [gap for _, _, gap in rivals], prepared.exact)
+    return Attempt(
+        plan, table, everything, division, selector, found, rivals, best, exact, simulation, judged
+    )
+
+
+def prepare(table: Trajectories, options: DynamicsOptions, explicit_time: bool = False) -> Preparation:
+    """Smooth the states and set up the weak form."""
+    by_state: list[list[Curve]] = []
+    for state in range(table.measured):
+        series = []
+        for run in table.runs:
+            known = np.isfinite(run.states[:, state])
+            series.append((run.times[known], run.states[known, state]))
+        by_state.append(smooth_all(series, options.noise_model))
+    if table.order == 2:
+        by_state += [[curve.derivative() for curve in own] for own in by_state]
+    curves = [[own[number] for own in by_state] for number in range(len(table.runs))]
+    exact = all(curve.interpolates for own in by_state for curve in own)
+    columns = tuple(range(len(table.names) - (0 if explicit_time else 1)))
+    return Preparation(table, curves, weak_form(table, curves, exact), exact, columns)
+
+
+def _all_candidates(
+    prepared: Preparation, options: DynamicsOptions, deadline: float
+) -> list[list[Candidate]]:
+    """Candidates for every state; each search gets an equal share of what is left of 70 % of the time."""
+    count = len(prepared.table.states)
+    found = []
+    for state in range(count):
+        seconds = None
+        if deadline < float("inf"):
+            seconds = max(0.7 * (deadline - clock.monotonic()) / (count - state), 0.5)
+        own = candidates(prepared, state, options.search(seconds))
+        if not own:
+            name = prepared.table.states[state].shown
+            raise NothingFoundError(f"no equation with finite values was found for '{name}'. Give more time.")
+        found.append(own)
+    return found
+
+
+def on_all_rows(attempt: Attempt) -> tuple[Fitted, Selector]:
+    """The system with its constants fitted to all rows, after the check on the held-out ones."""
+    exact, selector, free = attempt.exact, attempt.selector, attempt.fitted
+    if not attempt.division.held_out:
+        return exact, selector
+    whole = Selector(attempt.everything, selector.stop)
+    intervals = free.intervals if free.intervals < selector.longest else whole.longest
+    if attempt.everything.exact:
+        intervals = whole.first
+    fitted = whole.fit(free.skeletons, free.parts(), intervals, free.substeps)
+    if not np.isfinite(fitted.length) or mean_square(fitted) == math.inf:
+        return exact, selector
+    return with_exact_constants(whole, fitted), whole

@@ -1,0 +1,1 @@
+"""Right-hand sides integrated, and their constants fitted by multiple shooting."""

@@ -1,0 +1,1 @@
+"""The phase space of found equations: fixed points and their stability."""

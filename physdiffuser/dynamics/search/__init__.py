@@ -1,0 +1,1 @@
+"""Candidate equations of each state, and the choice of a system by the trajectories."""

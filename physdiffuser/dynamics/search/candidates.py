@@ -1,0 +1,269 @@
+"""Candidate right-hand sides of one state: sums of library terms, and formulas of the search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.archive import Entry
+from physdiffuser.data.dataset import Column, Dataset
+from physdiffuser.dynamics.search.rational import rational_sums
+from physdiffuser.dynamics.search.shapes import shaped_sums
+from physdiffuser.dynamics.search.terms import library, products, sparse_sums
+from physdiffuser.dynamics.search.weak import NODES, WeakForm
+from physdiffuser.dynamics.trajectories.runs import Trajectories
+from physdiffuser.dynamics.trajectories.smoothing import Curve
+from physdiffuser.expressions import Expression, Parameter, Variable, complexity
+from physdiffuser.expressions.tree import Apply, bind, free_constants, mul, substitute
+from physdiffuser.finalize.constants.freed import with_freed_constants
+from physdiffuser.options import SolveOptions
+from physdiffuser.selection.description_length import DescriptionLength
+
+FloatArray = npt.NDArray[np.float64]
+
+MOST_CANDIDATES = 24
+"""Candidates of a state that are compared on the trajectories."""
+MOST_USUAL = 8
+"""... and sums of products of at most two variables, as of mass action, beside the best of all."""
+MOST_CONSTANTS = 8
+SOLVED = 1e-13
+"""Mean squared residual, relative to the variance of the rate, of a sum that explains noise-free rates."""
+FEW_TERMS = 4
+_ROWS = 400
+_RANKED = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A right-hand side of one state.
+
+    Attributes
+    ----------
+    skeleton, parameters
+        The formula and its constants.
+    loss
+        Mean squared residual of the weak form, in standard errors.
+    length
+        Nats to describe the weak form by it.
+    source
+        `terms` or the name of the generator.
+    """
+
+    skeleton: Expression
+    parameters: FloatArray
+    loss: float
+    length: float
+    source: str
+
+    @property
+    def expression(self) -> Expression:
+        """With the constants in place."""
+        return bind(self.skeleton, list(self.parameters))
+
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """What all states share.
+
+    Attributes
+    ----------
+    table
+        The runs that are fitted.
+    curves
+        Of each run, one curve for each state.
+    weak
+        The weak form.
+    exact
+        Whether the states have no noise.
+    columns
+        Positions of the variables that formulas may hold.
+    """
+
+    table: Trajectories
+    curves: list[list[Curve]]
+    weak: WeakForm
+    exact: bool
+    columns: tuple[int, ...]
+
+    @property
+    def measure(self) -> DescriptionLength:
+        """Descriptions of the weak form; windows overlap, so rows are counted by their steps."""
+        rows = self.weak.windows if self.exact else max(self.weak.windows // 2, 8)
+        return DescriptionLength(rows, len(self.columns), SOLVED if self.exact else 1e-12)
+
+    def slopes(self, state: int) -> FloatArray:
+        """Rates of change of a state at the nodes of the weak form, from the curves, shape (nodes,)."""
+        times, begin = self.weak.nodes[:, -1], 0
+        rates = np.empty(times.size)
+        for run, own in zip(self.table.runs, self.curves, strict=True):
+            end = begin + NODES * (run.points - 1)
+            rates[begin:end] = own[state].value(times[begin:end], 1)
+            begin = end
+        return rates
+
+
+def candidates(prepared: Preparation, state: int, options: SolveOptions) -> list[Candidate]:
+    """Candidates for the rate of one state, the shortest description first."""
+    table = prepared.table
+    if table.order == 2 and state < table.measured:
+        return [Candidate(Variable(table.measured + state), np.zeros(0), 0.0, 0.0, "definition")]
+    found = list(term_candidates(prepared, state))
+    solved = prepared.exact and any(one.loss < SOLVED and one.parameters.size <= FEW_TERMS for one in found)
+    if not solved:
+        slopes = prepared.slopes(state)
+        found += [
+            scored(prepared, state, one.skeleton, one.parameters, "quotients", one.loss)
+            for one in rational_sums(prepared.weak, state, prepared.columns, slopes)
+        ]
+        solved = prepared.exact and any(one.loss < SOLVED for one in found)
+    if not solved:
+        time = len(table.names) - 1
+        allowed = time if time in prepared.columns else None
+        found += [
+            scored(prepared, state, shaped.skeleton, shaped.parameters, "functions", shaped.loss)
+            for shaped in shaped_sums(prepared.weak, state, prepared.columns, allowed)
+        ]
+        solved = prepared.exact and any(one.loss < SOLVED for one in found)
+    if not solved:
+        found += search_candidates(prepared, state, options)
+    # Of few or noisy points many sums fit the smoothed rates; the usual ones are judged by the trajectories.
+    usual = ranked(term_candidates(prepared, state, order=2), MOST_USUAL)
+    best, first = ranked(found), 3 if prepared.exact else MOST_CANDIDATES // 3
+    known = {one.skeleton for one in best[:first]}
+    usual = [one for one in usual if one.skeleton not in known]
+    return [*best[:first], *usual, *best[first:]]
+
+
+def ranked(found: Iterable[Candidate], most: int = MOST_CANDIDATES) -> list[Candidate]:
+    """The shortest descriptions, each form once."""
+    chosen: list[Candidate] = []
+    seen: set[tuple[int, float]] = set()
+    for one in sorted(found, key=lambda one: one.length):
+        key = (one.parameters.size, float(f"{one.loss:.4g}"))
+        if not math.isfinite(one.length) or key in seen:
+            continue
+        seen.add(key)
+        chosen.append(one)
+        if len(chosen) == most:
+            break
+    return chosen
+
+
+def term_candidates(prepared: Preparation, state: int, order: int | None = None) -> Iterable[Candidate]:
+    """Sums of library terms; of products of at most `order` variables alone where that is given."""
+    weak, columns = prepared.weak, prepared.columns
+    states = len(prepared.table.states)
+    names = dict(enumerate(columns))
+    every = (
+        library(len(columns), min(states, len(columns))) if order is None else products(len(columns), order)
+    )
+    terms = [renumbered(term, names) for term in every]
+    for one in sparse_sums(weak, state, terms):
+        yield scored(prepared, state, one.skeleton, one.parameters, "terms", one.loss)
+
+
+def renumbered(expression: Expression, places: dict[int, int]) -> Expression:
+    """The formula with its variables at other positions."""
+
+    def replace_one(node: Expression) -> Expression | None:
+        return Variable(places[node.index]) if isinstance(node, Variable) else None
+
+    return substitute(expression, replace_one)
+
+
+def scored(
+    prepared: Preparation,
+    state: int,
+    skeleton: Expression,
+    parameters: FloatArray,
+    source: str,
+    loss: float | None = None,
+) -> Candidate:
+    """A candidate with its constants fitted to the weak form, unless its loss is known already."""
+    weak, measure = prepared.weak, prepared.measure
+    if loss is None:
+        parameters, loss = weak.fit(skeleton, parameters, state)
+    nats = measure.formula_nats(bind(skeleton, [0.5] * parameters.size))
+    return Candidate(skeleton, parameters, loss, measure.total(nats, parameters.size, loss), source)
+
+
+def search_candidates(prepared: Preparation, state: int, options: SolveOptions) -> list[Candidate]:
+    """Formulas that the search finds for the smoothed derivative."""
+    dataset = derivative_table(prepared, state)
+    if float(np.ptp(dataset.target)) == 0.0:
+        return []
+    found: list[Candidate] = []
+    places = dict(enumerate(prepared.columns))
+    for entry in _searched(dataset, options):
+        free = with_freed_constants(entry.candidate.expression)
+        skeleton, values = free_constants(free)
+        if len(values) > MOST_CONSTANTS or complexity(skeleton) > options.max_complexity:
+            continue
+        skeleton = renumbered(skeleton, places)
+        one = scored(prepared, state, skeleton, np.array(values), entry.candidate.generator)
+        found.append(one)
+        if not values and isinstance(skeleton, Apply):
+            # `x*(1 - x)` may want a constant in front that is 1 within the errors of the derivative.
+            found.append(
+                scored(prepared, state, mul(Parameter(0), skeleton), np.ones(1), entry.candidate.generator)
+            )
+    return found
+
+
+def derivative_table(prepared: Preparation, state: int) -> Dataset:
+    """Smoothed states, inputs and time as inputs, the smoothed derivative as target."""
+    table = prepared.table
+    inputs, targets, errors = [], [], []
+    for run, curves in zip(table.runs, prepared.curves, strict=True):
+        times = _spread(run.times, max(_ROWS // len(table.runs), 20))
+        states = [curve.value(times) for curve in curves]
+        driving = [np.interp(times, run.times, run.inputs[:, index]) for index in range(run.inputs.shape[1])]
+        inputs.append(np.column_stack([*states, *driving, times]))
+        targets.append(curves[state].value(times, 1))
+        errors.append(curves[state].error(times, 1))
+    matrix, target = np.concatenate(inputs), np.concatenate(targets)
+    error = np.concatenate(errors)
+    spread = float(target.std()) or 1.0
+    weights = 1.0 / (error**2 + (1e-8 * spread if prepared.exact else 0.05 * float(np.median(error))) ** 2)
+    columns = (*table.states, *table.inputs, table.time)
+    name = f"d{table.states[state].alias}_dt"
+    return Dataset(
+        matrix[:, list(prepared.columns)],
+        target,
+        tuple(columns[place] for place in prepared.columns),
+        Column(name, name),
+        weights / weights.mean(),
+        source=table.source,
+    )
+
+
+def _spread(times: FloatArray, most: int) -> FloatArray:
+    """At most so many of the times, spread evenly over them."""
+    if times.size <= most:
+        return times
+    return times[np.unique(np.linspace(0, times.size - 1, most).astype(np.intp))]
+
+
+def _searched(dataset: Dataset, options: SolveOptions) -> Sequence[Entry]:
+    """What is in the archive after the search, without final constants."""
+    import time
+
+    from threadpoolctl import threadpool_limits
+
+    from physdiffuser.search.run_control import RunControl
+    from physdiffuser.search.table_search import pose_table, prepare, search_table
+    from physdiffuser.search.timing import TimeLimit
+
+    started = time.monotonic()
+    control = RunControl(TimeLimit(options.time_limit, started, 0.0), started)
+    posed = pose_table(dataset, replace(options, noise_model="constant", loss="squared"), control)
+    with threadpool_limits(limits=1, user_api="blas"):
+        found = search_table(prepare(posed, options, control), options, control)
+    archive = found.result.archive
+    front, near = archive.front(), archive.near()
+    known = {entry.candidate.expression for entry in front}
+    return [*front, *(entry for entry in near if entry.candidate.expression not in known)][:_RANKED]

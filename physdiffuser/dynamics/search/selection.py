@@ -1,0 +1,290 @@
+"""Which system to believe: combinations of candidates, compared by the description length of trajectories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.dynamics.integration.flow import System
+from physdiffuser.dynamics.integration.segments import cut, value_errors
+from physdiffuser.dynamics.integration.shooting import (
+    RANKING_TOLERANCE,
+    TOLERANCE,
+    Segments,
+    ShootingFit,
+    fit_segments,
+    joined,
+)
+from physdiffuser.dynamics.search.candidates import Candidate, Preparation, renumbered
+from physdiffuser.expressions import Expression, Parameter, Variable, evaluate
+from physdiffuser.expressions.tree import bind, fitted_constants, parameter_count, substitute
+from physdiffuser.selection.description_length import DescriptionLength
+
+FloatArray = npt.NDArray[np.float64]
+
+DRIVEN = 16
+"""Candidates of a state that are fitted on its own trajectory, driven by the smoothed others."""
+JOINT = 4
+"""... of which so many are tried in systems."""
+SHORT, MEDIUM = 12, 24
+"""Intervals of the segments in the first fits."""
+EXACT_JOINT = 5
+EXACT_SECOND = 8
+MOST_SUBSTEPS, NOISY_SUBSTEPS = 16, 4
+SAME_EXACT, SAME_NOISY = 1e-6, 0.02
+"""Right-hand sides that differ by so little of the spread of the rate are no rivals."""
+WORSE = 2.0
+"""Longer segments are kept while the mean square residual stays below so many times that of shorter ones."""
+LEAST_SQUARE = 1e4
+"""Floor of mean squares in units of the errors of exact values: that of computed tables."""
+
+Rival = tuple[int, Candidate, float]
+"""A state, a candidate that takes part in another system, and the nats by which that system is worse."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A system fitted jointly on trajectories.
+
+    Attributes
+    ----------
+    skeletons
+        One for each state, each with parameters numbered from 0.
+    fit
+        All parameters, one equation after the other.
+    length
+        Nats to describe the trajectories by it.
+    intervals
+        Length of the segments of the fit.
+    substeps
+        Integration steps between two times.
+    """
+
+    skeletons: tuple[Expression, ...]
+    fit: ShootingFit
+    length: float
+    intervals: int
+    substeps: int
+
+    def parts(self) -> list[FloatArray]:
+        """Parameters of each equation."""
+        counts = [parameter_count(skeleton) for skeleton in self.skeletons]
+        return np.split(self.fit.parameters, np.cumsum(counts)[:-1])
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """The equations with their numbers."""
+        return tuple(bind(s, list(p)) for s, p in zip(self.skeletons, self.parts(), strict=True))
+
+
+def as_system(skeletons: Sequence[Expression], inputs: int) -> System:
+    """One system of several equations; parameters are numbered through."""
+    equations, offset = [], 0
+    for skeleton in skeletons:
+        equations.append(_shifted(skeleton, offset))
+        offset += parameter_count(skeleton)
+    return System(tuple(equations), inputs)
+
+
+def _shifted(skeleton: Expression, offset: int) -> Expression:
+    def replace(node: Expression) -> Expression | None:
+        return Parameter(node.index + offset) if isinstance(node, Parameter) else None
+
+    return substitute(skeleton, replace)
+
+
+class Selector:
+    """Fits systems and compares them.
+
+    Parameters
+    ----------
+    prepared
+        Curves and weak form.
+    stop
+        Asked between fits whether to end with what there is.
+    """
+
+    def __init__(self, prepared: Preparation, stop: Callable[[], bool]) -> None:
+        self.prepared, self.stop = prepared, stop
+        table = prepared.table
+        self.errors = value_errors(table, prepared.curves, prepared.exact)
+        self.longest = max(run.points for run in table.runs) - 1
+        self._pieces: dict[tuple[int, tuple[int, ...] | None], Segments] = {}
+
+    def segments(self, intervals: int, driven: tuple[int, ...] | None = None) -> Segments:
+        """Segments of a length, made once."""
+        key = (intervals, driven)
+        if key not in self._pieces:
+            self._pieces[key] = cut(
+                self.prepared.table,
+                self.prepared.curves,
+                self.errors,
+                intervals,
+                fixed=self.prepared.exact and self.prepared.table.order == 1,
+                driven=driven,
+            )
+        return self._pieces[key]
+
+    @property
+    def first(self) -> int:
+        """Intervals of the segments in first fits."""
+        if self.prepared.exact:
+            # The derivative at the first point has to be fitted where it is not measured.
+            return 1 if self.prepared.table.order == 1 else min(EXACT_SECOND, self.longest)
+        # Curvature shows over longer times than slope.
+        return min(SHORT * self.prepared.table.order, self.longest)
+
+    def by_trajectory(self, state: int, found: Sequence[Candidate]) -> list[tuple[float, Candidate]]:
+        """Candidates of a state by the description length of its trajectory, driven by the others."""
+        table = self.prepared.table
+        states, inputs = len(table.states), len(table.inputs)
+        # A state of second order moves together with its derivative.
+        own = (state,) if table.order == 1 else (state - table.measured, state)
+        others = [other for other in range(states) if other not in own]
+        places = {one: place for place, one in enumerate((*own, *others))}
+        places |= {place: place for place in range(states, states + inputs + 1)}
+        segments = self.segments(min(MEDIUM * table.order, self.longest), own)
+        scored: list[tuple[float, Candidate]] = []
+        for one in found[:DRIVEN]:
+            if self.stop() and scored:
+                break
+            skeleton = renumbered(one.skeleton, places)
+            equations = (skeleton,) if table.order == 1 else (Variable(1), skeleton)
+            system = System(equations, len(others) + inputs)
+            fit = fit_segments(system, one.parameters, segments, iterations=8, tolerance=RANKING_TOLERANCE)
+            scored.append((self.length((one.skeleton,), fit), one))
+        return sorted(scored, key=lambda pair: pair[0])
+
+    def fit(
+        self,
+        skeletons: Sequence[Expression],
+        parameters: Sequence[FloatArray],
+        intervals: int,
+        substeps: int = 1,
+        initial: FloatArray | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> Fitted:
+        """Fit a system on segments of a length, from given initial states where there are some."""
+        system = as_system(skeletons, len(self.prepared.table.inputs))
+        segments = self.segments(intervals)
+        fit = fit_segments(
+            system, joined(parameters), segments, substeps=substeps, initial=initial, tolerance=tolerance
+        )
+        return Fitted(tuple(skeletons), fit, self.length(skeletons, fit), intervals, substeps)
+
+    def length(self, skeletons: Sequence[Expression], fit: ShootingFit) -> float:
+        """Nats to describe the trajectories, up to a constant of the table."""
+        measure = DescriptionLength(max(int(fit.squares()[1].sum()), 2), len(self.prepared.columns))
+        nats = sum(measure.formula_nats(bind(s, [0.5] * parameter_count(s))) for s in skeletons)
+        return self.left(fit) + nats + fit.parameters.size * measure.constant_nats
+
+    def left(self, fit: ShootingFit) -> float:
+        """Nats to describe the residuals of a fit."""
+        squares, counts = fit.squares()
+        if not math.isfinite(fit.chi_square):
+            return math.inf
+        floor = LEAST_SQUARE if self.prepared.exact else 1e-8
+        mean = np.maximum(squares / np.maximum(counts, 1.0), floor)
+        return 0.5 * float(counts @ np.log(mean))
+
+    def choose(self, found: Sequence[Sequence[Candidate]]) -> tuple[Fitted, list[Rival]]:
+        """The best system, and what it would cost to have another candidate in place of one equation."""
+        prepared = self.prepared
+        if prepared.exact:
+            lists = [list(own[:EXACT_JOINT]) for own in found]
+        else:
+            lists = [
+                [one for _, one in self.by_trajectory(state, own)][:JOINT] if len(own) > 1 else list(own)
+                for state, own in enumerate(found)
+            ]
+        chosen = [own[0] for own in lists]
+        best = self._fit_candidates(chosen)
+        rivals: dict[tuple[int, int], tuple[Candidate, float, Expression]] = {}
+        improved = True
+        while improved:
+            improved = False
+            for state, own in enumerate(lists):
+                for number, one in enumerate(own):
+                    if one is chosen[state] or self.stop():
+                        continue
+                    trial = [*chosen[:state], one, *chosen[state + 1 :]]
+                    fitted = self._fit_candidates(trial)
+                    rivals[state, number] = (one, fitted.length, fitted.expressions[state])
+                    if fitted.length < best.length:
+                        before = (chosen[state], best.length, best.expressions[state])
+                        rivals[state, own.index(chosen[state])] = before
+                        chosen, best, improved = trial, fitted, True
+            if len(lists) == 1:
+                break
+        return best, [
+            (state, one, length - best.length)
+            for (state, _), (one, length, fitted) in rivals.items()
+            if not any(self._same(form, best.expressions[state], state) for form in (one.expression, fitted))
+        ]
+
+    def _same(self, one: Expression, other: Expression, state: int) -> bool:
+        """Whether two right-hand sides are the same function along the trajectories."""
+        nodes = self.prepared.weak.nodes
+        with np.errstate(all="ignore"):
+            apart = np.abs(evaluate(one, nodes) - evaluate(other, nodes))
+        spread = float(self.prepared.weak.rates[:, state].std())
+        limit = SAME_EXACT if self.prepared.exact else SAME_NOISY
+        return bool(np.nanmax(apart, initial=0.0) <= limit * spread)
+
+    def _fit_candidates(self, chosen: Sequence[Candidate]) -> Fitted:
+        tolerance = TOLERANCE if self.prepared.exact else RANKING_TOLERANCE
+        return self.fit(
+            [c.skeleton for c in chosen], [c.parameters for c in chosen], self.first, tolerance=tolerance
+        )
+
+    def lengthened(self, fitted: Fitted) -> Fitted:
+        """The same system on the longest segments that it follows: whole runs, if it is not chaotic."""
+        best = self.refined(fitted)
+        if self.prepared.exact:
+            return best
+        for intervals in (3 * self.first, self.longest):
+            if intervals <= best.intervals or self.stop():
+                continue
+            intervals = min(intervals, self.longest)
+            trial = self.fit(best.skeletons, best.parts(), intervals, best.substeps)
+            if not math.isfinite(trial.length) or _mean_square(trial) > WORSE * _mean_square(best):
+                break
+            best = trial
+        return best
+
+    def refined(self, fitted: Fitted) -> Fitted:
+        """With as many integration steps as the accuracy of the data asks for."""
+        best = fitted
+        while best.substeps < (MOST_SUBSTEPS if self.prepared.exact else NOISY_SUBSTEPS):
+            finer = self.fit(
+                best.skeletons, best.parts(), best.intervals, 2 * best.substeps, best.fit.initial
+            )
+            change = np.abs(finer.fit.residuals - best.fit.residuals)
+            finite = np.isfinite(change)
+            settled = not finite.any() or float(change[finite].max()) < 0.05
+            if _mean_square(finer) < 0.5 * _mean_square(best) or not settled:
+                best = finer
+                continue
+            break
+        return best
+
+
+def _mean_square(fitted: Fitted) -> float:
+    squares, counts = fitted.fit.squares()
+    if not math.isfinite(fitted.fit.chi_square):
+        return math.inf
+    return float(squares.sum() / max(counts.sum(), 1.0))
+
+
+def mean_square(fitted: Fitted) -> float:
+    """Mean squared residual in standard deviations."""
+    return _mean_square(fitted)
+
+
+def constants(fitted: Fitted) -> int:
+    """How many constants of a system were fitted."""
+    return sum(fitted_constants(expression) for expression in fitted.expressions)

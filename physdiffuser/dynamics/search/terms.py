@@ -1,0 +1,148 @@
+"""Sparse regression of the weak form on a library of terms.
+
+Subsets grow term by term from the best of the size below (a beam), which no threshold has to be set for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.dynamics.search.sparse import BEAM, extended, pairs
+from physdiffuser.dynamics.search.weak import WeakForm
+from physdiffuser.expressions import ONE, Expression, Number, Parameter, Variable, evaluate
+from physdiffuser.expressions.tree import add, call, div, mul, power, sub
+
+FloatArray = npt.NDArray[np.float64]
+
+MOST_TERMS = 6
+_KEPT = 6
+"""Subsets of each size that are kept."""
+_MOST_LIBRARY = 300
+RADIAL = (Fraction(-3, 2), Fraction(-1), Fraction(-1, 2), Fraction(1, 2))
+"""Powers of the squared distance by which a coordinate is multiplied."""
+
+
+@dataclass(frozen=True)
+class TermSum:
+    """A sum of terms with a parameter in front of each, and the values that fit best."""
+
+    terms: tuple[Expression, ...]
+    skeleton: Expression
+    parameters: FloatArray
+    loss: float
+
+
+def library(columns: int, states: int) -> list[Expression]:
+    """Terms over the first `states` variables (products and functions) and the others (as they are).
+
+    Parameters
+    ----------
+    columns
+        Variables that may occur.
+    states
+        How many of them are states.
+    """
+    leaves: list[Expression] = [Variable(index) for index in range(columns)]
+    order = 5 if columns == 1 else 4 if columns == 2 else 3 if columns <= 4 else 2
+    terms = products(columns, order)
+    periodic: list[Expression] = [
+        f for leaf in leaves[:states] for f in (call("sin", leaf), call("cos", leaf))
+    ]
+    terms += periodic
+    terms += [mul(leaf, one) for leaf in leaves for one in periodic]
+    terms += [mul(a, b) for a, b in combinations_with_replacement(periodic, 2)]
+    for a, b in combinations(leaves[:states], 2):
+        terms += [
+            call("sin", sub(a, b)),
+            call("sin", add(a, b)),
+            call("cos", sub(a, b)),
+            call("cos", add(a, b)),
+        ]
+        terms += [div(a, b), div(b, a)]
+        # Central forces, and friction that grows with the speed in a plane.
+        square = add(power(a, Number(2)), power(b, Number(2)))
+        terms += [mul(one, power(square, Number(half))) for one in (a, b) for half in RADIAL]
+    for leaf in leaves[:states]:
+        terms += [mul(leaf, call("abs", leaf)), call("exp", leaf), div(ONE, leaf)]
+        terms += [call("exp", mul(Number(-1), leaf)), div(ONE, power(leaf, Number(2))), call("sqrt", leaf)]
+        terms += [call("log", leaf), mul(leaf, call("log", leaf)), call("tanh", leaf)]
+    return terms[:_MOST_LIBRARY]
+
+
+def products(columns: int, order: int) -> list[Expression]:
+    """1 and all products of at most `order` variables."""
+    leaves: list[Expression] = [Variable(index) for index in range(columns)]
+    terms: list[Expression] = [ONE]
+    for degree in range(1, order + 1):
+        terms += [_product(chosen) for chosen in combinations_with_replacement(leaves, degree)]
+    return terms
+
+
+def _product(factors: tuple[Expression, ...]) -> Expression:
+    """`x**2*y` of (x, x, y)."""
+    tree: Expression | None = None
+    for factor in dict.fromkeys(factors):
+        count = factors.count(factor)
+        part = factor if count == 1 else power(factor, Number(count))
+        tree = part if tree is None else mul(tree, part)
+    assert tree is not None
+    return tree
+
+
+def sparse_sums(weak: WeakForm, state: int, terms: list[Expression], most: int = MOST_TERMS) -> list[TermSum]:
+    """The best sums of one to `most` terms for the rate of one state.
+
+    Parameters
+    ----------
+    weak
+        The weak form.
+    state
+        Whose rate.
+    terms
+        The library.
+    most
+        Most terms in a sum.
+    """
+    with np.errstate(all="ignore"):
+        columns = np.column_stack([weak.mean(evaluate(term, weak.nodes)) for term in terms])
+    columns = columns / weak.errors[:, [state]]
+    target = weak.rates[:, state] / weak.errors[:, state]
+    length = np.sqrt(np.square(columns).sum(axis=0))
+    usable = np.isfinite(length) & (length > 0) & np.isfinite(columns).all(axis=0)
+    places = np.flatnonzero(usable)
+    unit = columns[:, places] / length[places]
+    subsets: dict[frozenset[int], tuple[int, ...]] = {}
+    beam: list[tuple[int, ...]] = [()]
+    for size in range(1, min(most, places.size, weak.windows - 2) + 1):
+        scored = pairs(unit, target) if size == 2 else extended(unit, target, beam)
+        beam = scored[:BEAM]
+        for subset in scored[:_KEPT]:
+            # A term that came in early may be needless beside the later ones.
+            for fewer in (subset, *(subset[:at] + subset[at + 1 :] for at in range(len(subset)))):
+                subsets.setdefault(frozenset(fewer), fewer)
+    sums: list[TermSum] = []
+    for subset in subsets.values():
+        if not subset:
+            continue
+        design = unit[:, subset]
+        values = np.linalg.lstsq(design, target, rcond=None)[0]
+        # Not what the growing basis has left: differences of large squares are no small number.
+        loss = float(np.mean((design @ values - target) ** 2))
+        chosen = [terms[places[place]] for place in subset]
+        sums.append(TermSum(tuple(chosen), _sum(chosen), values / length[places[list(subset)]], loss))
+    return sums
+
+
+def _sum(terms: list[Expression]) -> Expression:
+    """`c1*a + c2*b + ...`."""
+    tree: Expression | None = None
+    for index, term in enumerate(terms):
+        part: Expression = Parameter(index) if term == ONE else mul(Parameter(index), term)
+        tree = part if tree is None else add(tree, part)
+    assert tree is not None
+    return tree

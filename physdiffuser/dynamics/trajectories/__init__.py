@@ -1,0 +1,1 @@
+"""Trajectories: tables read into runs, and states smoothed to curves."""

@@ -1,0 +1,261 @@
+"""States as smooth curves: values and derivatives at any time, with the noise estimated.
+
+Values without noise are interpolated by a spline of degree seven. Others are smoothed by a spline with a
+penalty on a high derivative, whose strength maximises the restricted likelihood; its posterior covariance
+gives the errors of values and derivatives.
+
+References
+----------
+Wahba, *Spline Models for Observational Data* (1990). Eilers and Marx, *Statistical Science* 11 (1996).
+Wood, *JRSS B* 73 (2011), for the restricted likelihood.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.interpolate import BSpline, make_interp_spline
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+FloatArray = npt.NDArray[np.float64]
+NoiseKind = Literal["constant", "relative"]
+
+DEGREE = 7
+MOST_KNOTS = 240
+"""Most spline pieces of a smoothed curve; a normal matrix of this size is solved in milliseconds."""
+NO_NOISE = 1e-8
+"""Noise below this share of a state's standard deviation is none: the curve is interpolated."""
+RELATIVE_FLOOR = 0.02
+"""Relative errors count as if no value were smaller than this share of the root mean square."""
+DECISIVE = 3.0
+"""Nats by which relative errors must explain the residuals better than constant ones."""
+_ORDERS = (3, 4)
+_NEIGHBOURS = (2, 4, 6, 8, 10, 12, 14)
+_STILL_FALLING = 2.5
+_NORMAL_MEDIAN = 1.4826
+_COARSE, _FINE = 1.5, 0.25
+"""Steps of the decimal logarithm of the penalty."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One state of one run.
+
+    Attributes
+    ----------
+    spline
+        The state as a function of time.
+    noise
+        Standard deviation of the noise; of the noise over the value for relative errors.
+    kind
+        Whether the noise is constant or in proportion to the value.
+    covariance
+        Of the coefficients of the spline, shape (coefficients, coefficients); None for an interpolation.
+    likelihood
+        Logarithm of the restricted likelihood, up to a constant of the data.
+    shift
+        1 for the derivative of the state as a state of its own.
+    """
+
+    spline: BSpline
+    noise: float
+    kind: NoiseKind
+    covariance: FloatArray | None
+    likelihood: float
+    shift: int = 0
+
+    def derivative(self) -> Curve:
+        """The derivative of the state, as a curve."""
+        return replace(self, shift=self.shift + 1)
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether the curve passes through the values, because they have no noise."""
+        return self.covariance is None
+
+    def value(self, times: FloatArray, derivative: int = 0) -> FloatArray:
+        """The state or its derivative, shape of `times`."""
+        return np.asarray(self.spline(times, nu=derivative + self.shift), dtype=np.float64)
+
+    def error(self, times: FloatArray, derivative: int = 0) -> FloatArray:
+        """Standard error of `value`, shape (times,); of an interpolation from a spline of lower degree."""
+        if self.covariance is None:
+            knots = np.unique(np.asarray(self.spline.t))
+            degree = min(DEGREE - 2, knots.size - 1)
+            if degree < 2:
+                return np.zeros(times.size)
+            coarse = make_interp_spline(self._sites, self.spline(self._sites), k=degree - 1 + degree % 2)
+            order = derivative + self.shift
+            difference = np.abs(coarse(times, nu=order) - self.spline(times, nu=order))
+            return np.asarray(difference, dtype=np.float64)
+        basis = self.basis(times, derivative)
+        variance = np.maximum(np.einsum("tc,cd,td->t", basis, self.covariance, basis), 0.0)
+        return np.asarray(np.sqrt(variance), dtype=np.float64)
+
+    def basis(self, times: FloatArray, derivative: int = 0) -> FloatArray:
+        """Values of the basis functions (or their derivatives), shape (times, coefficients)."""
+        count = len(self.spline.t) - self.spline.k - 1
+        basis = BSpline(self.spline.t, np.eye(count), self.spline.k)
+        return np.asarray(basis(times, nu=derivative + self.shift), dtype=np.float64)
+
+    @property
+    def _sites(self) -> FloatArray:
+        """Times that the interpolation passes through: as many as it has coefficients."""
+        knots, degree = np.asarray(self.spline.t), int(self.spline.k)
+        count = knots.size - degree - 1
+        sites: FloatArray = np.asarray([knots[i + 1 : i + degree + 1].mean() for i in range(count)])
+        return sites
+
+
+def smooth(times: FloatArray, values: FloatArray, kind: NoiseKind = "constant") -> Curve:
+    """A curve through one state of one run.
+
+    Parameters
+    ----------
+    times
+        Shape (points,), increasing.
+    values
+        Shape (points,), finite.
+    kind
+        How the noise depends on the value.
+    """
+    scale = float(values.std()) or 1.0
+    noise = neighbour_noise(times, values)
+    if noise < NO_NOISE * scale:
+        degree = min(DEGREE, 2 * ((times.size - 1) // 2) - 1)
+        return Curve(make_interp_spline(times, values, k=degree), noise, kind, None, math.inf)
+    if kind == "constant":
+        return _penalised(times, values, np.ones(times.size), "constant")
+    curve = _penalised(times, values, np.ones(times.size), "constant")
+    floor = RELATIVE_FLOOR * float(np.sqrt(np.mean(values**2)))
+    for _ in range(3):
+        size = np.maximum(np.abs(curve.value(times)), floor)
+        curve = _penalised(times, values, 1.0 / size**2, "relative")
+    return curve
+
+
+def smooth_all(
+    series: list[tuple[FloatArray, FloatArray]], kind: NoiseKind | Literal["auto"] = "auto"
+) -> list[Curve]:
+    """The same state in several runs, with one kind of noise for all of them.
+
+    Parameters
+    ----------
+    series
+        Times and values of each run.
+    kind
+        "auto" takes relative errors where they explain the residuals better.
+    """
+    constant = [smooth(times, values) for times, values in series]
+    if kind == "constant" or all(curve.interpolates for curve in constant):
+        return constant
+    relative = [smooth(times, values, "relative") for times, values in series]
+    if kind == "relative":
+        return relative
+    gain = sum(
+        b.likelihood - a.likelihood
+        for a, b in zip(constant, relative, strict=True)
+        if math.isfinite(a.likelihood)
+    )
+    return relative if gain > DECISIVE else constant
+
+
+def neighbour_noise(times: FloatArray, values: FloatArray) -> float:
+    """The noise, from polynomials through the neighbours of each point; 0 when it is too small to be seen.
+
+    With few neighbours what is left over is the curve's own bending, which falls from degree to degree;
+    noise does not. If it still falls at the highest degree, no noise is seen.
+    """
+    left: list[float] = []
+    for count in _NEIGHBOURS:
+        if times.size < count + 3:
+            break
+        half = count // 2
+        middle = np.arange(half, times.size - half)
+        near = middle[:, None] + np.r_[-half:0, 1 : half + 1]
+        weights = _lagrange(times[near], times[middle])
+        missed = values[middle] - np.einsum("pn,pn->p", weights, values[near])
+        unit = np.abs(missed) / np.sqrt(1.0 + np.square(weights).sum(axis=1))
+        # The median: a few sharp bends are no noise.
+        left.append(_NORMAL_MEDIAN * float(np.median(unit)))
+    if not left:
+        return math.inf
+    if len(left) == len(_NEIGHBOURS) and left[-1] < left[-2] / _STILL_FALLING < left[-3] / _STILL_FALLING**2:
+        return 0.0
+    return min(left)
+
+
+def _lagrange(sites: FloatArray, at: FloatArray) -> FloatArray:
+    """Weights of the values at `sites` (points, neighbours) in the polynomial through them at `at`."""
+    apart = sites[:, :, None] - sites[:, None, :]
+    count = sites.shape[1]
+    apart[:, np.arange(count), np.arange(count)] = 1.0
+    away = np.broadcast_to((at[:, None] - sites)[:, None, :], apart.shape).copy()
+    away[:, np.arange(count), np.arange(count)] = 1.0
+    return np.asarray(np.prod(away / apart, axis=2), dtype=np.float64)
+
+
+def _penalised(times: FloatArray, values: FloatArray, weights: FloatArray, kind: NoiseKind) -> Curve:
+    """The spline with the penalty that maximises the restricted likelihood."""
+    pieces = min(times.size, MOST_KNOTS)
+    begin, end = float(times[0]), float(times[-1])
+    step = (end - begin) / pieces
+    degree = min(DEGREE - 2, 5)
+    knots = begin + step * np.arange(-degree, pieces + degree + 1)
+    count = knots.size - degree - 1
+    design = np.asarray(BSpline(knots, np.eye(count), degree)(times), dtype=np.float64)
+    mean = float(weights.mean())
+    unit = weights / mean
+    gram = design.T @ (unit[:, None] * design)
+    moment = design.T @ (unit * values)
+    square = float(unit @ values**2)
+    best: tuple[float, FloatArray, FloatArray, float] | None = None
+    for order in _ORDERS:
+        if times.size <= 2 * order:
+            continue
+        difference = np.diff(np.eye(count), order, axis=0)
+        penalty = difference.T @ difference
+        found = _maximised(gram, penalty, moment, square, times.size, order)
+        if best is None or found[0] > best[0]:
+            best = found
+    assert best is not None
+    likelihood, coefficients, inverse, variance = best
+    likelihood += 0.5 * float(np.log(unit).sum())
+    noise = math.sqrt(variance * mean)
+    return Curve(BSpline(knots, coefficients, degree), noise, kind, variance * inverse, likelihood)
+
+
+def _maximised(
+    gram: FloatArray, penalty: FloatArray, moment: FloatArray, square: float, rows: int, order: int
+) -> tuple[float, FloatArray, FloatArray, float]:
+    """Likelihood, coefficients, inverse normal matrix and noise variance at the best penalty."""
+    rank = gram.shape[0] - order
+    ridge = 1e-13 * float(np.trace(gram)) / gram.shape[0] * np.eye(gram.shape[0])
+
+    def at(exponent: float) -> tuple[float, FloatArray, float]:
+        strength = 10.0**exponent
+        try:
+            factor = cholesky(gram + strength * (penalty + ridge) + ridge, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return -math.inf, gram, 0.0
+        half = solve_triangular(factor, moment, lower=True, check_finite=False)
+        left = max(square - float(half @ half), 1e-300)
+        value = (
+            -0.5 * (rows - order) * math.log(left)
+            - float(np.log(np.diag(factor)).sum())
+            + 0.5 * rank * math.log(strength)
+        )
+        return value, factor, left / (rows - order)
+
+    coarse = np.arange(-9.0, 9.1, _COARSE)
+    centre = max(coarse, key=lambda exponent: at(exponent)[0])
+    fine = centre + np.arange(-_COARSE + _FINE, _COARSE, _FINE)
+    value, factor, variance = at(max(fine, key=lambda exponent: at(exponent)[0]))
+    if not math.isfinite(value):
+        raise ValueError("no penalty gives a positive definite system")
+    inverse = cho_solve((factor, True), np.eye(gram.shape[0]), check_finite=False)
+    return value, inverse @ moment, inverse, variance

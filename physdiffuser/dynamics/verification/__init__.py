@@ -1,0 +1,1 @@
+"""Simulations beside the measured runs, and the verdict they lead to."""

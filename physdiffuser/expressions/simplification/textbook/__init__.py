@@ -1,0 +1,1 @@
+"""The layout of a formula with fitted constants, as a textbook writes it."""

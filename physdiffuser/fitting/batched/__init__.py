@@ -1,0 +1,1 @@
+"""Many formulas of one structure fitted at once on an evaluation tape."""

@@ -1,0 +1,280 @@
+"""Solve a table under a loss: forms from searches, constants and choice by the loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.derivation import readable
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
+from physdiffuser.data.dataset import Dataset
+from physdiffuser.errors import UsageError
+from physdiffuser.expressions import ONE, Apply, Expression, Number, complexity, evaluate, to_text
+from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.expressions.tree import add, call, distinct_constants, div, fitted_constants
+from physdiffuser.finalize.scoring import predict, root_mean_square
+from physdiffuser.finalize.solution import without_equations
+from physdiffuser.fitting.accuracy import max_relative_error
+from physdiffuser.losses.fits import Errors, LossFit, bootstrap_errors, fit_loss
+from physdiffuser.losses.likelihoods import Loss, check_target
+from physdiffuser.options import SolveOptions
+from physdiffuser.report.text.digits import concise
+from physdiffuser.report.text.printed import with_printed_digits
+from physdiffuser.report.text.summary import summaries
+from physdiffuser.search.formulas import search_formulas
+from physdiffuser.search.refinement.guesses import Guess
+from physdiffuser.search.run_control import RunControl
+from physdiffuser.search.table_search import pose_table
+from physdiffuser.selection.description_length import DescriptionLength
+
+FloatArray = npt.NDArray[np.float64]
+
+# Rows that forms are compared on, and formulas of a search that are fitted.
+ROWS, MOST_FORMS = 2_000, 30
+SHARES = (0.4, 0.4)
+# A row of the Pareto table is so many nats more likely than those before it.
+BETTER = 0.5
+REASON = "the checks are for least squares, and are not made for another loss"
+
+
+def solve_with_loss(
+    dataset: Dataset, loss: Loss, guesses: Sequence[Guess], options: SolveOptions, control: RunControl
+) -> Solution:
+    """Find the law of least loss.
+
+    A first search, with errors of heavy tails or on a smoothed target, gives forms. Their constants are
+    fitted to the loss; around the best of them the loss is a sum of weighted squares, which a second search
+    works on. The law is the one with the shortest description, its residuals in nats of the loss.
+
+    Parameters
+    ----------
+    dataset
+        The table; without weights and stated errors.
+    loss
+        What is minimised.
+    guesses
+        Starting formulas of the user.
+    options, control
+        Of the search.
+
+    Raises
+    ------
+    UsageError
+        If the loss is not for this target, or an option has no meaning with it.
+    """
+    _check_options(dataset, options)
+    check_target(loss, dataset.target)
+    rows = np.linspace(0, dataset.rows - 1, min(dataset.rows, ROWS)).astype(np.intp)
+    table = replace(dataset.take(rows), weights=None, stated_errors=None)
+    problem = pose_table(table, options, control).problem
+    selection = _Selection(table, loss, problem, control)
+    selection.consider([one.expression for one in guesses if one.expression is not None])
+    earlier = tuple(options.formulas(dataset))
+    plain = options.changed(loss="auto", noise_model="constant", suggest_next=0, suggest_range=None)
+    aim = table.target if loss.smoothed is None else loss.smoothed(_neighbourhoods(table))
+    first = replace(table, target=np.asarray(aim, dtype=np.float64))
+    if np.ptp(first.target) > 0:
+        selection.consider(search_formulas(first, earlier, SHARES[0], plain, control))
+    best = selection.best
+    if best is not None and not selection.over():
+        with np.errstate(all="ignore"):
+            target, weights = loss.working(table.target, evaluate(best.expression, table.inputs))
+        if np.ptp(target) > 0 and weights.max() > 0:
+            second = replace(table, target=target, weights=np.maximum(weights, 1e-6 * weights.max()))
+            known = [to_text(one.expression, table.names) for one in selection.shortest[:10]]
+            around = plain.changed(loss="squared")
+            selection.consider(search_formulas(second, known, SHARES[1], around, control))
+    return _solution(selection, dataset, options, control)
+
+
+def _check_options(dataset: Dataset, options: SolveOptions) -> None:
+    if dataset.weights is not None or dataset.input_errors is not None:
+        raise UsageError("--loss: weights and stated errors are for least squares; leave them out")
+    for name, given in (
+        ("--group", dataset.groups is not None),
+        ("--suggest-next", bool(options.suggest_next)),
+        ("--noise-model", options.noise_model not in ("auto", "constant")),
+        ("--constraints", options.constraints is not None),
+        ("--template or --known", bool(options.template or options.known)),
+    ):
+        if given:
+            raise UsageError(f"--loss: {name} works with least squares only; leave one of them out")
+
+
+def _neighbourhoods(table: Dataset) -> FloatArray:
+    """Targets of the nearest rows of each row, shape (rows, neighbours)."""
+    spread = table.inputs.std(axis=0)
+    unit = table.inputs / np.where(spread > 0, spread, 1.0)
+    count = min(table.rows, max(10, round(2 * math.sqrt(table.rows))))
+    square = np.square(unit).sum(axis=1)
+    distance = square[:, None] + square[None, :] - 2 * unit @ unit.T
+    near = np.argpartition(distance, count - 1, axis=1)[:, :count]
+    return np.asarray(table.target[near])
+
+
+class _Selection:
+    """Formulas with constants fitted to the loss."""
+
+    def __init__(self, table: Dataset, loss: Loss, problem: Problem, control: RunControl) -> None:
+        self.table, self.loss, self.problem, self.control = table, loss, problem, control
+        self.measure = DescriptionLength(table.rows, len(table.columns))
+        self.fits: dict[Expression, LossFit] = {}
+        self._tried: set[Expression] = set()
+        self._take(Number(float(np.median(table.target))))
+
+    def over(self) -> bool:
+        """Whether the search has to end."""
+        return self.control.cancelled() or self.control.clock() >= self.control.limit.search_until
+
+    def consider(self, formulas: Sequence[Expression]) -> None:
+        """Fit some formulas, the first ones as long as there is time."""
+        for formula in formulas[:MOST_FORMS]:
+            if self.over() and self.fits:
+                return
+            self._take(formula)
+
+    def _take(self, formula: Expression) -> None:
+        formula = readable(formula)
+        skeleton = distinct_constants(formula)[0]
+        if skeleton in self._tried:
+            return
+        self._tried.add(skeleton)
+        fit = fit_loss(formula, self.table.inputs, self.table.target, self.loss)
+        allowed = self.problem.allows(fit.expression) and self.problem.allows(self.shown(fit.expression))
+        size = complexity(self.shown(fit.expression))
+        if math.isfinite(fit.nats) and allowed and size <= self.problem.max_complexity:
+            self.fits[skeleton] = fit
+
+    def shown(self, formula: Expression) -> Expression:
+        """The law of the target: the probability, where the formula is the logarithm of odds."""
+        if not self.loss.is_logit:
+            return formula
+        match formula:
+            case Apply("neg", (inner,)):
+                negative = inner
+            case Apply("sub", (left, right)):
+                negative = Apply("sub", (right, left))
+            case Apply("add", (Number(value=value), rest)) if value < 0:
+                negative = Apply("sub", (Number(-value), rest))
+            case _:
+                negative = Apply("neg", (formula,))
+        return div(ONE, add(ONE, call("exp", negative)))
+
+    def length(self, fit: LossFit) -> float:
+        """Nats to describe the rows by a formula."""
+        constants = fitted_constants(fit.expression)
+        return fit.nats + self.measure.formula_nats(fit.expression) + constants * self.measure.constant_nats
+
+    @property
+    def shortest(self) -> list[LossFit]:
+        """The fits, the shortest description first."""
+        return sorted(self.fits.values(), key=self.length)
+
+    @property
+    def best(self) -> LossFit | None:
+        """The chosen one; None if no formula has finite values."""
+        return next(iter(self.shortest), None)
+
+    def front(self) -> list[LossFit]:
+        """Fits that no simpler one is as likely as, and the chosen one."""
+        front: list[LossFit] = []
+        ranked = sorted(self.fits.values(), key=lambda fit: (complexity(fit.expression), fit.nats))
+        for fit in ranked:
+            if fit is self.best or fit.nats < min((one.nats for one in front), default=math.inf) - BETTER:
+                front.append(fit)
+        return front
+
+
+def _solution(
+    selection: _Selection, dataset: Dataset, options: SolveOptions, control: RunControl
+) -> Solution:
+    """The solution of the laws selected, scored on all rows."""
+    loss, chosen = selection.loss, selection.best
+    empty = replace(without_equations(dataset, options.seed, dataset.warnings), loss=loss.name)
+    if chosen is None:
+        return empty
+    errors = bootstrap_errors(
+        chosen.expression, selection.table.inputs, selection.table.target, loss, options.seed, selection.over
+    )
+    rows = [
+        _equation(fit, selection, dataset, errors if fit is chosen else None) for fit in selection.front()
+    ]
+    best = next(row for row, fit in zip(rows, selection.front(), strict=True) if fit is chosen)
+    prediction = predict(best.expression, dataset.inputs)
+    test = np.zeros(dataset.rows, bool)
+    known = {symbol.name: symbol.value for symbol in selection.problem.constants}
+    return replace(
+        empty,
+        status="approximate",
+        best=best,
+        pareto=tuple(rows),
+        derivation=best.derivation,
+        known_constants=known,
+        fit_points=sample_fit_points(dataset.target, prediction, test, inputs=dataset.inputs),
+        summaries=summaries(dataset),
+        timing={"elapsed_seconds": control.clock() - control.started},
+    )
+
+
+def _equation(fit: LossFit, selection: _Selection, dataset: Dataset, errors: Errors | None) -> Equation:
+    loss = selection.loss
+    law = selection.shown(fit.expression)
+    prediction = predict(law, dataset.inputs)
+    residual = dataset.target - prediction
+    rmse = root_mean_square(residual)
+    spread = root_mean_square(dataset.target - dataset.target.mean())
+    own = distinct_constants(fit.expression)[1]
+    values = distinct_constants(law)[1]
+    # The sign of one may have changed where the logarithm of odds was put in.
+    order = [[abs(one) for one in own].index(abs(value)) for value in values]
+    with np.errstate(all="ignore"):
+        mean = loss.mean(dataset.target, predict(fit.expression, dataset.inputs))
+    text = to_text(law, dataset.names)
+    made = Equation(
+        expression=law,
+        text=text,
+        latex=to_latex(law, dataset.names),
+        complexity=complexity(law),
+        rmse=rmse,
+        r2=1.0 - (rmse / spread) ** 2 if spread > 0 else math.nan,
+        max_relative_error=max_relative_error(dataset.target, prediction),
+        constants=tuple(
+            _constant(number, value, errors, place)
+            for number, (value, place) in enumerate(zip(values, order, strict=True))
+        ),
+        covariance=(
+            None
+            if errors is None or loss.is_logit
+            else tuple(map(tuple, errors.covariance[np.ix_(order, order)].tolist()))
+        ),
+        verdict_reason=REASON,
+        derivation=(
+            f"searched with the loss '{loss.name}' as weighted least squares",
+            f"constants of least loss: {dataset.target_column.alias} = {to_text(law, dataset.names, 6)}",
+        ),
+        generator="loss",
+        description_length=selection.length(fit),
+        mean_loss=mean if math.isfinite(mean) else None,
+        names=dataset.names,
+    )
+
+    def error_of(formula: Expression, step: int) -> float:
+        return root_mean_square(dataset.target[::step] - predict(formula, dataset.inputs[::step]))
+
+    return with_printed_digits(made, dataset.names, error_of, dataset.rows)
+
+
+def _constant(number: int, value: float, errors: Errors | None, place: int) -> ConstantEstimate:
+    name = f"c{number + 1}"
+    if errors is None:
+        return ConstantEstimate(name, value, None, None, concise(value, None), False, fitted=value)
+    sigma = float(errors.sigma[place])
+    low, high = float(errors.low[place]), float(errors.high[place])
+    if not low <= value <= high:
+        low, high = -high, -low
+    return ConstantEstimate(name, value, low, high, concise(value, sigma), False, value, sigma)

@@ -1,0 +1,1 @@
+"""What is printed for people: the terminal report, its tables, and the digits of numbers."""

@@ -1,0 +1,92 @@
+"""The constants of the groups as a table: for the terminal, the page and the heads of exported code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.core.group_constants import with_group_constants
+from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
+from physdiffuser.errors import DataError
+from physdiffuser.io.display import visible
+from physdiffuser.report.text.digits import half_width, short, with_uncertainty
+
+FloatArray = npt.NDArray[np.float64]
+
+_LABEL = 60
+
+
+def group_head(solution: Solution, equation: Equation) -> tuple[str, ...]:
+    """Names of the columns of `group_rows`; empty for a formula without constants of the groups."""
+    if solution.groups is None or not any(equation.groups.values()):
+        return ()
+    first = next(iter(equation.groups.values()))
+    return (visible(", ".join(solution.groups.columns), _LABEL), *(one.name for one in first))
+
+
+def group_rows(equation: Equation) -> list[tuple[str, ...]]:
+    """Label and constants of each group, as text with half the 95 % interval."""
+    return [
+        (visible(label, _LABEL), *(_text(one) for one in constants))
+        for label, constants in equation.groups.items()
+    ]
+
+
+def _text(constant: ConstantEstimate) -> str:
+    width = half_width(constant)
+    if width is None:
+        return short(constant.value, 6)
+    return " ± ".join(with_uncertainty(constant.value, width))
+
+
+def group_lines(solution: Solution, equation: Equation) -> list[str]:
+    """The table as lines of aligned text; no lines for a formula without constants of the groups."""
+    head = group_head(solution, equation)
+    if not head:
+        return []
+    table = [head, *group_rows(equation)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    return [
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
+
+
+def shared_constants(solution: Solution, equation: Equation) -> str:
+    """A sentence: which constants are shared, and which differ by group."""
+    assert solution.groups is not None  # only for tables with groups
+    own = [one.name for one in next(iter(equation.groups.values()), ())]
+    by = ", ".join(visible(name, _LABEL) for name in solution.groups.columns)
+    if not own:
+        return f"no constant differs by {by}"
+    return (
+        f"{', '.join(own)} {'differs' if len(own) == 1 else 'differ'} by {by}; all other numbers are shared"
+    )
+
+
+def inputs_with_groups(
+    solution: Solution, equation: Equation, inputs: FloatArray, labels: Sequence[str]
+) -> FloatArray:
+    """Inputs of a formula with the constants of each row's group.
+
+    Parameters
+    ----------
+    inputs
+        Shape (rows, columns of the table), or with the constants' columns after them.
+    labels
+        The group of each row; empty where it is missing.
+
+    Raises
+    ------
+    DataError
+        If a group is not one of those that were fitted, or the number of labels does not fit.
+    """
+    named = solution.groups
+    assert named is not None  # only for tables with groups
+    if len(labels) != len(inputs):
+        raise DataError(f"{len(labels)} groups for {len(inputs)} rows: one for each row is needed")
+    missing = len(solution.names) - inputs.shape[1]
+    table = np.concatenate([inputs, np.full((len(inputs), missing), np.nan)], axis=1)
+    return with_group_constants(table, equation.groups, named, named.codes(labels))

@@ -1,0 +1,1 @@
+"""Improvement of formulas that a search has found: limiting forms, exact constants, polishing, rewriting."""

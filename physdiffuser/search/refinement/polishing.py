@@ -1,0 +1,118 @@
+"""What happens to a candidate on its way into the archive: refitted constants, simpler forms, limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
+from physdiffuser.expressions import Expression
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
+from physdiffuser.expressions.tree import fitted_constants, free_constants
+from physdiffuser.fitting import refit
+from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.search.refinement.limiting_forms import limiting_form
+from physdiffuser.search.refinement.rewriting import (
+    small_phases,
+    tame,
+    without_powers,
+    worth_arranging,
+    worth_rounding,
+)
+
+# Simpler forms of a formula are sought if its description is at most so many nats longer than the shortest.
+WORTH_ARRANGING = 60.0
+# Formulas whose constants are fitted under the constraints of the user; each takes about 0.05 s.
+MOST_CONSTRAINED = 100
+
+
+class Polisher:
+    """Offers candidates to an archive, with their constants refitted and in simpler forms.
+
+    Parameters
+    ----------
+    problem, archive
+        Of the search.
+    floor
+        Relative loss that rounding of the target alone causes; constants of a formula are not refitted once
+        this has been reached.
+    """
+
+    def __init__(self, problem: Problem, archive: ParetoArchive, floor: float) -> None:
+        self._problem, self._archive, self._floor = problem, archive, floor
+        # Skeletons whose constants were fitted under the constraints.
+        self._constrained: set[Expression] = set()
+
+    def offer(self, candidate: Candidate, shortest: float) -> bool:
+        """Offer a candidate and its variants; whether the archive may have changed.
+
+        Parameters
+        ----------
+        shortest
+            Nats of the shortest description so far.
+        """
+        candidate = replace(candidate, expression=small_phases(self._permitted(candidate.expression)))
+        if self._archive.offer(candidate):
+            self._offer_variants(candidate, shortest)
+        elif self._archive.cancelled:
+            self._offer_limit(candidate)
+        elif self._archive.violated and self._archive.promising:
+            return self._offer_constrained(candidate)
+        else:
+            return False
+        return True
+
+    def _offer_variants(self, candidate: Candidate, shortest: float) -> None:
+        expression = candidate.expression
+        if fitted_constants(expression) and self._archive.best_loss > self._floor:
+            expression = self._refitted(expression)
+        if expression != candidate.expression:
+            self._archive.offer(replace(candidate, expression=expression))
+        if self._archive.latest <= shortest + WORTH_ARRANGING:
+            for form in self._arranged(expression):
+                self._archive.offer(replace(candidate, expression=form))
+
+    def _offer_limit(self, candidate: Candidate) -> None:
+        """In place of a formula whose terms cancel, the formula that it approaches."""
+        limit = limiting_form(candidate.expression, self._problem.inputs)
+        if limit is not None and worth_arranging(limit):
+            limit = self._refitted(arrange(limit, positive=self._problem.positive))
+            self._archive.offer(replace(candidate, expression=self._permitted(limit)))
+
+    def _offer_constrained(self, candidate: Candidate) -> bool:
+        """In place of a formula that violates a constraint, the same with constants for which it does not."""
+        problem = self._problem.all_rows
+        skeleton, _ = free_constants(candidate.expression)
+        if (
+            problem.rules is None
+            or skeleton in self._constrained
+            or len(self._constrained) >= MOST_CONSTRAINED
+        ):
+            return False
+        self._constrained.add(skeleton)
+        made = problem.rules.fitted(candidate.expression, problem)
+        return made is not None and self._archive.offer(replace(candidate, expression=made))
+
+    def _arranged(self, expression: Expression) -> list[Expression]:
+        """Simpler ways to write a formula, and what it stands for if its constants are at a limit."""
+        positive = self._problem.positive
+        forms = [expression]
+        limit = limiting_form(expression, self._problem.inputs)
+        if limit is not None and worth_arranging(limit):
+            # A function at its limit stands for a simpler one.
+            limit = arrange(self._refitted(limit), positive=positive)
+            forms += [limit, worth_rounding(limit)]
+        for form in dict.fromkeys((*forms, worth_rounding(expression))):
+            if worth_arranging(form):
+                arranged = self._permitted(arrange(form, positive=positive))
+                if tame(arranged, form):
+                    forms.append(arranged)
+        return forms[1:]
+
+    def _permitted(self, expression: Expression) -> Expression:
+        return expression if "pow" in self._problem.operators else without_powers(expression)
+
+    def _refitted(self, expression: Expression) -> Expression:
+        problem = self._problem
+        fit = refit(expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss)
+        return fit.expression

@@ -1,0 +1,237 @@
+"""Solve a table with a template: the unknown functions are searched one after the other, and fitted together.
+
+Polynomials stand for the functions at first. From then on, one function after the other is searched by the
+ordinary search in the table of the values that it should have, and replaced by the form with which all
+constants, fitted together, describe the table in the fewest nats.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.progress import Progress
+from physdiffuser.core.solution import Solution
+from physdiffuser.data.dataset import Dataset
+from physdiffuser.data.statements.constants import parse_constants
+from physdiffuser.errors import DataError, UsageError
+from physdiffuser.expressions import Parameter, complexity, to_text
+from physdiffuser.expressions.printing.latex import to_latex
+from physdiffuser.expressions.tree import bind
+from physdiffuser.finalize.rescaling.magnitudes import Magnitudes
+from physdiffuser.finalize.solution import build_solution
+from physdiffuser.noise.precision import decimal_precision
+from physdiffuser.options import SolveOptions
+from physdiffuser.search.formulas import search_formulas
+from physdiffuser.search.run_control import RunControl
+from physdiffuser.search.table_search import pose_table, prepare, search_table
+from physdiffuser.selection.description_length import rounding_loss
+from physdiffuser.templates.answer import with_parts, with_tied_constants
+from physdiffuser.templates.joint_fit import FEW_STARTS, Form, JointFits, Model, forms_of
+from physdiffuser.templates.partial_tables import enclosing, partial_table
+from physdiffuser.templates.template import Template, UnknownFunction, known_part, read_template
+
+# Each function is searched so often, the others being better known the second time.
+ROUNDS = 2
+# Formulas of one search that are fitted together with the other functions.
+MOST_FORMULAS = 16
+# Forms of each function that are combined at the end, by the number of functions.
+COMBINED = {1: 30, 2: 6, 3: 3, 4: 2}
+# A second round that shortens the description by less was not needed.
+_SAME_NATS = 0.5
+_STARTS_ANEW = "with a template, earlier formulas are not used: the search started anew"
+
+
+def template_of(options: SolveOptions, dataset: Dataset) -> Template | None:
+    """The template that the options give; None where they give none.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be used.
+    """
+    if options.template is None and options.known is None:
+        return None
+    if options.template is not None and options.known is not None:
+        raise UsageError("give either a template or a known part: --template 'known + f(...)' holds both")
+    if dataset.groups is not None:
+        raise UsageError("a template cannot be used together with groups: leave out --group or --template")
+    if options.initial:
+        raise UsageError("a template cannot be used together with guesses, which are complete formulas")
+    text = options.template if options.template is not None else known_part(options.known or "")
+    if not isinstance(text, str):
+        raise UsageError(f"template={text!r}: must be a formula as text")
+    known = parse_constants(options.constants, taken=dataset.names)
+    values = {constant.symbol.name: constant.symbol.value for constant in known}
+    return read_template(text, dataset.names, values, dataset.target_column.alias)
+
+
+def solve_template(
+    dataset: Dataset, template: Template, options: SolveOptions, control: RunControl
+) -> Solution:
+    """Find the unknown functions of a template.
+
+    Raises
+    ------
+    DataError
+        If the values are too large or too small, or the template has no finite value on the rows.
+    """
+    if not Magnitudes.of(dataset).usual:
+        raise DataError("with a template, values must lie between 1e-50 and 1e50: use other units")
+    search = TemplateSearch(dataset, template, options, control)
+    models = search.run()
+    # Asked with the whole table, which the caller may want to know.
+    resumed = bool(options.formulas(dataset))
+    own = options.changed(generators=(), resumed=())
+    prepared = prepare(pose_table(dataset, own, control), own, control)
+    candidates = [search.candidate(model) for model in models]
+    found = search_table(prepared, own, control, candidates)
+    solution = build_solution(found, control)
+    if template.has_repeated_functions and solution.status != "exact":
+        solution = with_tied_constants(solution, template, models, candidates, found)
+    if resumed:
+        solution = replace(solution, warnings=(*solution.warnings, _STARTS_ANEW))
+    return with_parts(solution, template, models, dataset)
+
+
+class TemplateSearch:
+    """The search for the unknown functions of a template.
+
+    Parameters
+    ----------
+    dataset, template, options, control
+        As for `solve_template`.
+    """
+
+    def __init__(
+        self, dataset: Dataset, template: Template, options: SolveOptions, control: RunControl
+    ) -> None:
+        self.dataset, self.template = dataset, template
+        self.options = options.changed(resumed=())
+        self.control = control
+        self.problem = pose_table(dataset, self.options, control).problem
+        floor = rounding_loss(dataset.target, decimal_precision(dataset.target))
+        self.fits = JointFits(template, self.problem, floor, options.seed)
+        self.pools: dict[str, dict[object, tuple[Form, float]]] = {one.name: {} for one in template.functions}
+
+    def run(self) -> list[Model]:
+        """Models with a formula for each function, the shortest descriptions first."""
+        model = self._first()
+        share = 1.0 / (ROUNDS * len(self.template.functions))
+        for number in range(ROUNDS):
+            before = model.length
+            for function in self.template.functions:
+                model = self._searched(function, model, share)
+                self._report(model)
+            exact = model.loss <= 4 * self.fits.measure.floor
+            if exact or self._over() or (number and model.length > before - _SAME_NATS):
+                break
+            if len(self.template.functions) == 1 and not self.template.constants and self._is_direct():
+                break  # the table of the function would be the same again
+        return self._combined(model)
+
+    def _is_direct(self) -> bool:
+        function = self.template.functions[0]
+        return len(self.template.calls(function.name)) == 1 == len(self.template.parts)
+
+    def _over(self) -> bool:
+        return self.control.cancelled() or self.control.clock() >= self.control.limit.search_until
+
+    def _first(self) -> Model:
+        """Polynomials, or constants where they cannot be fitted."""
+        model = self.fits.polynomials()
+        if model is not None:
+            return model
+        ones = {one.name: Form(Parameter(0), (1.0,)) for one in self.template.functions}
+        made = self.fits.fit(ones, np.ones(len(self.template.constants)), FEW_STARTS)
+        if made is None:
+            raise DataError("the template has no finite value on the rows of the table: check its formula")
+        return made
+
+    def _searched(self, function: UnknownFunction, model: Model, share: float) -> Model:
+        """The model with the best form of one function that a search finds."""
+        table = partial_table(self.template, function, model.skeletons, model.parameters, self.dataset)
+        if table is not None and not self._over():
+            known = [
+                to_text(bind(form.skeleton, form.known), function.arguments) for form in self._pool(function)
+            ]
+            formulas = search_formulas(table, known[:MOST_FORMULAS], share, self.options, self.control)
+            outer = enclosing(self.template, function)
+            if outer is not None:
+                undone = [outer.function_of(formula) for formula in formulas[:MOST_FORMULAS]]
+                formulas = [one for one in undone if one is not None]
+            for form in forms_of(formulas[:MOST_FORMULAS]):
+                self.pools[function.name].setdefault(form.skeleton, (form, np.inf))
+        best: Model | None = None
+        for key, (form, _) in list(self.pools[function.name].items()):
+            made = self.fits.with_known(model, function.name, form)
+            if made is None or not self.problem.allows(made.expression):
+                self.pools[function.name].pop(key)
+                continue
+            place = self.template.constants_of(made.skeletons)[function.name]
+            fitted = Form(form.skeleton, tuple(made.parameters[place].tolist()))
+            self.pools[function.name][key] = fitted, made.length
+            if best is None or made.length < best.length:
+                best = made
+        return model if best is None else best
+
+    def _pool(self, function: UnknownFunction) -> list[Form]:
+        """Forms of a function, the shortest descriptions first."""
+        return [form for form, _ in sorted(self.pools[function.name].values(), key=lambda one: one[1])]
+
+    def _combined(self, model: Model) -> list[Model]:
+        """Combinations of the best forms of all functions, fitted together."""
+        names = [one.name for one in self.template.functions]
+        most = COMBINED[len(names)]
+        pools = [self._pool(one)[:most] for one in self.template.functions]
+        if not all(pools):
+            return []
+        constants = model.parameters[: len(self.template.constants)]
+        found = [model] if all(name in self.pools and self._known(name, model) for name in names) else []
+        for forms in itertools.product(*pools):
+            made = self.fits.fit(dict(zip(names, forms, strict=True)), constants, FEW_STARTS)
+            if made is not None and self.problem.allows(made.expression):
+                found.append(made)
+        return sorted(found, key=lambda one: one.length)
+
+    def _known(self, name: str, model: Model) -> bool:
+        return model.forms[name].skeleton in self.pools[name]
+
+    def candidate(self, model: Model) -> Candidate:
+        """A model as a formula of the table."""
+        return Candidate(model.expression, "template", tuple(self._sentences(model)))
+
+    def _sentences(self, model: Model) -> Iterator[str]:
+        yield f"the template {self.template.text}: its unknown functions were found by searches"
+        for function, text in function_texts(self.template, model, 5).items():
+            yield f"{function} = {text}"
+
+    def _report(self, model: Model) -> None:
+        if self.control.on_progress is None:
+            return
+        formula, names = model.expression, self.dataset.names
+        self.control.on_progress(
+            Progress(
+                elapsed=self.control.clock() - self.control.started,
+                budget=self.control.limit.seconds,
+                best=to_text(formula, names, digits=6),
+                loss=model.loss,
+                complexity=complexity(formula),
+                generator="template",
+                latex=to_latex(formula, names, digits=6),
+            )
+        )
+
+
+def function_texts(template: Template, model: Model, digits: int | None = None) -> dict[str, str]:
+    """`{"f(t, x)": "2*t + x"}` for a model."""
+    places = template.constants_of(model.skeletons)
+    found = {}
+    for function in template.functions:
+        form = bind(model.forms[function.name].skeleton, list(model.parameters[places[function.name]]))
+        found[f"{function.name}({', '.join(function.arguments)})"] = to_text(form, function.arguments, digits)
+    return found
