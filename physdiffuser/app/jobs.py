@@ -76,7 +76,7 @@ class Run:
         return self.state not in ACTIVE and (self.folder / RESULT_NAME).is_file()
 
     def snapshot(self) -> dict[str, Any]:
-        """What the page is told of it."""
+        """Its state, for the page."""
         settings = self.record.settings
         return {
             "id": self.id,

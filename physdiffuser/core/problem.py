@@ -15,7 +15,7 @@ from physdiffuser.expressions.nesting import nesting_test
 from physdiffuser.expressions.tree import walk
 
 if TYPE_CHECKING:
-    from physdiffuser.core.constraint_status import ConstraintStatus
+    from physdiffuser.core.solution_parts.constraint_status import ConstraintStatus
     from physdiffuser.units.unit import Unit
 
 FloatArray = npt.NDArray[np.float64]

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.core.constraint_status import ConstraintStatus
-from physdiffuser.core.display import Displayed, Restorable
-from physdiffuser.core.fit_rows import FitRows
-from physdiffuser.core.group_constants import GroupNames, with_group_constants
-from physdiffuser.core.next_measurements import NextMeasurements
-from physdiffuser.core.template_parts import TemplateParts
+from physdiffuser.core.solution_parts.constraint_status import ConstraintStatus
+from physdiffuser.core.solution_parts.display import Displayed, Restorable
+from physdiffuser.core.solution_parts.fit_rows import FitRows
+from physdiffuser.core.solution_parts.group_constants import GroupNames, with_group_constants
+from physdiffuser.core.solution_parts.next_measurements import NextMeasurements
+from physdiffuser.core.solution_parts.template_parts import TemplateParts
 from physdiffuser.expressions import Expression
 from physdiffuser.verification.checks import CheckState
 

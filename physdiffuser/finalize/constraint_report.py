@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from physdiffuser.core.constraint_status import ConstraintStatus
 from physdiffuser.core.solution import Equation
+from physdiffuser.core.solution_parts.constraint_status import ConstraintStatus
 from physdiffuser.expressions import to_text
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.table_search import Found

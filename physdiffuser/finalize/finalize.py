@@ -361,8 +361,8 @@ def _with_exact_constants(
         if problem.allows(snapped.expression) and short < description_length.length(
             final, _loss(problem, final)
         ):
-            told = "a function near its limit is replaced by it"
-            return snapped.expression, (*changes, told, *snapped.changes), limit
+            change = "a function near its limit is replaced by it"
+            return snapped.expression, (*changes, change, *snapped.changes), limit
     return final, changes, None
 
 

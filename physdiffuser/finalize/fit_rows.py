@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from physdiffuser.core.fit_rows import FitRows
+from physdiffuser.core.solution_parts.fit_rows import FitRows
 from physdiffuser.search.table_search import Found
 
 # Of larger tables the lists would be longer than the rest of the answer.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from physdiffuser.core.next_measurements import NextMeasurement, NextMeasurements
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import FloatArray, Solution
+from physdiffuser.core.solution_parts.next_measurements import NextMeasurement, NextMeasurements
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.design.discrimination import Exploration, Prediction, discriminating_points, separation
 from physdiffuser.design.points import Range, as_shares, candidate_points, column_ranges
@@ -92,7 +92,7 @@ def next_measurements(
             break
     texts = tuple(to_text(law.expression, solution.names) for law in kept)
     shown = (tuple(law.expression for law in kept), texts, tuple(law.row for law in kept))
-    # An exact law leaves nothing unknown; nor does one from an earlier version say how probable it is.
+    # An exact law needs no measurement, and one of an earlier version has no probability.
     unknown = (solution.none_of_these or 0.0) if solution.status != "exact" else 0.0
     if len(kept) < 2 and not unknown:
         return NextMeasurements(*shown, tuple(ranges), ())

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from physdiffuser.core.derivation import readable
-from physdiffuser.core.group_constants import GroupNames, with_group_constants
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
+from physdiffuser.core.solution_parts.group_constants import GroupNames, with_group_constants
 from physdiffuser.data.dataset import Column, Dataset
 from physdiffuser.data.statements.groups import Groups, IntArray
 from physdiffuser.expressions import Expression, Number, Parameter, Variable, complexity, evaluate, to_text

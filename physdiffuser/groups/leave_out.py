@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from physdiffuser.core.group_constants import GroupNames
+from physdiffuser.core.solution_parts.group_constants import GroupNames
 from physdiffuser.groups.joint_fit import GroupedRows, JointFit, JointModel
 from physdiffuser.io.display import counted
 

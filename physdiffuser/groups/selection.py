@@ -16,7 +16,7 @@ from physdiffuser.groups.sharing import GroupDescriptionLength, GroupLaw, best_s
 
 # Forms of one search that are fitted thoroughly: those with the shortest description after a quick fit.
 THOROUGH = 14
-# A loss of so many times that of rounding leaves nothing to explain.
+# A loss of at most so many times that of rounding is rounding.
 NEARLY_EXACT = 4.0
 # A shared constant may become a number that fewer than this share of arbitrary constants lie as near to.
 CHANCE, DEVIATIONS = 0.005, 3.0
@@ -71,7 +71,7 @@ class GroupSelection:
 
     @property
     def exact(self) -> bool:
-        """Whether some law leaves nothing but rounding."""
+        """Whether the residuals of some law are rounding."""
         best = self.best
         return best is not None and best.fit.loss <= NEARLY_EXACT * self.measure.floor
 

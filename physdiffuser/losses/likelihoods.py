@@ -1,7 +1,7 @@
 """Losses as likelihoods: their value in nats, and the weighted least squares that lead to their minimum.
 
 A loss of residuals is the likelihood of errors that fall off with it, `exp(-loss/scale)`, with the scale that
-fits best. So losses of any kind are in nats and can be weighed against the length of a formula.
+fits best. So losses of any kind are in nats and are comparable to the length of a formula.
 
 References
 ----------

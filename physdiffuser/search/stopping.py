@@ -142,7 +142,7 @@ class StoppingRule:
         return known
 
     def is_certain(self, best: Entry | None) -> bool:
-        """Whether a settled entry leaves nothing that deferred generators could find; see `certain_nats`."""
+        """Whether deferred generators are not asked before an entry is accepted; see `certain_nats`."""
         return (
             best is not None
             and self._noise_is_visible

@@ -12,7 +12,7 @@ from physdiffuser.core.archive import Entry
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import FloatArray
 from physdiffuser.core.solution import Equation, Solution, sample_fit_points
-from physdiffuser.core.template_parts import TemplateParts
+from physdiffuser.core.solution_parts.template_parts import TemplateParts
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, Number, Parameter, complexity, evaluate, to_text
 from physdiffuser.expressions.simplification.textbook.arrange import arrange

@@ -162,8 +162,8 @@ class TemplateSearch:
             formulas = search_formulas(table, known[:MOST_FORMULAS], share, self.options, self.control)
             outer = enclosing(self.template, function)
             if outer is not None:
-                undone = [outer.function_of(formula) for formula in formulas[:MOST_FORMULAS]]
-                formulas = [one for one in undone if one is not None]
+                inner = [outer.function_of(formula) for formula in formulas[:MOST_FORMULAS]]
+                formulas = [one for one in inner if one is not None]
             for form in forms_of(formulas[:MOST_FORMULAS]):
                 self.pools[function.name].setdefault(form.skeleton, (form, np.inf))
         best: Model | None = None

@@ -1,7 +1,7 @@
 """What an output transform is, and the table of those that searches try.
 
-A transform is one or more invertible steps, undone on the target before anything is looked up, and put back
-around whatever was found. Modules of this package register theirs.
+A transform is one or more invertible steps. Their inverses are applied to the target before anything is
+looked up, and the steps to whatever was found. Modules of this package register theirs.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def register(*steps: ElementaryTransform, depth: int = 2) -> OutputTransform:
     Parameters
     ----------
     steps
-        Undone one after the other, from the outside in.
+        Inverted one after the other, from the outside in.
     depth
         1 for a transform that every search tries, 2 for one that only some stages have time for.
 

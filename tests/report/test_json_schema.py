@@ -16,8 +16,8 @@ from solutions import equation, solution
 
 from physdiffuser import solve
 from physdiffuser.cli.app import cli
-from physdiffuser.core.next_measurements import NextMeasurement, NextMeasurements
 from physdiffuser.core.solution import Solution
+from physdiffuser.core.solution_parts.next_measurements import NextMeasurement, NextMeasurements
 from physdiffuser.report.documents.json_document import SCHEMA, document, unfinished_document
 from physdiffuser.report.runfolder import load_solution
 

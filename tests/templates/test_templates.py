@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from physdiffuser import PhysDiffuserRegressor, solve
 from physdiffuser.cli.app import cli
 from physdiffuser.core.solution import Solution
-from physdiffuser.core.template_parts import TemplateParts
+from physdiffuser.core.solution_parts.template_parts import TemplateParts
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Parameter, Variable, evaluate, parse
 from physdiffuser.expressions.definitions import defined, read_definitions

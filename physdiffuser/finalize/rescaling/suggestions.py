@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from physdiffuser.core.next_measurements import NextMeasurements
+from physdiffuser.core.solution_parts.next_measurements import NextMeasurements
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.ranges import Range
 from physdiffuser.expressions import Expression, to_text

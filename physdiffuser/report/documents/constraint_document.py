@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from physdiffuser.core.constraint_status import ConstraintStatus
 from physdiffuser.core.solution import Solution
+from physdiffuser.core.solution_parts.constraint_status import ConstraintStatus
 from physdiffuser.report.documents.document_reader import Reader
 
 Json: TypeAlias = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from physdiffuser.core.fit_rows import FitRows
+from physdiffuser.core.solution_parts.fit_rows import FitRows
 from physdiffuser.report.documents.document_reader import Reader
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, TypeAlias
 
-from physdiffuser.core.group_constants import GroupNames
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
+from physdiffuser.core.solution_parts.group_constants import GroupNames
 from physdiffuser.report.documents.document_reader import Reader
 from physdiffuser.report.text.digits import concise
 

@@ -6,7 +6,7 @@ import math
 from typing import Any, TypeAlias
 
 from physdiffuser.core.solution import Solution
-from physdiffuser.core.template_parts import TemplateParts
+from physdiffuser.core.solution_parts.template_parts import TemplateParts
 from physdiffuser.report.documents.document_reader import Reader
 
 Json: TypeAlias = dict[str, Any]

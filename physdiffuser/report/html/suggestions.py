@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from physdiffuser.core.next_measurements import NextMeasurements
 from physdiffuser.core.solution import Solution
+from physdiffuser.core.solution_parts.next_measurements import NextMeasurements
 from physdiffuser.expressions import evaluate
 from physdiffuser.io.display import visible
 from physdiffuser.report.html.charts import Chart, Layer, axes, line_path, points_path

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.core.group_constants import with_group_constants
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
+from physdiffuser.core.solution_parts.group_constants import with_group_constants
 from physdiffuser.errors import DataError
 from physdiffuser.io.display import visible
 from physdiffuser.report.text.digits import half_width, short, with_uncertainty

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from physdiffuser.core.next_measurements import NextMeasurements
 from physdiffuser.core.solution import Solution
+from physdiffuser.core.solution_parts.next_measurements import NextMeasurements
 from physdiffuser.expressions import to_text
 from physdiffuser.io.display import visible
 from physdiffuser.report.text.digits import TABLE_DIGITS, short

@@ -1,0 +1,1 @@
+"""Parts of a solution: what it says of groups, templates, constraints, rows and next measurements."""
