@@ -17,11 +17,9 @@ said so.
 from __future__ import annotations
 
 import argparse
-import functools
 import importlib.util
 import math
 import platform
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Apply, Expression, Number, Variable, evaluate
-from physdiffuser.expressions.evaluation.batch import Evaluator, evaluate_many
+from physdiffuser.expressions.batch import Evaluator
 from physdiffuser.expressions.tree import size, substitute, walk
 
 Array = npt.NDArray[np.float64]
@@ -58,7 +56,7 @@ def random_tree(rng: np.random.Generator, nodes: int) -> Expression:
 
 def finite(expressions: Sequence[Expression], inputs: Array) -> list[Expression]:
     """Those whose values are finite and of moderate size on all rows."""
-    values = evaluate_many(expressions, inputs)
+    values = Evaluator(inputs)(expressions)
     with np.errstate(all="ignore"):
         good = np.isfinite(values).all(axis=1) & (np.abs(values).max(axis=1) < 1e6)
     return [one for one, keep in zip(expressions, good, strict=True) if keep]
@@ -87,37 +85,11 @@ def expression_sets(count: int) -> dict[str, tuple[list[Expression], list[Expres
     return {"random": (trees[:count], []), "offspring": (children[:count], parents)}
 
 
-def compiled(known: bool) -> Contender:
-    """`physdiffuser.expressions.evaluation.batch` by its compiled kernels.
-
-    `known`: the trees were translated to programs before the clock starts, as pyoperon's are; otherwise those
-    of the parents only.
-    """
-
-    def prepare(expressions: Sequence[Expression], before: Sequence[Expression], inputs: Array) -> Run:
-        evaluator = Evaluator(inputs, compile_after=0)
-        out = np.empty((len(expressions), inputs.shape[0]))
-        evaluator(expressions, out)
-
-        def run() -> object:
-            return evaluator(expressions, out)
-
-        def reset() -> None:
-            if not known:
-                evaluator.forget_programs()
-                evaluator(before)
-
-        run.reset = reset  # type: ignore[attr-defined]
-        return run
-
-    return prepare
-
-
 def batched(dtype: type[np.floating[Any]]) -> Contender:
-    """`physdiffuser.expressions.evaluation.batch` by numpy, its cache warm with the parents only."""
+    """`physdiffuser.expressions.batch` by numpy, its cache warm with the parents only."""
 
     def prepare(expressions: Sequence[Expression], before: Sequence[Expression], inputs: Array) -> Run:
-        evaluator = Evaluator(inputs, dtype, compile_after=math.inf)
+        evaluator = Evaluator(inputs, dtype)
         out = np.empty((len(expressions), inputs.shape[0]), dtype)
 
         def run() -> object:
@@ -166,106 +138,6 @@ def with_torch(expressions: Sequence[Expression], before: Sequence[Expression], 
     return run
 
 
-@functools.cache
-def _numba_kernel() -> Any:
-    import numba
-
-    def kernel(codes, first, second, columns, constants, roots, values, buffer):  # type: ignore[no-untyped-def]
-        width = buffer.shape[1]
-        lead = columns.shape[0] + constants.shape[0]
-        for index in range(constants.shape[0]):
-            buffer[columns.shape[0] + index, :] = constants[index]
-        for low in range(0, values.shape[1], width):
-            count = min(width, values.shape[1] - low)
-            for index in range(columns.shape[0]):
-                buffer[index, :count] = columns[index, low : low + count]
-            for step in range(codes.shape[0]):
-                left, right, out = buffer[first[step]], buffer[second[step]], buffer[lead + step]
-                code = codes[step]
-                for row in range(count):
-                    if code == 0:
-                        out[row] = left[row] + right[row]
-                    elif code == 1:
-                        out[row] = left[row] - right[row]
-                    elif code == 2:
-                        out[row] = left[row] * right[row]
-                    elif code == 3:
-                        out[row] = left[row] / right[row]
-                    elif code == 4:
-                        out[row] = math.exp(left[row])
-                    elif code == 5:
-                        out[row] = math.log(left[row])
-                    elif code == 6:
-                        out[row] = math.sin(left[row])
-                    elif code == 7:
-                        out[row] = math.cos(left[row])
-                    elif code == 8:
-                        out[row] = math.sqrt(left[row])
-                    else:
-                        out[row] = math.tanh(left[row])
-            for index in range(roots.shape[0]):
-                values[index, low : low + count] = buffer[roots[index], :count]
-
-    start = time.perf_counter()
-    compiled = numba.njit(error_model="numpy")(kernel)
-    whole, column = np.zeros(1, np.int64), np.ones((COLUMNS, 4))
-    compiled(whole, whole, whole, column, np.ones(1), whole, np.empty((1, 4)), np.ones((COLUMNS + 2, 256)))
-    print(f"numba: {time.perf_counter() - start:.1f} s to compile, before the clock starts", file=sys.stderr)
-    return compiled
-
-
-def with_numba(expressions: Sequence[Expression], before: Sequence[Expression], inputs: Array) -> Run:
-    """Trees flattened to instructions, distinct subtrees once, run by a compiled loop over row blocks."""
-    kernel = _numba_kernel()
-    columns = np.ascontiguousarray(inputs.T)
-
-    def run() -> object:
-        values = np.empty((len(expressions), inputs.shape[0]))
-        # Some fifty expressions at a time, so that their values stay in cache.
-        for start in range(0, len(expressions), 50):
-            part = expressions[start : start + 50]
-            codes, first, second, constants, roots = _instructions(part)
-            buffer = np.empty((COLUMNS + constants.size + codes.size, 256))
-            kernel(codes, first, second, columns, constants, roots, values[start : start + len(part)], buffer)
-        return values
-
-    return run
-
-
-def _instructions(expressions: Sequence[Expression]) -> tuple[npt.NDArray[Any], ...]:
-    codes: list[int] = []
-    sources: list[tuple[int, int]] = []
-    constants: list[float] = []
-    known: dict[Expression, int] = {}
-
-    def place(node: Expression) -> int:
-        if isinstance(node, Variable):
-            return node.index
-        slot = known.get(node)
-        if slot is not None:
-            return slot
-        if isinstance(node, Number):
-            constants.append(float(node.value))
-            slot = -len(constants)  # after the columns, once their number is known
-        else:
-            assert isinstance(node, Apply)
-            first = place(node.arguments[0])
-            pair = (first, place(node.arguments[1]) if len(node.arguments) == 2 else first)
-            slot = COLUMNS + len(codes)
-            codes.append((*BINARY, *UNARY).index(node.operator))
-            sources.append(pair)
-        known[node] = slot
-        return slot
-
-    roots = np.array([place(one) for one in expressions])
-    pairs = np.array(sources).reshape(-1, 2)
-    for slots in (roots, pairs):
-        later, constant = slots >= COLUMNS, slots < 0
-        slots[later] += len(constants)
-        slots[constant] = COLUMNS - 1 - slots[constant]
-    return np.array(codes), pairs[:, 0].copy(), pairs[:, 1].copy(), np.array(constants), roots
-
-
 def with_pyoperon(expressions: Sequence[Expression], before: Sequence[Expression], inputs: Array) -> Run:
     """pyoperon's `Evaluate`, tree by tree; its values are float32."""
     import pyoperon
@@ -305,12 +177,9 @@ def with_pyoperon(expressions: Sequence[Expression], before: Sequence[Expression
 
 
 CONTENDERS: dict[str, tuple[Contender, str | None]] = {
-    "compiled float64": (compiled(known=True), None),
-    "compiled (new trees)": (compiled(known=False), None),
     "numpy float64": (batched(np.float64), None),
     "numpy float32": (batched(np.float32), None),
     "pyoperon float32": (with_pyoperon, "pyoperon"),
-    "numba float64": (with_numba, "numba"),
     "torch float32": (with_torch, "torch"),
     "evaluate one by one": (one_by_one, None),
 }

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from physdiffuser.expressions import OPERATORS, Apply, Number, Parameter, Variable, evaluate, parse
-from physdiffuser.expressions.evaluation.batch import BLOCK_ROWS, Evaluator, evaluate_many
+from physdiffuser.expressions.batch import BLOCK_ROWS, Evaluator
 from physdiffuser.expressions.operators import BUILT_IN_NAMES
 from physdiffuser.expressions.tree import PI, Expression
 
@@ -55,7 +55,7 @@ def test_equals_evaluate_bit_for_bit_and_without_warnings(expressions: list[Expr
     inputs = _table(40)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        values = evaluate_many(expressions, inputs)
+        values = Evaluator(inputs)(expressions)
     np.testing.assert_array_equal(values, _one_by_one(expressions, inputs))
 
 
@@ -63,7 +63,7 @@ def test_equals_evaluate_bit_for_bit_and_without_warnings(expressions: list[Expr
 @given(st.lists(trees, min_size=1, max_size=5))
 def test_rows_beyond_one_block_give_the_same_values(expressions: list[Expression]) -> None:
     inputs = _table(BLOCK_ROWS + 37)
-    values = evaluate_many(expressions, inputs)
+    values = Evaluator(inputs)(expressions)
     np.testing.assert_array_equal(values, _one_by_one(expressions, inputs))
 
 
@@ -110,20 +110,20 @@ def test_single_precision_is_close() -> None:
     inputs = np.random.default_rng(1).uniform(0.5, 2, (100, COLUMNS))
     names = ["x1", "x2", "x3"]
     expressions = [parse(text, names) for text in ("x1*sin(x2) + x3**2", "exp(x1/x2) - 1/x3", "x1**1.7")]
-    values = evaluate_many(expressions, inputs, np.float32)
+    values = Evaluator(inputs, np.float32)(expressions)
     assert values.dtype == np.float32
     np.testing.assert_allclose(values, _one_by_one(expressions, inputs), rtol=1e-5, atol=1e-6)
 
 
 def test_constant_expressions_fill_every_row() -> None:
     for rows in (4, BLOCK_ROWS + 1):
-        values = evaluate_many([Number(2), parse("2*pi", [])], np.zeros((rows, 0)))
+        values = Evaluator(np.zeros((rows, 0)))([Number(2), parse("2*pi", [])])
         np.testing.assert_array_equal(values, np.array([[2.0], [2 * np.pi]]) * np.ones(rows))
 
 
 def test_parameters_are_refused() -> None:
     with pytest.raises(ValueError, match="parameter"):
-        evaluate_many([Apply("exp", (Parameter(0),))], np.zeros((3, 1)))
+        Evaluator(np.zeros((3, 1)))([Apply("exp", (Parameter(0),))])
 
 
 def test_result_goes_into_the_given_array() -> None:

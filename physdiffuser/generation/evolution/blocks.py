@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Variable, evaluate
-from physdiffuser.expressions.evaluation.batch import Evaluator
+from physdiffuser.expressions.batch import Evaluator
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.functions.blocks import with_constants
 from physdiffuser.generation.evolution.profile import profile

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import Expression
-from physdiffuser.expressions.evaluation.batch import Evaluator
+from physdiffuser.expressions.batch import Evaluator
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Variable
-from physdiffuser.expressions.evaluation.batch import Evaluator
+from physdiffuser.expressions.batch import Evaluator
 from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.functions.blocks import with_constants
 from physdiffuser.library.expression_library import LARGEST, NEVER, Library

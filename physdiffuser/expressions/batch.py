@@ -1,18 +1,13 @@
 """Values of many expressions on many rows: the hot path of the search.
 
-Two ways, and measurements in docs/evaluation.md. An evaluator that is asked for many expressions has them run
-by compiled kernels (`compiled.py`): no Python between the nodes of a tree, and vector code for the functions.
-Until then, since compiling takes 0.2 s, and for what the kernels lack, there is one numpy call per distinct
-subtree, into buffers that stay in cache. What is gained over evaluating one expression after the other:
+There is one numpy call per distinct subtree, into buffers that stay in cache; measurements are in
+docs/evaluation.md. What is gained over evaluating one expression after the other:
 
 * a subtree that occurs several times, in one expression or in many, is evaluated once;
 * no memory is allocated: values live in one block that is reused and fits the cache;
 * rows beyond `BLOCK_ROWS` are worked through in blocks: the calls are recorded on the first block and
   replayed on the others, so the trees are walked once;
 * the result is that of `evaluate`, bit for bit, in double precision.
-
-The kernels' `exp`, `log`, `sin`, `cos` and `tanh` differ from numpy's in the last digit or two. Which way is
-taken depends on how many expressions were asked for and on nothing else, so that runs repeat themselves.
 """
 
 from __future__ import annotations
@@ -24,8 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions.evaluate import evaluate
-from physdiffuser.expressions.evaluation.compiled import CompiledTable, machine_code
-from physdiffuser.expressions.evaluation.programs import compiler
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.simplification import trigonometry
 from physdiffuser.expressions.tree import Apply, Expression, Number, Symbol, Variable
@@ -37,9 +30,6 @@ BLOCK_ROWS = 2048
 # Values of distinct subtrees held at once. A quarter of a usual last-level cache: larger is slower
 # per call (0.64 µs against 0.39 for 1,000 rows), smaller forgets common subtrees.
 CACHE_BYTES = 8 << 20
-# Expressions that one evaluator has been asked for before the kernels are compiled, which takes as long as
-# numpy needs for some ten thousand.
-COMPILE_AFTER = 20_000
 # However many rows: an expression of ordinary size must fit.
 MIN_SLOTS = 256
 
@@ -83,35 +73,6 @@ class _Generic:
         out[...] = self.evaluate(*arguments)
 
 
-def evaluate_many(
-    expressions: Sequence[Expression],
-    inputs: npt.NDArray[np.float64],
-    dtype: npt.DTypeLike = np.float64,
-) -> FloatArray:
-    """Values of parameter-free expressions on every row.
-
-    Parameters
-    ----------
-    expressions
-        Trees without parameters.
-    inputs
-        Shape (rows, columns).
-    dtype
-        `float64`, equal to `evaluate` to the last digit or two; or `float32`, by numpy alone, to screen
-        candidates on columns of moderate size.
-
-    Returns
-    -------
-    Shape (expressions, rows). nan or inf outside the domain.
-
-    Raises
-    ------
-    ValueError
-        If an expression has parameters.
-    """
-    return Evaluator(inputs, dtype)(expressions)
-
-
 class Evaluator:
     """Evaluates expressions on one table and remembers the values of their subtrees between calls.
 
@@ -124,8 +85,6 @@ class Evaluator:
     cache_bytes
         Memory for the values of subtrees. When it is used up everything is forgotten and the cache
         starts anew. Tables of more than `BLOCK_ROWS` rows remember only within a call.
-    compile_after
-        Expressions asked for before the compiled kernels take over; `COMPILE_AFTER` when not given.
     """
 
     def __init__(
@@ -133,7 +92,6 @@ class Evaluator:
         inputs: npt.NDArray[np.float64],
         dtype: npt.DTypeLike = np.float64,
         cache_bytes: int = CACHE_BYTES,
-        compile_after: float | None = None,
     ) -> None:
         self.rows = int(inputs.shape[0])
         self.dtype = np.dtype(dtype)
@@ -150,11 +108,6 @@ class Evaluator:
         self._seen: dict[Expression, FloatArray] = {}
         self._program: list[Call] | None = [] if self._blocked else None
         self._value = self._walker()
-        self._asked = 0
-        self._compile_after = COMPILE_AFTER if compile_after is None else compile_after
-        self._compiles = self.dtype == np.float64
-        self._table: CompiledTable | None = None
-        self._translate = compiler()
 
     @property
     def nodes(self) -> int:
@@ -162,53 +115,23 @@ class Evaluator:
         return self._forgotten + len(self._slots) - len(self._free)
 
     def __call__(self, expressions: Sequence[Expression], out: FloatArray | None = None) -> FloatArray:
-        """Values, shape (expressions, rows), written into `out` when given.
+        """Values, shape (expressions, rows), written into `out` when given; nan or inf outside the domain.
 
         A caller in a loop saves the system's work for fresh memory by passing the same `out`.
+
+        Raises
+        ------
+        ValueError
+            If an expression has parameters.
         """
         values = np.empty((len(expressions), self.rows), self.dtype) if out is None else out
-        self._asked += len(expressions)
-        if expressions and self._compiles and self._asked > self._compile_after:
-            self._compiled(expressions, values)
-        else:
-            self._with_numpy(expressions, values, range(len(expressions)))
-        return values
-
-    def forget_programs(self) -> None:
-        """Translate every tree anew from now on: for measurements."""
-        self._translate = compiler()
-
-    def _compiled(self, expressions: Sequence[Expression], values: FloatArray) -> None:
-        """Most by the compiled kernels, by numpy what they cannot do."""
-        if self._table is None:
-            # Known at once, and the same for the same calls: results must not depend on a clock.
-            self._compiles = machine_code() is not None and self.rows > 0
-            if not self._compiles:
-                self._with_numpy(expressions, values, range(len(expressions)))
-                return
-            self._table = CompiledTable(self._inputs)
-        program = self._translate
-        programs = [program(expression) for expression in expressions]
-        if not values.flags.c_contiguous or values.dtype != np.float64:
-            possible: list[int] = []
-        else:
-            possible = [index for index, one in enumerate(programs) if one is not None]
-        flags = np.ones(len(programs), np.int64)
-        if possible:
-            suited = [one for one in programs if one is not None]
-            flags[possible] = self._table(suited, values, np.array(possible))
-        left: list[int] = np.flatnonzero(flags).tolist()
-        if left:
-            self._with_numpy([expressions[index] for index in left], values, left)
-
-    def _with_numpy(self, expressions: Sequence[Expression], values: FloatArray, rows: Sequence[int]) -> None:
-        """Values of each expression into its row of `values`."""
         with np.errstate(all="ignore"):
             if self._blocked:
-                self._by_blocks(expressions, values, rows)
+                self._by_blocks(expressions, values)
             else:
-                for row, expression in zip(rows, expressions, strict=True):
+                for row, expression in enumerate(expressions):
                     values[row] = self._root(expression)
+        return values
 
     def _root(self, expression: Expression) -> FloatArray:
         try:
@@ -227,7 +150,7 @@ class Evaluator:
         self._seen.clear()
         self._free[:] = self._slots
 
-    def _by_blocks(self, expressions: Sequence[Expression], values: FloatArray, rows: Sequence[int]) -> None:
+    def _by_blocks(self, expressions: Sequence[Expression], values: FloatArray) -> None:
         """Record the calls for as many expressions as fit, run them on every block of rows, go on."""
         width = self._slots[0].size
         start = 0
@@ -242,7 +165,7 @@ class Evaluator:
                 except _Full:
                     break
             if not roots:
-                values[rows[start]] = evaluate(expressions[start], self._inputs)
+                values[start] = evaluate(expressions[start], self._inputs)
                 start += 1
                 continue
             program = self._program
@@ -253,7 +176,7 @@ class Evaluator:
                     for operator, arrays in program:
                         operator(*arrays)
                 for index, root in enumerate(roots, start):
-                    values[rows[index], low:high] = root if root.ndim == 0 else root[: high - low]
+                    values[index, low:high] = root if root.ndim == 0 else root[: high - low]
             start += len(roots)
         self._forget()
 

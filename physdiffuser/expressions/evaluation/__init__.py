@@ -1,1 +1,0 @@
-"""Fast values of many expressions on many rows: programs, kernels and the compiled loop that runs them."""
