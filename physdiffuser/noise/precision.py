@@ -7,6 +7,9 @@ import numpy.typing as npt
 
 # Relative accuracy of values computed in double precision by a short formula.
 DOUBLE = 1e-10
+# Half of the rows are met if they lie within this many halves of a unit of their last digit: constants and
+# inputs are rounded as well.
+_HALF_UNITS = 10.0
 
 
 def decimal_precision(values: npt.NDArray[np.float64]) -> float:
@@ -29,3 +32,29 @@ def decimal_precision(values: npt.NDArray[np.float64]) -> float:
         if np.allclose(rounded, some, rtol=1e-14, atol=0):
             return float(0.5 * 10.0 ** (1 - digits))
     return DOUBLE
+
+
+def meets_digits(
+    target: npt.NDArray[np.float64], prediction: npt.NDArray[np.float64], tolerance: float
+) -> bool:
+    """Whether a formula meets the numbers of the target to about the digits with which they were written.
+
+    Half of the rows must be met, each to its own last digit. The mean squared residual does not show this
+    where values span many decades: it can be as small as the rounding of the largest ones while all others
+    are far off.
+
+    Parameters
+    ----------
+    target, prediction
+        Shape (rows,).
+    tolerance
+        Relative rounding of a number that begins with a 1, as of `decimal_precision`.
+    """
+    if tolerance <= DOUBLE:
+        return True
+    some = target != 0
+    if not some.any():
+        return True
+    half = tolerance * 10.0 ** np.floor(np.log10(np.abs(target[some])))
+    residual = np.abs(target[some] - prediction[some])
+    return bool(np.mean(residual <= _HALF_UNITS * half) >= 0.5)

@@ -17,7 +17,9 @@ from physdiffuser.core.generator import Generator, GeneratorSpec
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.core.work import MeteredGenerator
 from physdiffuser.errors import PhysdiffuserError, PluginError
+from physdiffuser.expressions import evaluate
 from physdiffuser.expressions.tree import fitted_constants
+from physdiffuser.noise.precision import meets_digits
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.parallel.ahead import AheadGenerator, Workers, ahead
 from physdiffuser.search.refinement.exact_constants import with_exact_constants
@@ -336,6 +338,16 @@ class SearchLoop:
     def exact(self) -> bool:
         """Whether some formula is as good as the numbers are written."""
         return self.archive.best_loss <= self.floor
+
+    @property
+    def meets_digits(self) -> bool:
+        """Whether the chosen formula meets about as many digits of each row as were written."""
+        rows, best = self.problem.all_rows, self.best
+        if best is None:
+            return False
+        with np.errstate(all="ignore"):
+            prediction = evaluate(best.candidate.expression, rows.inputs) + np.zeros(rows.rows)
+        return meets_digits(rows.target, prediction, self.settings.tolerance)
 
     def _length(self, entry: Entry | None) -> float:
         if entry is None:

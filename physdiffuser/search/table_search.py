@@ -272,7 +272,7 @@ def _search_with_noise_models(
     steps, pause = options.steps, _pauses(options, control)
     shares = noise_inference.POLICY
     result = loop.run(steps, float("inf"), first, pause(shares.first_share, lambda: loop.spent))
-    if loop.exact or loop.cancelled():
+    if (loop.exact and loop.meets_digits) or loop.cancelled():
         return prepared, loop, result
     known = [entry.candidate for entry in loop.archive.front()]
     loops, spent = [loop], loop.spent
