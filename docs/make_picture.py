@@ -2,8 +2,8 @@
 
     python docs/make_picture.py [FILE.svg]
 
-Nothing is edited by hand: what the program writes to standard output is what is drawn, bold where it is
-bold. Only POSIX systems have pseudo-terminals.
+Nothing is edited by hand: what the program writes to standard output is what is drawn, in its
+colours. Only POSIX systems have pseudo-terminals.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ CELL, LINE, MARGIN, BAR, FONT = 8.4, 19, 20, 34, 14
 STYLES = {
     "\x1b[0m": 'fill="#c9d1d9"',
     "\x1b[1m": 'fill="#ffffff" font-weight="bold"',
+    "\x1b[2m": 'fill="#6e7681"',
     "\x1b[32m": 'fill="#7ee787"',
     "\x1b[33m": 'fill="#e3b341"',
+    "\x1b[36m": 'fill="#56d4dd"',
 }
 
 

@@ -9,7 +9,8 @@ from urllib.parse import quote
 from physdiffuser.expressions import to_text
 from physdiffuser.io.display import visible
 from physdiffuser.report.text.digits import shown_digits
-from physdiffuser.report.text.terminal import Style, render
+from physdiffuser.report.text.style import Style
+from physdiffuser.report.text.terminal import render
 from physdiffuser.targets.answer import TargetSolutions
 
 _STYLE = "body{font-family:sans-serif;margin:2rem auto;max-width:60rem}code{font-size:1.1em}"

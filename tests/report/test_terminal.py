@@ -14,7 +14,8 @@ from solutions import equation, fitted, solution
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 from physdiffuser.expressions import parse
 from physdiffuser.report.text.digits import short, shown_digits, with_uncertainty
-from physdiffuser.report.text.terminal import Style, display_width, render
+from physdiffuser.report.text.style import Style, display_width
+from physdiffuser.report.text.terminal import render
 
 
 def test_the_report_says_everything_once() -> None:
@@ -178,3 +179,31 @@ def test_numbers_that_are_missing_are_a_dash() -> None:
 def test_wide_letters_count_twice() -> None:
     assert display_width("a速度") == 5
     assert display_width("e\u0301") == 1
+
+
+def test_a_terminal_gets_a_framed_table_and_colour_only_where_it_is_wanted() -> None:
+    rows = [equation("a", rmse=12.5), equation("2*a", rmse=0.031)]
+    plain = render(solution(*rows, best=rows[1]), Style(width=80, framed=True))
+    assert "\x1b" not in plain and set(plain.splitlines()[1]) == {"─"}
+    coloured = render(solution(*rows, best=rows[1]), Style(width=80, framed=True, colour=True))
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).split() == plain.split()
+    assert "\x1b[1m2*a" in coloured and "\x1b[1ma" not in coloured
+    assert render(solution(*rows, best=rows[1]), Style(framed=True, unicode=False)).isascii()
+
+
+def test_names_stay_text_in_a_framed_table() -> None:
+    hostile = "\x1b[31m[bold]T[/bold]:smile:[link=x]"
+    text = render(
+        solution(equation("v_m_s"), target=hostile, aliases={"v_m_s": hostile}), Style(width=200, framed=True)
+    )
+    assert "\x1b" not in text and "\\x1b[31m[bold]T[/bold]:smile:[link=x]" in text
+
+
+def test_a_narrow_terminal_does_without_some_columns() -> None:
+    row = equation("a*v_m_s*exp(-a)*sqrt(v_m_s)*cos(a)", rmse=0.1, test_rmse=0.2, probability=0.9)
+    wide, narrow = (render(solution(row), Style(width=width, framed=True)) for width in (100, 50))
+    assert "test rmse" in wide and "probability" in wide
+    assert "test rmse" not in narrow and "probability" not in narrow
+    for width, text in ((100, wide), (50, narrow)):
+        assert max(len(line) for line in text.splitlines()[:3]) <= width
+        assert "a*v_m_s*exp" in text.splitlines()[2]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from physdiffuser.data.dataset import Dataset
     from physdiffuser.report.documents.table_record import TableRecord
     from physdiffuser.report.runfolder import RunFolder, SavedFormulas
-    from physdiffuser.report.text.terminal import Style
+    from physdiffuser.report.text.style import Style
 
 REPORT_SECONDS = 0.75
 """Seconds of an idle machine between the solution and the end of the program: page, plot, exit."""
@@ -107,6 +107,9 @@ class Run:
             import physdiffuser.report.documents.json_document
         else:
             import physdiffuser.report.text.terminal  # noqa: F401
+
+            if stdout.stream().isatty():
+                import rich.table  # noqa: F401
 
     def _open_folder(self) -> RunFolder | None:
         from physdiffuser.report.runfolder import RunFolder, fresh_folder
@@ -304,17 +307,30 @@ def _stopped(solution: Solution, signal_number: int) -> Solution:
 
 def terminal_style(*, ascii_only: bool = False) -> Style:
     """What stdout can show, or what it is to be restricted to."""
-    from physdiffuser.report.text.terminal import Style
+    from physdiffuser.report.text.style import Style
 
     is_terminal = stdout.stream().isatty()
-    colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    able = is_terminal and os.environ.get("TERM") != "dumb"
+    colour = able and not os.environ.get("NO_COLOR") and not _is_old_console()
     return Style(
         width=stdout.width() if is_terminal else None,
-        unicode=not ascii_only and _can_show("▸±²…"),
+        unicode=not ascii_only and _can_show("▸±²…─"),
+        framed=able,
+        colour=colour,
         emphasise=(lambda text: click.style(text, bold=True)) if colour else str,
         good=(lambda text: click.style(text, fg="green")) if colour else str,
         doubtful=(lambda text: click.style(text, fg="yellow")) if colour else str,
+        label=(lambda text: click.style(text, fg="cyan")) if colour else str,
     )
+
+
+def _is_old_console() -> bool:
+    """Whether stdout is a console of Windows that writes escape sequences as text."""
+    if os.name != "nt":
+        return False
+    from rich.console import detect_legacy_windows
+
+    return detect_legacy_windows()
 
 
 def _can_show(text: str) -> bool:

@@ -14,7 +14,7 @@ from physdiffuser.report.text.digits import (
     short,
     shown_digits,
 )
-from physdiffuser.report.text.terminal import Style
+from physdiffuser.report.text.style import Style
 
 _LABEL = 11
 _LIMIT = 20_000

@@ -26,6 +26,7 @@ from physdiffuser.report.export.source_code import (
 )
 from physdiffuser.report.text.digits import shown_digits
 from physdiffuser.report.text.group_table import group_lines
+from physdiffuser.report.text.style import Style
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def formula_of(solution: Solution, equation: Equation) -> Formula:
         target=solution.target,
         origin=f"physdiffuser {solution.version}".strip(),
         digits=shown_digits(equation),
-        groups=tuple(line.replace("±", "+-") for line in group_lines(solution, equation)),
+        groups=tuple(line.replace("±", "+-") for line in group_lines(solution, equation, Style())),
     )
 
 

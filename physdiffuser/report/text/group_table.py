@@ -12,6 +12,8 @@ from physdiffuser.core.solution_parts.group_constants import with_group_constant
 from physdiffuser.errors import DataError
 from physdiffuser.io.display import visible
 from physdiffuser.report.text.digits import half_width, short, with_uncertainty
+from physdiffuser.report.text.style import Style
+from physdiffuser.report.text.tables import TextTable, table_lines
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -41,17 +43,14 @@ def _text(constant: ConstantEstimate) -> str:
     return " ± ".join(with_uncertainty(constant.value, width))
 
 
-def group_lines(solution: Solution, equation: Equation) -> list[str]:
+def group_lines(solution: Solution, equation: Equation, style: Style) -> list[str]:
     """The table as lines of aligned text; no lines for a formula without constants of the groups."""
     head = group_head(solution, equation)
     if not head:
         return []
-    table = [head, *group_rows(equation)]
-    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
-    return [
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    ]
+    sign = style.sign("±", "+/-")
+    rows = [tuple(cell.replace("±", sign) for cell in row) for row in group_rows(equation)]
+    return table_lines(TextTable(head, rows, left=range(len(head))), style)
 
 
 def shared_constants(solution: Solution, equation: Equation) -> str:

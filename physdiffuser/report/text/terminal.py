@@ -7,9 +7,7 @@ no markup language is interpreted anywhere.
 from __future__ import annotations
 
 import textwrap
-import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,7 +28,9 @@ from physdiffuser.report.text.digits import (
     table_digits,
 )
 from physdiffuser.report.text.group_table import group_lines, shared_constants
+from physdiffuser.report.text.style import Style, cut
 from physdiffuser.report.text.suggested import APART, ONE_LAW, suggestion_table
+from physdiffuser.report.text.tables import TextTable, table_lines
 
 _LIMIT = 20_000
 _LABEL_WIDTH = 11
@@ -39,33 +39,6 @@ _VERDICTS = {
     "different": "not verified: the law shown is not the formula that was fitted",
     "unknown": "not verified: not every check holds",
 }
-
-
-@dataclass(frozen=True)
-class Style:
-    """What the terminal can show.
-
-    Attributes
-    ----------
-    width
-        Columns of the terminal; None when the report goes to a file and nothing is cut.
-    unicode
-        Whether signs such as ± can be written.
-    emphasise
-        Marks the headline and the chosen row; returns its argument where there is no colour.
-    good, doubtful
-        The same for the verdict of a law that is verified, and of one that is not.
-    """
-
-    width: int | None = None
-    unicode: bool = True
-    emphasise: Callable[[str], str] = str
-    good: Callable[[str], str] = str
-    doubtful: Callable[[str], str] = str
-
-    def sign(self, wanted: str, plain: str) -> str:
-        """A sign, or its spelling where the terminal cannot show it."""
-        return wanted if self.unicode else plain
 
 
 def render(solution: Solution, style: Style | None = None) -> str:
@@ -96,23 +69,17 @@ def _pareto(solution: Solution, style: Style) -> list[str]:
     with_probability = any(row.probability is not None for row in solution.pareto)
     optional = [*(["test rmse"] if with_test_rmse else []), *(["probability"] if with_probability else [])]
     head = ["", "row", "complexity", "rmse", *optional, "equation"]
-    table = [head]
+    lines, chosen = [], None
     for number, row in enumerate(solution.pareto, start=1):
-        marker = style.sign("▸", ">") if is_chosen(row, solution.best) else ""
+        marked = is_chosen(row, solution.best)
+        chosen = number - 1 if marked else chosen
         more = [aligned(row.test_rmse)] if with_test_rmse else []
         more += [in_percent(row.probability)] if with_probability else []
         text = visible(to_text(row.expression, solution.names, table_digits(row)), _LIMIT)
-        table.append([marker, str(number), str(row.complexity), aligned(row.rmse), *more, text])
-    widths = [max(display_width(line[column]) for line in table) for column in range(len(head) - 1)]
-    lines = []
-    for index, cells in enumerate(table):
-        numbers = "  ".join(
-            " " * (width - display_width(cell)) + cell for cell, width in zip(cells[:-1], widths, strict=True)
-        )
-        line = f"{numbers}  {cells[-1]}".rstrip()
-        line = cut(line, style.width, style.sign("…", "..."))
-        lines.append(style.emphasise(line) if index and cells[0] else line)
-    return lines
+        marker = style.sign("▸", ">") if marked else ""
+        lines.append([marker, str(number), str(row.complexity), aligned(row.rmse), *more, text])
+    last = len(head) - 1
+    return table_lines(TextTable(head, lines, {last}, chosen, range(4, last)), style)
 
 
 def _headline(solution: Solution, best: Equation, style: Style) -> list[str]:
@@ -162,14 +129,19 @@ def _facts(solution: Solution, best: Equation, style: Style) -> list[str]:
     if solution.template is not None:
         lines += _labelled("Functions", _functions(solution, style))
     if solution.groups is not None:
-        table = [line.replace("±", style.sign("±", "+/-")) for line in group_lines(solution, best)]
+        table = group_lines(solution, best, style.indented(_LABEL_WIDTH + 2))
         lines += _labelled("Groups", [shared_constants(solution, best), *table])
     own = {one.head: visible(one.text, _LIMIT) for one in definitions_in([best.expression])}
     lines += _labelled("Operators", [f"{head} = {text}" for head, text in own.items()]) if own else []
     constants = _constants(best)
     if constants:
         lines += _labelled("Constants", constants)
-    return lines
+    return [_with_coloured_label(line, style) for line in lines]
+
+
+def _with_coloured_label(line: str, style: Style) -> str:
+    label = line[2 : 2 + _LABEL_WIDTH].rstrip()
+    return f"  {style.label(label)}{line[2 + len(label) :]}" if label else line
 
 
 def _functions(solution: Solution, style: Style) -> list[str]:
@@ -234,7 +206,7 @@ def _derivation(solution: Solution, best: Equation, style: Style) -> list[str]:
         return []
     width = len(str(len(steps)))
     return [
-        "  How it was found",
+        f"  {style.label('How it was found')}",
         *(
             f"    {line}"
             for number, step in enumerate(steps, start=1)
@@ -248,22 +220,16 @@ def _suggestions(solution: Solution, style: Style) -> list[str]:
     found = solution.next_measurements
     if found is None:
         return []
-    title = "  What to measure next"
+    title = f"  {style.label('What to measure next')}"
     if not found.points:
         return [title, *(f"    {line}" for line in _wrapped(ONE_LAW, style, 4, ""))]
     table = suggestion_table(solution, found)
-    cells = [table.header, *table.lines]
-    widths = [max(display_width(line[column]) for line in cells) for column in range(len(table.header))]
-    lines = [
-        "  ".join(
-            " " * (width - display_width(cell)) + cell for cell, width in zip(line, widths, strict=True)
-        )
-        for line in cells
-    ]
+    mark, inner = style.sign("…", "..."), style.indented(4)
+    lines = table_lines(TextTable(table.header, table.lines), inner)
     laws = [f"law {number}: {text}" + (f" ({row})" if row else "") for number, text, row in table.laws]
     more = [f"further laws that the table does not exclude: {table.more}"] if table.more else []
-    mark, width = style.sign("…", "..."), style.width and style.width - 4
-    return [title, *(f"    {cut(line, width, mark)}" for line in [*laws, *more, *lines, f"({APART})"])]
+    before = [cut(text, inner.width, mark) for text in [*laws, *more]]
+    return [title, *(f"    {line}" for line in [*before, *lines, cut(f"({APART})", inner.width, mark)])]
 
 
 def _wrapped(text: str, style: Style, margin: int, bullet: str) -> list[str]:
@@ -283,24 +249,3 @@ def _wrapped(text: str, style: Style, margin: int, bullet: str) -> list[str]:
 def _labelled(label: str, lines: Sequence[str]) -> list[str]:
     first, *rest = lines
     return [f"  {label:<{_LABEL_WIDTH}}{first}", *(" " * (_LABEL_WIDTH + 2) + line for line in rest)]
-
-
-def display_width(text: str) -> int:
-    """Columns that a text takes: wide East Asian letters take two, combining marks none."""
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in text
-    )
-
-
-def cut(text: str, width: int | None, mark: str) -> str:
-    """The text, or its beginning and a mark when it is wider than the terminal."""
-    if width is None or display_width(text) <= width:
-        return text
-    kept, used = [], 0
-    for char in text:
-        used += display_width(char)
-        if used > max(width - display_width(mark), 0):
-            break
-        kept.append(char)
-    return "".join(kept) + mark
