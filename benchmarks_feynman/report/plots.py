@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+import functools
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks_feynman.report.summary import group_by, rate, recovered
 from benchmarks_feynman.results import Result
 
 _SIZE = (7.0, 4.0)
+_INK, _LINE, _PAPER = "#1b2430", "#cfd6df", "#ffffff"
+_SERIES = {"#1f4e79": "seen", "#b3541e": "test", "#a01c3c": "law", "#1a6b3a": "good", "#7a5300": "open"}
+
+
+def _styled(draw: Callable[[Sequence[Result]], str]) -> Callable[[Sequence[Result]], str]:
+    """Draw in the colours of the report."""
+
+    @functools.wraps(draw)
+    def styled(results: Sequence[Result]) -> str:
+        from matplotlib import rc_context
+
+        colours = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), _INK)
+        lines = {"axes.edgecolor": _INK, "grid.color": _LINE, "axes.facecolor": "none"}
+        cycle = f"cycler('color', {list(_SERIES)})"
+        # The salt makes the ids inside the picture repeatable.
+        svg = {"svg.hashsalt": "evaluate", "svg.fonttype": "none", "savefig.facecolor": _PAPER}
+        with rc_context({**colours, **lines, **svg, "axes.prop_cycle": cycle}):
+            return draw(results)
+
+    return styled
+
+
+def inline(svg: str) -> str:
+    """A plot for a page, whose colours it takes, light or dark."""
+    names = {_INK: "ink", _LINE: "line", **_SERIES}
+    for colour, name in names.items():
+        svg = svg.replace(colour, f"var(--{name})")
+    return svg.replace(f"fill: {_PAPER}", "fill: none")
 
 
 def _svg(figure: Any) -> str:
-    from matplotlib import rc_context
-
     stream = io.StringIO()
-    # The salt makes the ids inside the picture repeatable.
-    with rc_context({"svg.hashsalt": "evaluate", "svg.fonttype": "none"}):
-        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
     text = stream.getvalue()
     # The XML declaration and doctype have no place inside an HTML page.
     return text[text.index("<svg") :]
@@ -36,6 +61,7 @@ def _legend(axes: Any) -> None:
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8, frameon=False)
 
 
+@_styled
 def time_curves(results: Sequence[Result]) -> str:
     """Share of tables recovered within a time, a curve per system and noise."""
     from matplotlib.ticker import LogLocator
@@ -60,11 +86,12 @@ def time_curves(results: Sequence[Result]) -> str:
     axes.set_xlabel("wall time per table (s)")
     axes.set_ylabel("recovered (%)")
     axes.set_ylim(0, 102)
-    axes.grid(alpha=0.3)
+    axes.grid()
     _legend(axes)
     return _svg(figure)
 
 
+@_styled
 def rate_bars(results: Sequence[Result]) -> str:
     """Recovered laws by group and noise, with 95 % intervals."""
     figure, axes = _axes()
@@ -84,7 +111,7 @@ def rate_bars(results: Sequence[Result]) -> str:
                 below.append(0.0 if one else 100 * max(0.0, share - measured.low))
                 above.append(0.0 if one else 100 * max(0.0, measured.high - share))
         label = f"{system}, noise {noise:g}"
-        axes.bar(at, heights, width * 0.95, yerr=[below, above], capsize=2, label=label)
+        axes.bar(at, heights, width * 0.95, yerr=[below, above], capsize=2, label=label, ecolor=_INK)
     axes.set_xticks(range(len(groups)), [f"{suite}\n{group}" for suite, group in groups], fontsize=8)
     axes.set_ylabel("recovered (%)")
     axes.set_ylim(0, 105)

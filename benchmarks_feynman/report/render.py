@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks_feynman.export import make_folder
 from benchmarks_feynman.report.layout import Section, Table
+from benchmarks_feynman.report.plots import inline
 from benchmarks_feynman.report.sections import sections
 from benchmarks_feynman.results import Result
 from physdiffuser.errors import DataError
@@ -89,7 +90,7 @@ def html(content: Sequence[Section], results: Sequence[Result]) -> str:
             "title": section.title,
             "paragraphs": [emphasis(text) for text in section.paragraphs],
             "tables": section.tables,
-            "plots": [(title, Markup(svg)) for title, svg in section.plots],
+            "plots": [(title, Markup(inline(svg))) for title, svg in section.plots],
         }
         for section in content
     ]

@@ -14,7 +14,7 @@ from physdiffuser.core.solution import Solution
 from physdiffuser.expressions.printing.mathml import name_mathml
 from physdiffuser.io.display import visible
 from physdiffuser.report.html.evidence import names_with_target
-from physdiffuser.report.html.page import Row, page_style, table_row, template_environment
+from physdiffuser.report.html.page import Row, formulas_script, page_style, table_row, template_environment
 from physdiffuser.report.html.pictures import front_chart
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def style() -> str:
 
 def script() -> str:
     """The page's script."""
-    return (_HERE / "static" / "app.js").read_text(encoding="utf-8")
+    return formulas_script() + (_HERE / "static" / "app.js").read_text(encoding="utf-8")
 
 
 def setup(content: dict[str, Any]) -> str:

@@ -67,12 +67,10 @@ def interim(dataset: Dataset, texts: Sequence[str], best: str | None, settings: 
     known = known_constants(settings, dataset)
     sample = dataset.take(np.unique(some))
     rows = [row for text in texts if (row := scored(text, sample, known)) is not None]
-    rows.sort(key=lambda row: row.complexity)
     chosen = None if best is None else scored(best, sample, known)
     if chosen is None and rows:
         chosen = min(rows, key=lambda row: row.rmse)
-    if chosen is not None and all(row.expression != chosen.expression for row in rows):
-        rows = sorted([*rows, chosen], key=lambda row: row.complexity)
+    rows = _front(rows, chosen)
     solution = Solution(
         target=dataset.target_column.name,
         status="approximate" if chosen is not None else "none",
@@ -96,6 +94,17 @@ def interim(dataset: Dataset, texts: Sequence[str], best: str | None, settings: 
         sample.inputs,
     )
     return replace(solution, fit_points=points)
+
+
+def _front(rows: Sequence[Equation], chosen: Equation | None) -> list[Equation]:
+    """The most accurate row of each complexity; the chosen one stands in place of its like."""
+    found: dict[int, Equation] = {}
+    for row in rows:
+        if row.complexity not in found or row.rmse < found[row.complexity].rmse:
+            found[row.complexity] = row
+    if chosen is not None:
+        found[chosen.complexity] = chosen
+    return [found[size] for size in sorted(found)]
 
 
 def scored(text: str, dataset: Dataset, known: Mapping[str, float]) -> Equation | None:

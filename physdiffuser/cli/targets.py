@@ -142,7 +142,8 @@ class TargetsRun:
     def _report(self, found: TargetSolutions, code: int, stopping: Stopping) -> None:
         from physdiffuser.report.documents.json_document import document_text
         from physdiffuser.targets.answer import targets_document
-        from physdiffuser.targets.report import render_targets, report_page
+        from physdiffuser.targets.page import report_page
+        from physdiffuser.targets.report import render_targets
 
         content = targets_document(found)
         if self.folder is not None:

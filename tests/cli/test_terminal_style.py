@@ -11,7 +11,6 @@ from physdiffuser.cli.process import stdout
 from physdiffuser.cli.shared.run import terminal_style
 from physdiffuser.report.text.style import Style
 
-
 StyleOf = Callable[..., Style]
 
 

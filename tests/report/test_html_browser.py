@@ -21,6 +21,7 @@ CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+LONG = "2*pi*sqrt(a**3/G) - a + v_m_s*exp(-a)*(2.5029*cos(4.0012*a + v_m_s) + 0.0019542*sin(4.0012*a))"
 # A desktop and a phone, in CSS pixels.
 WIDTHS = {"desktop": 1280, "phone": 390}
 
@@ -37,7 +38,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rows = (equation("54.3", rmse=2.0), fitted(rmse=0.3), equation("2*pi*sqrt(a**3/G) - a + v_m_s*exp(-a)"))
+    rows = (equation("54.3", rmse=2.0), fitted(rmse=0.3), equation(LONG))
     made = with_rows(*rows, best=rows[1], warnings=("columns not needed by the law: v (m/s)",))
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(report_html(made), encoding="utf-8")
@@ -75,6 +76,10 @@ def test_it_fits_the_screen_and_shows_the_chosen_law(page: Any) -> None:
         assert box["x"] + box["width"] <= page.viewport_size["width"], "captions are read without scrolling"
     cut = "nodes => nodes.filter(node => node.scrollHeight > node.clientHeight).length"
     assert page.locator(".formula:visible").evaluate_all(cut) == 0, "no formula is cut below"
+    page.locator("a.pick[data-row='3']").click()
+    wide = "nodes => nodes.filter(node => node.scrollWidth > node.clientWidth).length"
+    assert page.locator(".formula:visible").evaluate_all(wide) == 0, "no formula extends out of view"
+    page.locator("a.pick[data-row='2']").click()
     for element in page.locator("main section, #law .headline math, .chart svg:visible").all():
         box = element.bounding_box()
         assert box and box["height"] > 5

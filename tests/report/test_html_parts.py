@@ -81,8 +81,8 @@ def test_names_are_set_as_a_physicist_would(name: str, expected: str) -> None:
 def test_a_sum_can_be_broken_between_its_terms() -> None:
     terms = mathml_terms(parse("a - (v_m_s - 1) + 2*a", NAMES), NAMES)
     assert len(terms) == 3
-    assert terms[1].startswith("<mo>−</mo><mrow><mo>(</mo>")
-    assert terms[2].startswith("<mo>+</mo>")
+    assert terms[1].startswith('<mo form="infix">−</mo><mrow><mo>(</mo>')
+    assert terms[2].startswith('<mo form="infix">+</mo>')
 
 
 # ---- evidence ----
@@ -255,3 +255,17 @@ def test_ticks_are_round() -> None:
         "0.01",
         "1",
     ]
+
+
+def test_a_long_term_is_divided_into_its_factors() -> None:
+    names = ("a", "v_m_s")
+    law = "1.5 - exp(-0.300410041*a)*(2.50290029*cos(4.00120012*a) + 0.00195420019*sin(4.00120012*a))*v_m_s"
+    terms = mathml_terms(parse(law, names), names)
+    assert len(terms) == 4
+    assert terms[1].startswith('<mo form="infix">−</mo><msup>') and terms[2].startswith("<mrow><mo>(</mo>")
+    assert terms[3] == "<msub><mi>v</mi><mi>m</mi></msub>" or "v" in terms[3]
+    whole = ElementTree.fromstring(f"<math>{''.join(terms)}</math>")
+    text = "".join(whole.itertext())
+    assert text.count("(") == text.count(")")
+    short = mathml_terms(parse("2*a*exp(-a)", names), names)
+    assert len(short) == 1

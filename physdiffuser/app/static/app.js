@@ -1,4 +1,3 @@
-"use strict";
 (() => {
   const { token, table: opened, limit } = document.body.dataset;
   const $ = (id) => document.getElementById(id);
@@ -251,6 +250,7 @@
     const ticked = all("#panel .compare:checked").map((box) => box.id);
     const scrolled = all("#panel .scroll").map((box) => box.scrollLeft);
     $("panel").innerHTML = content;
+    fitFormulas();
     all("#panel .scroll").forEach((box, place) => { box.scrollLeft = scrolled[place] || 0; });
     for (const id of ticked) if ($(id)) $(id).checked = true;
     if (focused) {

@@ -14,7 +14,7 @@ from physdiffuser.dynamics.report.solution import DynamicsSolution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import to_text
 from physdiffuser.expressions.printing.mathml import mathml_terms, name_mathml
-from physdiffuser.report.html.page import own_file, table_row, template
+from physdiffuser.report.html.page import page_script, page_style, table_row, template
 from physdiffuser.report.text.digits import short, shown_digits
 
 _LANGUAGES = (
@@ -34,12 +34,12 @@ def dynamics_html(solution: DynamicsSolution) -> str:
     solution
         As `solve_dynamics` returns it. Read back from `result.json` it has no runs, and the page no charts.
     """
-    script = own_file("report.js")
+    script = page_script()
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     with np.errstate(all="ignore"):
         content = _content(solution)
     return template("dynamics.html").render(
-        **content, style=own_file("report.css"), script=script, script_digest=digest
+        **content, style=page_style(), script=script, script_digest=digest
     )
 
 

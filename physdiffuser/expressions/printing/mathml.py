@@ -17,6 +17,8 @@ _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(5)
 
 _TIMES = '<mo lspace="0.15em" rspace="0.15em">⋅</mo>'
 _INVISIBLE_TIMES = '<mo lspace="0.08em" rspace="0.08em">&#x2062;</mo>'
+# Letters and digits of a term from which on it is divided into its factors.
+_LONG = 30
 _APPLIED = "<mo>&#x2061;</mo>"
 _ARC = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 # Names that Unicode spells otherwise, or has two letters for.
@@ -70,16 +72,36 @@ def mathml_terms(
 ) -> list[str]:
     """The terms of a sum, each with its sign, so that a long formula can be broken between them.
 
-    A formula that is no sum has one term. Parameters as for `to_mathml`.
+    A formula that is no sum has one term. A long term is divided into its factors. Parameters as for
+    `to_mathml`.
     """
     terms: list[str] = []
     while isinstance(expression, Apply) and expression.operator in ("add", "sub"):
         left, right = expression.arguments
-        sign = "+" if expression.operator == "add" else "−"
-        terms.append(f"<mo>{sign}</mo>{_term(right, names, digits)}")
+        # At the start of an element a sign would be drawn close to what follows.
+        sign = f'<mo form="infix">{"+" if expression.operator == "add" else "−"}</mo>'
+        first, *rest = _factors(right, names, digits)
+        if rest and not first.startswith("<mo>−</mo>"):
+            terms += [*rest[::-1], f"{sign}{first}"]
+        else:
+            terms.append(f"{sign}{_term(right, names, digits)}")
         expression = left
-    terms.append(to_mathml(expression, names, digits))
+    terms += _factors(expression, names, digits)[::-1]
     return terms[::-1]
+
+
+def _factors(expression: Expression, names: Sequence[str] | None, digits: Digits | None) -> list[str]:
+    """The factors of a long product, each but the last with the sign behind it; otherwise one part."""
+    whole, _ = _write(expression, names, digits)
+    shown = re.sub(r"<[^>]*>|&#x206[12];", "", whole)
+    if len(shown) <= _LONG or not (isinstance(expression, Apply) and expression.operator == "mul"):
+        return [whole]
+    left, right = expression.arguments
+    *before, last = _factors(left, names, digits)
+    if not before:
+        last = _wrap(_write(left, names, digits), _PRODUCT)
+    sign, after = _times(last, _write(right, names, digits))
+    return [*before, f"{last}{sign}", after]
 
 
 def name_mathml(name: str) -> str:
@@ -172,15 +194,21 @@ def _wrap(part: _Part, least: int) -> str:
 
 
 def _product(left: _Part, right: _Part) -> str:
-    before, after = _wrap(left, _PRODUCT), _wrap(right, _PRODUCT)
+    before = _wrap(left, _PRODUCT)
+    sign, after = _times(before, right)
+    return f"{before}{sign}{after}"
+
+
+def _times(before: str, right: _Part) -> tuple[str, str]:
+    """The sign between two factors, and the second one with its brackets."""
+    after = _wrap(right, _PRODUCT)
     if after.startswith("<mo>−</mo>"):
         after = _brackets(after)
     # Numbers side by side would read as one, and words as one word.
     begins_with_word = re.match(r"(<\w+>)*<mi>[^<]{2,}</mi>(?!<mo>&#x2061;)", after)
     ends_with_word = re.search(r"<mi>[^<]{2,}</mi>(</\w+>)*$", before)
     clear = after.startswith(("<mn>", "<mfrac><mn>")) or "<mn>" in after[:11]
-    sign = _TIMES if clear or begins_with_word or ends_with_word else _INVISIBLE_TIMES
-    return f"{before}{sign}{after}"
+    return _TIMES if clear or begins_with_word or ends_with_word else _INVISIBLE_TIMES, after
 
 
 def _fraction(

@@ -20,6 +20,8 @@ FloatArray = npt.NDArray[np.float64]
 WIDTH, HEIGHT = 420, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 14, 12, 46
 _MOST_TICKS = 6
+# Pixels of a letter of a tick on a narrow screen.
+_LETTER = 7.8
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,12 @@ class Chart:
     width: int = WIDTH
     height: int = HEIGHT
     frame: tuple[float, float, float, float] = field(default=(_LEFT, _TOP, WIDTH - _RIGHT, HEIGHT - _BOTTOM))
+
+    @property
+    def y_label_place(self) -> float:
+        """Where the label of the vertical axis stands, in pixels: left of its ticks, also of long ones."""
+        longest = max((len(label) for _, label in self.y_ticks), default=0)
+        return min(13.0, self.frame[0] - 17.0 - _LETTER * longest)
 
     @property
     def legend(self) -> list[Layer]:
@@ -145,7 +153,8 @@ def axis_for(
         margin = (high / low) ** 0.04 if high / low < math.inf else 10.0
         return Axis(low / margin or low, min(high * margin, 1.7e308), start, end, log=True)
     span = high / 2 - low / 2
-    margin = 0.08 * span if span > 0 else abs(low) * 0.1 or 1.0
+    # Values that differ by rounding alone are one value.
+    margin = 0.08 * span if span > 1e-9 * abs(low) else abs(low) * 0.1 or 1.0
     return Axis(max(low - margin, -8e307), min(high + margin, 8e307), start, end)
 
 

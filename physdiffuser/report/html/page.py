@@ -14,8 +14,7 @@ import numpy as np
 
 from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.errors import UsageError
-from physdiffuser.expressions import Expression, to_text
-from physdiffuser.expressions.printing.format import Digits
+from physdiffuser.expressions import to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.printing.mathml import mathml_terms, name_mathml, to_mathml
 from physdiffuser.expressions.tree import variables
@@ -97,7 +96,7 @@ def report_html(solution: Solution) -> str:
     """
     if solution.best is None:
         raise ValueError("a solution without a formula has no report")
-    script = own_file("report.js")
+    script = page_script()
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     # Numbers near the ends of double precision overflow inside the axes, which costs ticks and no more.
     with np.errstate(all="ignore"):
@@ -136,6 +135,16 @@ def template_environment(*folders: Path) -> Environment:
 
 
 @cache
+def page_script() -> str:
+    """The script of a report, which starts with what draws long formulas smaller."""
+    return formulas_script() + own_file("report.js")
+
+
+def formulas_script() -> str:
+    """What draws long formulas smaller: `fitFormulas()` does so once more."""
+    return own_file("formulas.js")
+
+
 def page_style() -> str:
     """The style of a page of its own, with the font of its formulas."""
     font = base64.b64encode((_TEMPLATES.parent / "fonts" / "formulas.woff2").read_bytes()).decode("ascii")
@@ -229,20 +238,16 @@ def _constants(equation: Equation) -> list[ConstantRow]:
     return rows
 
 
-def _steps(solution: Solution) -> list[dict[str, str]]:
+def _steps(solution: Solution) -> list[dict[str, Any]]:
     names = names_with_target(solution)
     steps = []
     for step in steps_of(solution):
-        formula = ""
+        terms: list[str] = []
         if step.left is not None and step.right is not None:
-            sides = [_mathml(side, names, _STEP_DIGITS) for side in (step.left, step.right)]
-            formula = "<mo>=</mo>".join(sides)
-        steps.append({"text": visible(step.text, _LIMIT), "formula": formula, "evidence": step.evidence})
+            first, *rest = mathml_terms(step.right, names, _STEP_DIGITS)
+            terms = [f"{to_mathml(step.left, names, _STEP_DIGITS)}<mo>=</mo>{first}", *rest]
+        steps.append({"text": visible(step.text, _LIMIT), "terms": terms, "evidence": step.evidence})
     return steps
-
-
-def _mathml(expression: Expression, names: Sequence[str], digits: Digits) -> str:
-    return to_mathml(expression, names, digits)
 
 
 def renamed_columns(solution: Solution, used: Sequence[int]) -> list[tuple[str, str]]:

@@ -51,7 +51,7 @@ def r_squared(value: float) -> str:
     for digits in range(4, 16):
         text = f"{value:.{digits}f}"
         if float(text) < 1.0:
-            return text
+            return text.removeprefix("-") if float(text) == 0.0 else text
     return "1"
 
 

@@ -1,4 +1,3 @@
-"use strict";
 (() => {
   const page = document.documentElement;
   page.classList.remove("no-script");
@@ -26,6 +25,7 @@
       else link.removeAttribute("aria-current");
     }
     preview.textContent = describe(row);
+    fitFormulas();
     if (announce) announcement.textContent = "Shown: " + describe(row);
   };
 
