@@ -22,12 +22,12 @@ def _styled(draw: Callable[[Sequence[Result]], str]) -> Callable[[Sequence[Resul
     def styled(results: Sequence[Result]) -> str:
         from matplotlib import rc_context
 
-        colours = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), _INK)
-        lines = {"axes.edgecolor": _INK, "grid.color": _LINE, "axes.facecolor": "none"}
-        cycle = f"cycler('color', {list(_SERIES)})"
         # The salt makes the ids inside the picture repeatable.
-        svg = {"svg.hashsalt": "evaluate", "svg.fonttype": "none", "savefig.facecolor": _PAPER}
-        with rc_context({**colours, **lines, **svg, "axes.prop_cycle": cycle}):
+        settings: dict[Any, Any] = {"svg.hashsalt": "evaluate", "svg.fonttype": "none"}
+        settings |= dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), _INK)
+        settings |= {"axes.edgecolor": _INK, "grid.color": _LINE, "axes.facecolor": "none"}
+        settings |= {"savefig.facecolor": _PAPER, "axes.prop_cycle": f"cycler('color', {list(_SERIES)})"}
+        with rc_context(settings):
             return draw(results)
 
     return styled
