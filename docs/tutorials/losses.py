@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Losses
 #
-# Hubble's table of 1929 holds distances and velocities of 24 nebulae. Their own motions add scatter to the
+# Hubble's table of 1929 holds distances and velocities of 24 nebulae. Their own motions add noise to the
 # law `v = H*r`. This tutorial fits it by least squares, by the median, and by a likelihood.
 
 # %%
