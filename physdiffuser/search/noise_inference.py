@@ -169,8 +169,11 @@ def needs_other_search(loop: SearchLoop) -> bool:
     models = _noise_models(best, rows)
     if not models:
         return True
-    constant, *others = models.values()
-    return min(other.nats for other in others if other.kind != "robust") < constant.nats + POLICY.sure
+    constant = models["constant"].nats
+    # With a large constant part the mixed model is that of constant errors, only longer by its parameter.
+    # Weights by it lead elsewhere only if the rows ask for them.
+    most = {"relative": constant + POLICY.sure, "poisson": constant + POLICY.sure, "mixed": constant}
+    return any(model.nats < most.get(kind, -np.inf) for kind, model in models.items())
 
 
 def _under_best_model(

@@ -15,6 +15,7 @@ from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import evaluate
 from physdiffuser.options import DEFAULTS
 from physdiffuser.pipeline import solve, solve_dataset
+from physdiffuser.search import table_search
 from physdiffuser.search.noise_inference import is_wide, relative_weights
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +68,22 @@ def test_constant_errors_are_left_alone() -> None:
     assert solution.best is not None
     assert solution.best.text == "a**2*b"
     assert not any("errors of" in text for text in solution.warnings)
+
+
+def test_a_table_with_constant_errors_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    weights = relative_weights
+    monkeypatch.setattr(
+        table_search, "relative_weights", lambda target: made.append(target) or weights(target)
+    )
+    rng = np.random.default_rng(1)
+    inputs = rng.uniform(1, 5, (300, 2))
+    clean = inputs[:, 0] ** 2 * inputs[:, 1]
+    for errors, searches in ((0.4, 0), (0.02 * clean, 1)):
+        solution = answer(inputs, clean + errors * rng.standard_normal(300), ["a", "b"], steps=60)
+        assert solution.best is not None
+        assert solution.best.text == "a**2*b"
+        assert len(made) == searches
 
 
 def test_an_option_overrules() -> None:
