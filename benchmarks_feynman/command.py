@@ -42,7 +42,7 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
     "suites",
     default="fsred",
     callback=_list(str),
-    help="fsred, tiers, ood, dev, measured, with commas; or odebench, odes.",
+    help="fsred, tiers, ood, dev, textbook, classic, measured, with commas; or odebench, odes.",
 )
 @click.option("--only", default="", callback=_list(str), metavar="ID,...", help="Only these laws.")
 @click.option(

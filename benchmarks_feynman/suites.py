@@ -21,9 +21,11 @@ from physdiffuser.expressions.tree import substitute
 
 MEASURED = "measured"
 """The suite of tables that were measured; their laws are known up to constants."""
-SAMPLED = ("fsred", "tiers", "ood", "dev")
-"""Suites whose tables are drawn from laws that training leaves out. `dev` is the development set, which has
-none of the laws of the other three."""
+VALIDATION = "textbook"
+"""The validation set of the networks: laws of fields that the other suites leave out, for measuring only."""
+SAMPLED = ("fsred", "tiers", "ood", "dev", VALIDATION)
+"""Suites whose tables are drawn from laws that training leaves out. `dev` is the development set. Neither it
+nor the validation set has a law of the suites before it."""
 CLASSIC = "classic"
 """The problems that papers on symbolic regression have used since Koza's book, with their ranges and rows."""
 SUITES = (*SAMPLED, CLASSIC, MEASURED)

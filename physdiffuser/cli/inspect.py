@@ -17,7 +17,7 @@ from physdiffuser.errors import UsageError
 if TYPE_CHECKING:
     from physdiffuser.inspection.page import Report
 
-_SUITES = ("fsred", "tiers", "ood", "dev")
+_SUITES = ("fsred", "tiers", "ood", "dev", "textbook")
 
 
 @click.command(short_help="Look inside the learned generators.")

@@ -9,15 +9,24 @@ import pytest
 
 from benchmarks_feynman.identity import equal_laws, generalised, same_up_to_renaming
 from benchmarks_feynman.sampling import bits, draw, sample
-from benchmarks_feynman.suites import SAMPLED, Law, LawVariable, load_suite, published, select
+from benchmarks_feynman.suites import (
+    SAMPLED,
+    SUITES,
+    VALIDATION,
+    Law,
+    LawVariable,
+    load_suite,
+    published,
+    select,
+)
 from physdiffuser.errors import UsageError
-from physdiffuser.expressions import evaluate, parse
+from physdiffuser.expressions import Expression, evaluate, parse
 from physdiffuser.expressions.tree import variables
 from physdiffuser.expressions.units.dimensions import balances
 from physdiffuser.units.unit import Unit
 
 LAWS = [law for suite in SAMPLED for law in load_suite(suite)]
-FEYNMAN = [law for law in LAWS if law.suite != "dev"]
+FEYNMAN = [law for law in LAWS if law.suite not in ("dev", VALIDATION)]
 # Their published formula does not balance; the note of the law says why.
 UNBALANCED = {"ood_020"}
 
@@ -35,6 +44,7 @@ def test_the_suites_have_the_published_sizes() -> None:
         ("ood", "ood"): 20,
     }
     assert len(load_suite("dev")) >= 100
+    assert len(load_suite(VALIDATION)) == 300
     assert len({(law.suite, law.id) for law in LAWS}) == len(LAWS)
 
 
@@ -69,6 +79,46 @@ def test_no_development_law_is_a_law_of_the_suites() -> None:
     with np.errstate(all="ignore"):
         clashes = {law.id: equal_laws(law, FEYNMAN) for law in load_suite("dev")}
     assert {name: [other.id for other in found] for name, found in clashes.items() if found} == {}
+
+
+def test_no_validation_law_is_a_law_of_another_suite_or_an_example_or_twice_there() -> None:
+    """Up to names, a constant factor, and measured constants that another law has as variables."""
+    known = [law for suite in SUITES if suite != VALIDATION for law in load_suite(suite)]
+    known += [_law(text, columns) for text, columns in EXAMPLES]
+    seen = [(law, [form for form in _forms(law) if form[1] <= 8]) for law in known]
+    clashes = {}
+    with np.errstate(all="ignore"):
+        for law in load_suite(VALIDATION):
+            mine = [form for form in _forms(law) if form[1] <= 8]
+            clashes[law.id] = [
+                other.id
+                for other, theirs in seen
+                if any(m == n and same_up_to_renaming(a, b, m) for a, m in mine for b, n in theirs)
+            ]
+            seen.append((law, mine))
+    assert {name: found for name, found in clashes.items() if found} == {}
+
+
+def _forms(law: Law) -> set[tuple[Expression, int]]:
+    return {(law.expression, len(law.names)), generalised(law.expression)}
+
+
+def _law(text: str, columns: str) -> Law:
+    names = tuple(LawVariable(name, 1.0, 2.0) for name in columns.split())
+    return Law(text, "examples", "", "", "out_", None, text, names)
+
+
+EXAMPLES = (
+    ("a**1.5", "a"),
+    ("364.6*n**2/(n**2 - 4)", "n"),
+    ("0.724*T**4", "T"),
+    ("p*c/(0.058 + c)", "p c"),
+    ("2.5*exp(-0.3*t)*cos(4*t)", "t"),
+    ("f*g/(g - f)", "f g"),
+    ("G*m*n/r**2", "G m n r"),
+    ("0.2351 - 0.1117*exp(0.03519*T)", "T"),
+    ("h*(0.53 - 0.0262*l)", "h l"),
+)
 
 
 @pytest.mark.parametrize(
