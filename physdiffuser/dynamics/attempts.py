@@ -11,8 +11,9 @@ import numpy as np
 
 from physdiffuser.dynamics.options import DynamicsOptions
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, candidates
+from physdiffuser.dynamics.search.choice import Choice, Rival
 from physdiffuser.dynamics.search.constants import with_exact_constants
-from physdiffuser.dynamics.search.selection import SHORT, Fitted, Rival, Selector, mean_square
+from physdiffuser.dynamics.search.selection import SHORT, Fitted, Selector, mean_square
 from physdiffuser.dynamics.search.weak import weak_form
 from physdiffuser.dynamics.trajectories.runs import Division, Trajectories, divide
 from physdiffuser.dynamics.trajectories.smoothing import Curve, smooth_all
@@ -150,7 +151,7 @@ def attempted(table: Trajectories, options: DynamicsOptions, plan: Plan, deadlin
     prepared = prepare(division.fitted, options, plan.explicit_time)
     found = _all_candidates(prepared, options, deadline)
     selector = Selector(prepared, lambda: clock.monotonic() > deadline)
-    best, rivals = selector.choose(found)
+    best, rivals = Choice(selector).choose(found)
     best = selector.lengthened(best)
     if not np.isfinite(best.length):
         raise NothingFoundError(

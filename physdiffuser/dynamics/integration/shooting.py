@@ -236,6 +236,32 @@ def fit_segments(
     return ShootingFit(parameters, initial, residuals, covariance, converged)
 
 
+def sensitivities(
+    system: System, parameters: FloatArray, segments: Segments, initial: FloatArray, substeps: int = 1
+) -> tuple[FloatArray, FloatArray]:
+    """Normal matrix and gradient of the squared residuals by the parameters, the initial states eliminated.
+
+    Parameters
+    ----------
+    system, parameters
+        The equations and their constants.
+    segments
+        The data.
+    initial
+        Shape (segments, states): where the segments start.
+    substeps
+        Integration steps between two times.
+
+    Returns
+    -------
+    Shapes (parameters, parameters) and (parameters,).
+    """
+    model = _Model(system, segments, substeps)
+    residual, by_parameters, by_initial = model.linearised(parameters, initial)
+    normal, gradient, _, _ = _reduced(by_parameters, by_initial, residual)
+    return normal, gradient
+
+
 def _reduced(
     by_parameters: FloatArray,
     by_initial: FloatArray,

@@ -12,8 +12,9 @@ from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
 from physdiffuser.data.dataset import Column
 from physdiffuser.dynamics.report.solution import DynamicsSolution, SimulationSummary, derivative_text
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation
+from physdiffuser.dynamics.search.choice import Rival
 from physdiffuser.dynamics.search.constants import parameter_errors, tidy
-from physdiffuser.dynamics.search.selection import Fitted, Rival, Selector
+from physdiffuser.dynamics.search.selection import Fitted, Selector
 from physdiffuser.dynamics.trajectories.runs import Trajectories
 from physdiffuser.dynamics.verification.simulation import Simulation
 from physdiffuser.dynamics.verification.verdict import SystemVerdict

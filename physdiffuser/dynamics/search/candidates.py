@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from physdiffuser.core.archive import Entry
 from physdiffuser.data.dataset import Column, Dataset
+from physdiffuser.dynamics.search.form_code import form_nats
 from physdiffuser.dynamics.search.rational import rational_sums
 from physdiffuser.dynamics.search.shapes import shaped_sums
 from physdiffuser.dynamics.search.terms import library, products, sparse_sums
@@ -187,7 +188,7 @@ def scored(
     weak, measure = prepared.weak, prepared.measure
     if loss is None:
         parameters, loss = weak.fit(skeleton, parameters, state)
-    nats = measure.formula_nats(bind(skeleton, [0.5] * parameters.size))
+    nats = form_nats(skeleton, len(prepared.columns))
     return Candidate(skeleton, parameters, loss, measure.total(nats, parameters.size, loss), source)
 
 

@@ -1,4 +1,4 @@
-"""Which system to believe: combinations of candidates, compared by the description length of trajectories."""
+"""Systems fitted to trajectories, and the description length of these by them."""
 
 from __future__ import annotations
 
@@ -20,30 +20,23 @@ from physdiffuser.dynamics.integration.shooting import (
     joined,
 )
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, renumbered
-from physdiffuser.expressions import Expression, Parameter, Variable, evaluate
+from physdiffuser.dynamics.search.form_code import form_nats
+from physdiffuser.expressions import Expression, Parameter, Variable
 from physdiffuser.expressions.tree import bind, fitted_constants, parameter_count, substitute
 from physdiffuser.selection.description_length import DescriptionLength
 
 FloatArray = npt.NDArray[np.float64]
 
-DRIVEN = 16
+DRIVEN = 24
 """Candidates of a state that are fitted on its own trajectory, driven by the smoothed others."""
-JOINT = 4
-"""... of which so many are tried in systems."""
 SHORT, MEDIUM = 12, 24
 """Intervals of the segments in the first fits."""
-EXACT_JOINT = 5
 EXACT_SECOND = 8
 MOST_SUBSTEPS, NOISY_SUBSTEPS = 16, 4
-SAME_EXACT, SAME_NOISY = 1e-6, 0.02
-"""Right-hand sides that differ by so little of the spread of the rate are no rivals."""
 WORSE = 2.0
 """Longer segments are kept while the mean square residual stays below so many times that of shorter ones."""
 LEAST_SQUARE = 1e4
 """Floor of mean squares in units of the errors of exact values: that of computed tables."""
-
-Rival = tuple[int, Candidate, float]
-"""A state, a candidate that takes part in another system, and the nats by which that system is worse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +172,7 @@ class Selector:
     def length(self, skeletons: Sequence[Expression], fit: ShootingFit) -> float:
         """Nats to describe the trajectories, up to a constant of the table."""
         measure = DescriptionLength(max(int(fit.squares()[1].sum()), 2), len(self.prepared.columns))
-        nats = sum(measure.formula_nats(bind(s, [0.5] * parameter_count(s))) for s in skeletons)
+        nats = sum(form_nats(skeleton, len(self.prepared.columns)) for skeleton in skeletons)
         return self.left(fit) + nats + fit.parameters.size * measure.constant_nats
 
     def left(self, fit: ShootingFit) -> float:
@@ -190,56 +183,6 @@ class Selector:
         floor = LEAST_SQUARE if self.prepared.exact else 1e-8
         mean = np.maximum(squares / np.maximum(counts, 1.0), floor)
         return 0.5 * float(counts @ np.log(mean))
-
-    def choose(self, found: Sequence[Sequence[Candidate]]) -> tuple[Fitted, list[Rival]]:
-        """The best system, and what it would cost to have another candidate in place of one equation."""
-        prepared = self.prepared
-        if prepared.exact:
-            lists = [list(own[:EXACT_JOINT]) for own in found]
-        else:
-            lists = [
-                [one for _, one in self.by_trajectory(state, own)][:JOINT] if len(own) > 1 else list(own)
-                for state, own in enumerate(found)
-            ]
-        chosen = [own[0] for own in lists]
-        best = self._fit_candidates(chosen)
-        rivals: dict[tuple[int, int], tuple[Candidate, float, Expression]] = {}
-        improved = True
-        while improved:
-            improved = False
-            for state, own in enumerate(lists):
-                for number, one in enumerate(own):
-                    if one is chosen[state] or self.stop():
-                        continue
-                    trial = [*chosen[:state], one, *chosen[state + 1 :]]
-                    fitted = self._fit_candidates(trial)
-                    rivals[state, number] = (one, fitted.length, fitted.expressions[state])
-                    if fitted.length < best.length:
-                        before = (chosen[state], best.length, best.expressions[state])
-                        rivals[state, own.index(chosen[state])] = before
-                        chosen, best, improved = trial, fitted, True
-            if len(lists) == 1:
-                break
-        return best, [
-            (state, one, length - best.length)
-            for (state, _), (one, length, fitted) in rivals.items()
-            if not any(self._same(form, best.expressions[state], state) for form in (one.expression, fitted))
-        ]
-
-    def _same(self, one: Expression, other: Expression, state: int) -> bool:
-        """Whether two right-hand sides are the same function along the trajectories."""
-        nodes = self.prepared.weak.nodes
-        with np.errstate(all="ignore"):
-            apart = np.abs(evaluate(one, nodes) - evaluate(other, nodes))
-        spread = float(self.prepared.weak.rates[:, state].std())
-        limit = SAME_EXACT if self.prepared.exact else SAME_NOISY
-        return bool(np.nanmax(apart, initial=0.0) <= limit * spread)
-
-    def _fit_candidates(self, chosen: Sequence[Candidate]) -> Fitted:
-        tolerance = TOLERANCE if self.prepared.exact else RANKING_TOLERANCE
-        return self.fit(
-            [c.skeleton for c in chosen], [c.parameters for c in chosen], self.first, tolerance=tolerance
-        )
 
     def lengthened(self, fitted: Fitted) -> Fitted:
         """The same system on the longest segments that it follows: whole runs, if it is not chaotic."""

@@ -5,6 +5,7 @@ Subsets grow term by term from the best of the size below (a beam), which no thr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
@@ -134,12 +135,12 @@ def sparse_sums(weak: WeakForm, state: int, terms: list[Expression], most: int =
         # Not what the growing basis has left: differences of large squares are no small number.
         loss = float(np.mean((design @ values - target) ** 2))
         chosen = [terms[places[place]] for place in subset]
-        sums.append(TermSum(tuple(chosen), _sum(chosen), values / length[places[list(subset)]], loss))
+        sums.append(TermSum(tuple(chosen), term_sum(chosen), values / length[places[list(subset)]], loss))
     return sums
 
 
-def _sum(terms: list[Expression]) -> Expression:
-    """`c1*a + c2*b + ...`."""
+def term_sum(terms: Sequence[Expression]) -> Expression:
+    """`c1*a + c2*b + ...`, with parameters for the coefficients."""
     tree: Expression | None = None
     for index, term in enumerate(terms):
         part: Expression = Parameter(index) if term == ONE else mul(Parameter(index), term)

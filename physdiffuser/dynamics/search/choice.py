@@ -1,0 +1,245 @@
+"""Which system to believe: combinations of candidates, compared by the description length of trajectories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from physdiffuser.dynamics.integration.shooting import RANKING_TOLERANCE, TOLERANCE
+from physdiffuser.dynamics.search.candidates import Candidate, renumbered
+from physdiffuser.dynamics.search.form_code import form_nats
+from physdiffuser.dynamics.search.linearised import finite_terms, linearised_sums
+from physdiffuser.dynamics.search.selection import WORSE, Fitted, Selector, mean_square
+from physdiffuser.dynamics.search.terms import library, products, term_sum
+from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.selection.description_length import DescriptionLength
+
+JOINT, WEAK_JOINT = 4, 4
+"""Candidates of a state that are tried in systems: by their fits, and by the weak form."""
+LINEARISED, ROUNDS = 3, 2
+"""Sums of products, and of any terms, that the trajectories choose for each equation, and how often."""
+NEAR = 15.0
+"""Nats by which systems may be worse on short segments and still be compared on longer ones."""
+EXACT_JOINT = 5
+SAME_EXACT, SAME_NOISY = 1e-6, 0.02
+"""Right-hand sides that differ by so little of the spread of the rate are no rivals."""
+
+Rival = tuple[int, Candidate, float]
+"""A state, a candidate that takes part in another system, and the nats by which that system is worse."""
+
+
+@dataclass(eq=False)
+class Beam:
+    """The best system so far, and those that differ from it in one equation.
+
+    Attributes
+    ----------
+    lists
+        Candidates of each state.
+    chosen
+        Places in these of the equations of the best system.
+    best
+        That system.
+    tried
+        Systems with another candidate (state, place in its list) in place of one equation.
+    """
+
+    lists: list[list[Candidate]]
+    chosen: list[int]
+    best: Fitted
+    tried: dict[tuple[int, int], Fitted] = field(default_factory=dict)
+
+    def offer(self, state: int, number: int, fitted: Fitted) -> bool:
+        """Take note of a system, as the best one if its description is shorter."""
+        self.tried[state, number] = fitted
+        if not fitted.length < self.best.length:
+            return False
+        self.tried[state, self.chosen[state]] = self.best
+        self.chosen[state], self.best = number, fitted
+        return True
+
+
+def renumbered_products(columns: Sequence[int]) -> list[Expression]:
+    """Products of up to three variables, up to two of many."""
+    names = dict(enumerate(columns))
+    return [renumbered(term, names) for term in products(len(columns), 3 if len(columns) <= 3 else 2)]
+
+
+class Choice:
+    """Compares systems.
+
+    Parameters
+    ----------
+    selector
+        Fits them.
+    """
+
+    def __init__(self, selector: Selector) -> None:
+        self.selector, self.prepared = selector, selector.prepared
+        self._terms: list[Expression] | None = None
+
+    def choose(self, found: Sequence[Sequence[Candidate]]) -> tuple[Fitted, list[Rival]]:
+        """The best system, and what it would cost to have another candidate in place of one equation.
+
+        Systems are compared on short segments, on which fits converge from poor constants, and those that
+        are nearly as good on longer ones, which tell more apart: each segment has initial states of its own.
+        """
+        lists = [self._shortlist(state, own) for state, own in enumerate(found)]
+        beam = Beam(lists, [0] * len(lists), self._fit_candidates([own[0] for own in lists]))
+        self._exchange(beam)
+        if not self.prepared.exact:
+            for _ in range(ROUNDS):
+                if not self._with_linearised(beam):
+                    break
+            for intervals in (3 * self.selector.first, self.selector.longest):
+                longer = min(intervals, self.selector.longest)
+                if longer <= beam.best.intervals or self.selector.stop() or not self._longer(beam, longer):
+                    break
+        return beam.best, [
+            (state, lists[state][number], other.length - beam.best.length)
+            for (state, number), other in beam.tried.items()
+            if number != beam.chosen[state]
+            and not any(
+                self._same(form, beam.best.expressions[state], state)
+                for form in (lists[state][number].expression, other.expressions[state])
+            )
+        ]
+
+    def _shortlist(self, state: int, own: Sequence[Candidate]) -> list[Candidate]:
+        """The candidates of a state that take part in systems."""
+        if self.prepared.exact:
+            return list(own[:EXACT_JOINT])
+        if len(own) == 1:
+            return list(own)
+        driven = [one for _, one in self.selector.by_trajectory(state, own)]
+        if len(self.prepared.table.states) == 1:
+            return driven[: JOINT + WEAK_JOINT]
+        # Curves of the other states bias the fits that they drive.
+        weak = sorted(own, key=lambda one: one.length)
+        return driven[:JOINT] + [one for one in weak if one not in driven[:JOINT]][:WEAK_JOINT]
+
+    def _exchange(self, beam: Beam) -> None:
+        """Exchange one equation after the other while that shortens the description."""
+        improved = True
+        while improved:
+            improved = False
+            for state, own in enumerate(beam.lists):
+                for number, one in enumerate(own):
+                    if number == beam.chosen[state] or self.selector.stop():
+                        continue
+                    candidates = [own[place] for own, place in zip(beam.lists, beam.chosen, strict=True)]
+                    candidates[state] = one
+                    improved |= beam.offer(state, number, self._fit_candidates(candidates))
+            if len(beam.lists) == 1:
+                break
+
+    def _with_linearised(self, beam: Beam) -> bool:
+        """Offer sums of terms that the trajectories choose, for one equation after the other."""
+        table, improved = self.prepared.table, False
+        for state in range(len(table.states)):
+            if (table.order == 2 and state < table.measured) or self.selector.stop():
+                continue
+            if not math.isfinite(beam.best.length):
+                break
+            known = {one.skeleton for one in beam.lists[state]}
+            for one in self._linearised(beam.best, state):
+                if one.skeleton in known:
+                    continue
+                beam.lists[state].append(one)
+                number = len(beam.lists[state]) - 1
+                candidates = [own[place] for own, place in zip(beam.lists, beam.chosen, strict=True)]
+                candidates[state] = one
+                parts = beam.best.parts()
+                parts[state] = one.parameters
+                trial = self.selector.fit(
+                    [c.skeleton for c in candidates],
+                    parts,
+                    beam.best.intervals,
+                    beam.best.substeps,
+                    tolerance=RANKING_TOLERANCE,
+                )
+                improved |= beam.offer(state, number, trial)
+        return improved
+
+    def _linearised(self, best: Fitted, state: int) -> list[Candidate]:
+        """The shortest descriptions among sums of products, and among sums of any terms, for one rate."""
+        prepared = self.prepared
+        terms = self._library()
+        usual = set(renumbered_products(prepared.columns))
+        groups = [[place for place, term in enumerate(terms) if term in usual], list(range(len(terms)))]
+        count = max(float(best.fit.squares()[1].sum()), 2.0)
+        measure = DescriptionLength(int(count), len(prepared.columns))
+        chosen: dict[Expression, Candidate] = {}
+        for sums in linearised_sums(
+            best.skeletons,
+            best.fit,
+            self.selector.segments(best.intervals),
+            state,
+            terms,
+            groups,
+            len(prepared.table.inputs),
+        ):
+            found = []
+            for parts, factors, square in sums:
+                skeleton = term_sum(parts)
+                nats = form_nats(skeleton, len(prepared.columns)) + factors.size * measure.constant_nats
+                nats += 0.5 * count * math.log(max(square / count, 1e-8))
+                found.append(Candidate(skeleton, factors, math.nan, nats, "trajectories"))
+            found.sort(key=lambda one: one.length)
+            chosen |= {one.skeleton: one for one in found[:LINEARISED]}
+        return list(chosen.values())
+
+    def _library(self) -> list[Expression]:
+        """Terms that have values everywhere along the trajectories."""
+        if self._terms is None:
+            columns = self.prepared.columns
+            names = dict(enumerate(columns))
+            every = library(len(columns), min(len(self.prepared.table.states), len(columns)))
+            self._terms = finite_terms([renumbered(term, names) for term in every], self.prepared.weak.nodes)
+        return self._terms
+
+    def _longer(self, beam: Beam, intervals: int) -> bool:
+        """Compare the system and those nearly as good on longer segments; whether it follows these."""
+        before = beam.best
+        near = {place: other for place, other in beam.tried.items() if other.length < before.length + NEAR}
+        best = self._refit(before, intervals)
+        longer = Beam(beam.lists, list(beam.chosen), best)
+        for (state, number), other in sorted(near.items(), key=lambda pair: pair[1].length):
+            if number == longer.chosen[state] or self.selector.stop():
+                continue
+            parts, skeletons = longer.best.parts(), list(longer.best.skeletons)
+            parts[state], skeletons[state] = other.parts()[state], other.skeletons[state]
+            trial = self.selector.fit(
+                skeletons, parts, intervals, before.substeps, tolerance=RANKING_TOLERANCE
+            )
+            longer.offer(state, number, trial)
+        if not mean_square(longer.best) <= WORSE * mean_square(before):
+            return False
+        beam.best, beam.chosen, beam.tried = longer.best, longer.chosen, longer.tried
+        return True
+
+    def _refit(self, fitted: Fitted, intervals: int) -> Fitted:
+        return self.selector.fit(
+            fitted.skeletons, fitted.parts(), intervals, fitted.substeps, tolerance=RANKING_TOLERANCE
+        )
+
+    def _same(self, one: Expression, other: Expression, state: int) -> bool:
+        """Whether two right-hand sides are the same function along the trajectories."""
+        nodes = self.prepared.weak.nodes
+        with np.errstate(all="ignore"):
+            apart = np.abs(evaluate(one, nodes) - evaluate(other, nodes))
+        spread = float(self.prepared.weak.rates[:, state].std())
+        limit = SAME_EXACT if self.prepared.exact else SAME_NOISY
+        return bool(np.nanmax(apart, initial=0.0) <= limit * spread)
+
+    def _fit_candidates(self, chosen: Sequence[Candidate]) -> Fitted:
+        tolerance = TOLERANCE if self.prepared.exact else RANKING_TOLERANCE
+        return self.selector.fit(
+            [c.skeleton for c in chosen],
+            [c.parameters for c in chosen],
+            self.selector.first,
+            tolerance=tolerance,
+        )
