@@ -111,7 +111,11 @@ class DataConfig(_Strict):
     A share `laboratory` of the laws has few columns and many free constants, as fitted curves have; the
     rest looks like textbook formulas. Of each law `tables` tables are made, with other constants,
     ranges and noise: drawing a law takes most of the time that a table takes. A share `chains` of the
-    laws is written as derivations, `physdiffuser.models.tokens.derivation`.
+    laws is written as derivations, `physdiffuser.models.tokens.derivation`. A share `handbook` has the
+    idioms of handbooks of other fields (`physdiffuser.training.handbook`). Of laws of at most nine tokens
+    a share `short_kept` is kept. With `broad`, ranges are of any width and not those of the published
+    benchmarks. `noise_models` are drawn from with equal probability
+    (`physdiffuser.training.numbers.with_noise`).
     """
 
     rows: tuple[Positive, Positive] = (48, 256)
@@ -119,6 +123,10 @@ class DataConfig(_Strict):
     noise: tuple[Level, Level] = (1e-3, 0.1)
     dummies: Share = 0.1
     laboratory: Share = 0.0
+    handbook: Share = 0.0
+    short_kept: Share = 1.0
+    broad: bool = False
+    noise_models: tuple[Literal["even", "relative", "heavy", "outliers", "rounded"], ...] = ("even",)
     tables: Positive = 1
     chains: Share = 0.0
     workers: Annotated[int, Field(ge=0)] = 0
@@ -127,6 +135,10 @@ class DataConfig(_Strict):
     def _check(self) -> DataConfig:
         if self.noise[0] > self.noise[1]:
             raise ValueError(f"noise: the smaller level comes first, not {list(self.noise)}")
+        if self.laboratory + self.handbook > 1.0:
+            raise ValueError("laboratory and handbook are shares: together they are at most 1")
+        if not self.noise_models or not self.short_kept:
+            raise ValueError("noise_models needs at least one name, and short_kept a share above 0")
         if self.rows[0] > self.rows[1]:
             raise ValueError(f"rows: the smaller number comes first, not {list(self.rows)}")
         return self
@@ -214,7 +226,7 @@ def load_training_config(source: str | Path) -> TrainingConfig:
     Parameters
     ----------
     source
-        Path of a YAML file, or the name of a recipe that ships (`tiny`, `small`, `base`).
+        Path of a YAML file, or the name of a recipe that ships (`tiny`, `small`, `base`, `broad`).
 
     Raises
     ------

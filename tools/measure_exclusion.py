@@ -2,7 +2,7 @@
 
     python tools/measure_exclusion.py --laws 15000
 
-For textbook and laboratory laws: the share that is an excluded law as it is written, the further share whose
+For each kind of law: the share that is an excluded law as it is written, signs aside, the further share whose
 constant placeholders can take values that make it one, and the microseconds that each check takes a law.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from physdiffuser.expressions import to_prefix
 from physdiffuser.training.decontamination import Excluded
+from physdiffuser.training.handbook import HandbookSampler
 from physdiffuser.training.laboratory import LaboratorySampler
 from physdiffuser.training.laws import LawSampler
 from physdiffuser.training.stream import CHECK_FROM, benchmark_laws, target_skeleton
@@ -28,12 +29,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     excluded = Excluded(benchmark_laws())
     print("| laws | as written | for some values of placeholders | µs | µs |\n|---|---|---|---|---|")
-    for name, sampler in (("textbook", LawSampler), ("laboratory", LaboratorySampler)):
+    samplers: tuple[type[LawSampler | LaboratorySampler | HandbookSampler], ...]
+    samplers = (LawSampler, LaboratorySampler, HandbookSampler)
+    for name, sampler in zip(("textbook", "laboratory", "handbook"), samplers, strict=True):
         draws = sampler(random.Random(chosen.seed))
         written = instances = 0
         seconds = [0.0, 0.0]
         for _ in range(chosen.laws):
-            law = target_skeleton(draws.sample())
+            drawn = draws.sample()
+            if drawn is None:
+                continue
+            law = target_skeleton(drawn)
             began = time.process_time()
             refused = len(to_prefix(law)) >= CHECK_FROM and excluded.contains_as_written(law)
             between = time.process_time()

@@ -3,7 +3,8 @@
 Two laws count as the same when, after all constant factors are taken out of both, some renaming of
 variables makes them equal in value, up to one factor, at fixed points. Values do not care how a
 law is written, so rewriting does not hide it. A law with constant placeholders also counts as the same if
-they can take values that make it so: `exp(C*u)` is `exp(-u)`, and `u**C` is `u**2` (`placeholders`). Laws of
+they can take values that make it so: `exp(C*u)` is `exp(-u)`, and `u**C` is `u**2` (`placeholders`). So do
+laws that differ in signs alone: `1 + v**2/c**2` and `1 - v**2/c**2`, `exp(u)` and `exp(-u)`. Laws of
 at most nine tokens (`a*b/c`) are arithmetic that no training set can avoid; they are let through, and so are
 longer ones that are such a product but for a constant in front (`q*B/(2*pi*m)`): in training that constant is
 1 or any random number.
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import ONE, Apply, Expression, Parameter, Variable, evaluate, to_prefix
+from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter, Variable, evaluate, to_prefix
 from physdiffuser.expressions.tree import substitute, variables, walk
 from physdiffuser.models.tokens.skeleton import terms, without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
@@ -29,6 +30,7 @@ from physdiffuser.training.placeholders import (
     instances_of,
     values,
     with_unit_constants,
+    without_sign_roles,
 )
 
 ComplexArray = npt.NDArray[np.complex128]
@@ -69,6 +71,21 @@ def _without_factors(expression: Expression) -> tuple[Expression, bool]:
         rest = left
     negative = factor != ONE and bool(evaluate(factor, np.empty((1, 0)))[0] < 0)
     return Apply("neg", (rest,)) if negative else rest, False
+
+
+def without_signs(expression: Expression) -> Expression:
+    """The formula with sums for differences, and no minus but in exponents."""
+    if isinstance(expression, Number):
+        return Number(-expression.value) if expression.value < 0 else expression
+    if not isinstance(expression, Apply):
+        return expression
+    if expression.operator == "neg":
+        return without_signs(expression.arguments[0])
+    first, *others = expression.arguments
+    if expression.operator == "pow" and isinstance(others[0], (Number, Apply)) and not variables(others[0]):
+        return Apply("pow", (without_signs(first), others[0]))
+    operator = "add" if expression.operator == "sub" else expression.operator
+    return Apply(operator, tuple(without_signs(part) for part in expression.arguments))
 
 
 def _keys(values: ComplexArray) -> npt.NDArray[np.int64]:
@@ -131,6 +148,27 @@ def _with_unit_numbers(expression: Expression) -> Expression:
     if any(_as_exponential(node) is not None for node in walk(expression)):
         expression = substitute(expression, _as_exponential)
     return without_linear_coefficients(with_unit_constants(without_factors(expression)))
+
+
+def _unsigned_numbers(expression: Expression) -> Expression:
+    return without_signs(_with_unit_numbers(expression))
+
+
+def _keeps_its_form(law: Expression) -> bool:
+    """Whether a law without its signs has as many terms and depends on all of its variables.
+
+    `(a - b)/(a + b)` does not: without signs it is 1.
+    """
+    unsigned = without_signs(law)
+    if len(terms(without_linear_coefficients(unsigned))) < len(terms(without_linear_coefficients(law))):
+        return False
+    renamed, count = _renamed(unsigned)
+    points = np.repeat(_POINTS[:1, :count], count + 1, axis=0)
+    points[np.arange(count), np.arange(count)] *= 1.1
+    with np.errstate(all="ignore"):
+        values = _values(renamed, points) + np.zeros(count + 1)
+        moved = np.abs(values[:count] / values[count] - 1.0) > 1e-9
+    return bool(moved.all())
 
 
 def _chunks(count: int) -> Iterator[npt.NDArray[np.intp]]:
@@ -221,6 +259,7 @@ class Excluded:
         self._answers: dict[Expression, bool] = {}
         keys: list[npt.NDArray[np.int64]] = []
         groups: dict[tuple[int, frozenset[str], bool], list[Expression]] = {}
+        unsigned: dict[tuple[int, frozenset[str]], list[Expression]] = {}
         for law in laws:
             if len(to_prefix(law)) <= SHORT:
                 self.short += 1
@@ -237,7 +276,11 @@ class Excluded:
                 # Without its constants exp(-2*u) + exp(-3*u) is exp(-u); that must not refuse exp(C*u).
                 merged = len(terms(form)) == 1 < len(terms(without_linear_coefficients(law)))
                 groups.setdefault((*group_of(form), merged), []).append(form)
+                if not merged and _keeps_its_form(law):
+                    keys.append(signatures(without_signs(law)))
+                    unsigned.setdefault(group_of(form), []).append(without_signs(form))
         self._groups = {group: _Group(members) for group, members in groups.items()}
+        self._unsigned = {group: _Group(members) for group, members in unsigned.items()}
         self._keys = np.unique(np.concatenate(keys)) if keys else np.empty(0, dtype=np.int64)
 
     def __len__(self) -> int:
@@ -255,8 +298,9 @@ class Excluded:
         return answer
 
     def contains_as_written(self, expression: Expression) -> bool:
-        """Whether the formula is an excluded law with every parameter taken for a factor of 1."""
-        return _any_of(np.array(key(expression), dtype=np.int64), self._keys)
+        """Whether the formula is such a law, signs aside, with every parameter taken for a factor of 1."""
+        found = [*key(expression), *key(without_signs(expression))]
+        return _any_of(np.array(found, dtype=np.int64), self._keys)
 
     def contains_instance(self, expression: Expression) -> bool:
         """Whether the parameters can take other values that give an excluded law."""
@@ -264,10 +308,13 @@ class Excluded:
             return False
         size, families = group_of(expression)
         kinds = [False, True] if len(terms(expression)) > 1 else [False]
-        groups = [
-            self._groups[size, families, kind] for kind in kinds if (size, families, kind) in self._groups
-        ]
-        if not groups:
-            return False
-        instances = instances_of(expression, _with_unit_numbers)
-        return any(group.contains(instances) for group in groups)
+        places = [(size, families, kind) for kind in kinds]
+        groups = [self._groups[place] for place in places if place in self._groups]
+        if groups:
+            instances = instances_of(expression, _with_unit_numbers)
+            if any(group.contains(instances) for group in groups):
+                return True
+        others = self._unsigned.get((size, families))
+        return others is not None and others.contains(
+            without_sign_roles(instances_of(expression, _unsigned_numbers))
+        )

@@ -53,12 +53,15 @@ class Law:
         Number of parameters inside the terms.
     free
         Whether the law is of the same kind in any unit of its columns: its constants take up every scale.
+    exponents
+        Which of the parameters are exponents; their values are often thirds, quarters and tenths.
     """
 
     terms: tuple[Term, ...]
     places: tuple[int, ...]
     constants: int
     free: bool = False
+    exponents: frozenset[int] = frozenset()
 
 
 class Draws:

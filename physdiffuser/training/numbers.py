@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,34 @@ _RANGE_SUMS = np.cumsum(_RANGE_WEIGHTS / _RANGE_WEIGHTS.sum())[:-1]
 _FREE_RANGES = np.array([(0.1, 3), (0, 2), (0.2, 5), (0, 10), (0.5, 2), (-3, 3), (1, 1.5)], dtype=np.float64)
 _FREE_WEIGHTS = np.array([24, 18, 22, 14, 8, 10, 4], dtype=np.float64)
 _FREE_SUMS = np.cumsum(_FREE_WEIGHTS / _FREE_WEIGHTS.sum())[:-1]
+# How far apart the ends of a broad range are; columns that span decades are mostly even in the logarithm.
+_RATIOS = np.array([1.3, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0])
+_RATIO_SUMS = np.cumsum([0.08, 0.14, 0.18, 0.18, 0.16, 0.12, 0.09, 0.05])[:-1]
+_DECADES = 8.0
+_USUAL_EXPONENTS = np.array(
+    [
+        1 / 3,
+        2 / 3,
+        4 / 3,
+        1 / 4,
+        3 / 4,
+        5 / 4,
+        1 / 2,
+        3 / 2,
+        5 / 2,
+        0.1,
+        0.2,
+        0.3,
+        0.4,
+        0.6,
+        0.7,
+        0.8,
+        1.2,
+        1.6,
+        2.0,
+        3.0,
+    ]
+)
 _SIGNS = (1.0, 1.0, 1.0, -1.0)
 _ATTEMPTS = 4
 _SPARE = 5
@@ -107,6 +136,56 @@ def free_columns(rng: np.random.Generator, columns: int) -> Columns:
     return Columns(ranges[:, 0], ranges[:, 1], logarithmic)
 
 
+def broad_columns(rng: np.random.Generator, columns: int) -> Columns:
+    """Ranges of any width around numbers of any size near 1; those of decades mostly log-uniform."""
+    ratios = _RATIOS[np.searchsorted(_RATIO_SUMS, rng.random(columns))]
+    centres = np.exp(rng.normal(0.0, 0.9, columns))
+    # Half the tables have one range for all columns, so that their sums and quotients have two sides.
+    if rng.random() < 0.5:
+        ratios[:], centres[:] = ratios[0], centres[0]
+    lows, highs = centres / np.sqrt(ratios), centres * np.sqrt(ratios)
+    around = rng.random(columns) < 0.08
+    lows[around] = -highs[around]
+    share = rng.random(columns) < 0.10
+    lows[share], highs[share] = 0.02, 0.98
+    logarithmic = (highs > _DECADES * lows) & (lows > 0.0) & (rng.random(columns) < 0.7)
+    lows[logarithmic], highs[logarithmic] = np.log(lows[logarithmic]), np.log(highs[logarithmic])
+    return Columns(lows, highs, logarithmic)
+
+
+def with_noise(
+    rng: np.random.Generator, target: FloatArray, level: float, kinds: Sequence[str]
+) -> FloatArray:
+    """A target with errors.
+
+    Parameters
+    ----------
+    rng
+        Source of the numbers.
+    target
+        Shape (rows,), without errors.
+    level
+        Standard deviation, relative to the root mean square of the target (`relative`: to each value).
+    kinds
+        One of these is drawn: `even`; `relative`; `heavy`, errors of Student's distribution with three
+        degrees of freedom; `outliers`, even with some rows ten times as far off; `rounded`, to a multiple
+        of a step.
+    """
+    size = level * float(np.sqrt(np.mean(target**2)))
+    kind = kinds[int(rng.integers(len(kinds)))]
+    if kind == "rounded":
+        step = 10.0 ** np.floor(np.log10(size * np.sqrt(12.0)))
+        return np.asarray(np.rint(target / step) * step)
+    if kind == "relative":
+        return np.asarray(target * (1.0 + rng.normal(0.0, level, len(target))))
+    if kind == "heavy":
+        return np.asarray(target + size / np.sqrt(3.0) * rng.standard_t(3, len(target)))
+    errors = rng.normal(0.0, size, len(target))
+    if kind == "outliers":
+        errors[rng.random(len(target)) < rng.uniform(0.01, 0.08)] *= 10.0
+    return np.asarray(target + errors)
+
+
 def draw_scales(rng: np.random.Generator, columns: int) -> FloatArray:
     """Factors of columns: another unit for most of them."""
     scales = 10.0 ** rng.uniform(-2.0, 3.0, columns)
@@ -117,6 +196,9 @@ def draw_scales(rng: np.random.Generator, columns: int) -> FloatArray:
 def draw_coefficients(rng: np.random.Generator, law: Law) -> FloatArray:
     """Values of the parameters of `full_expression`."""
     inner = np.exp(rng.uniform(-1.5, 1.5, law.constants))
+    for place in law.exponents:
+        if rng.random() < 0.5:
+            inner[place] = _USUAL_EXPONENTS[int(rng.integers(len(_USUAL_EXPONENTS)))]
     if law.free:
         outer = np.exp(rng.normal(0.0, 0.8, len(law.terms))) * rng.choice(_SIGNS, len(law.terms))
         return np.concatenate((inner, outer * draw_scales(rng, 1)))
@@ -135,6 +217,9 @@ def draw_table(
     noisy: float,
     dummies: float,
     noise: tuple[float, float] = (1e-3, 0.1),
+    *,
+    broad: bool = False,
+    kinds: Sequence[str] = ("even",),
 ) -> Table | None:
     """Rows for a law, or None if no usual range keeps it finite and moving.
 
@@ -150,10 +235,14 @@ def draw_table(
         Probability of noise on the target, and of columns that do not matter.
     noise
         Least and largest level of noise, relative to the root mean square of the target.
+    broad
+        Whether ranges are of any width (`broad_columns`) and not those of the published benchmarks.
+    kinds
+        Of noise; see `with_noise`.
     """
     expression = full_expression(law)
     places = list(law.places)
-    style = free_columns if law.free else usual_columns
+    style = free_columns if law.free else broad_columns if broad else usual_columns
     for _ in range(_ATTEMPTS):
         columns = style(rng, len(places))
         coefficients = draw_coefficients(rng, law)
@@ -184,7 +273,6 @@ def draw_table(
             inputs[:, extra] = style(rng, len(extra)).draw(rng, rows)
             used = places + [int(place) for place in extra]
         if rng.random() < noisy:
-            level = np.exp(rng.uniform(*np.log(noise))) * np.sqrt(np.mean(target**2))
-            target = target + rng.normal(0.0, level, rows)
+            target = with_noise(rng, target, float(np.exp(rng.uniform(*np.log(noise)))), kinds)
         return Table(inputs, target, tuple(used))
     return None

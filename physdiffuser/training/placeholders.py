@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice, product
@@ -27,7 +27,10 @@ _VALUES = {
     "angle": _SIGNS,
     "added": (1.0, -1.0, 0.0),
     "phase": (1.0, -1.0, 0.0, 0.5 * math.pi),
+    "unsigned added": (1.0, 0.0),
+    "unsigned phase": (1.0, 0.0, 0.5 * math.pi),
 }
+_WITHOUT_SIGN = {"factor": "", "angle": "", "added": "unsigned added", "phase": "unsigned phase"}
 _ROWS = 8_000
 # Functions that an identity turns into each other have one name.
 _FAMILIES = {
@@ -135,6 +138,11 @@ def instances_of(expression: Expression, normal: Callable[[Expression], Expressi
     _collect_roles(renamed, count, "factor", roles)
     # A factor of the whole has no role: it was taken out.
     return Instances(renamed, count, tuple(roles.get(index, "") for index in range(count, len(numbers))))
+
+
+def without_sign_roles(instances: Instances) -> Instances:
+    """The same law where signs do not count, so that placeholders have fewer values to try."""
+    return replace(instances, roles=tuple(_WITHOUT_SIGN.get(role, role) for role in instances.roles))
 
 
 def _collect_roles(node: Expression, count: int, role: str, roles: dict[int, str]) -> None:

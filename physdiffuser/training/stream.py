@@ -24,7 +24,8 @@ from physdiffuser.models.tokens.arrangement import total
 from physdiffuser.models.tokens.derivation import derivation
 from physdiffuser.models.tokens.skeleton import without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import EOS, MAX_VARIABLES, Vocabulary
-from physdiffuser.training.decontamination import Excluded
+from physdiffuser.training.decontamination import SHORT, Excluded
+from physdiffuser.training.handbook import HandbookSampler
 from physdiffuser.training.laboratory import LaboratorySampler
 from physdiffuser.training.laws import Law, LawSampler
 from physdiffuser.training.numbers import draw_table
@@ -93,7 +94,12 @@ class LawStream:
         config = self.config
         rng = np.random.default_rng([self.seed, part, number])
         source = random.Random(int(rng.integers(2**62)))
-        textbook, laboratory = LawSampler(source), LaboratorySampler(source)
+        samplers: list[HandbookSampler | LaboratorySampler | LawSampler] = [
+            HandbookSampler(source),
+            LaboratorySampler(source),
+            LawSampler(source),
+        ]
+        shares = (config.handbook, config.laboratory, 1.0 - config.handbook - config.laboratory)
         # Even in the logarithm: twenty rows and forty differ more than 480 and 500 do.
         height = round(float(np.exp(rng.uniform(*np.log(config.rows)))))
         rows = np.zeros((size, height, MAX_VARIABLES + 1), dtype=np.float16)
@@ -102,12 +108,23 @@ class LawStream:
         lengths = np.zeros(size, dtype=np.int64)
         done = 0
         while done < size:
-            law = (laboratory if source.random() < config.laboratory else textbook).sample()
-            words = self._words(law, source.random() < config.chains)
-            if words is None:
+            law = source.choices(samplers, shares)[0].sample()
+            words = None if law is None else self._words(law, source.random() < config.chains)
+            if law is None or words is None:
+                continue
+            if len(words) <= SHORT and config.short_kept < 1.0 and source.random() >= config.short_kept:
                 continue
             for _ in range(min(config.tables, size - done)):
-                table = draw_table(rng, law, height, config.noisy, config.dummies, config.noise)
+                table = draw_table(
+                    rng,
+                    law,
+                    height,
+                    config.noisy,
+                    config.dummies,
+                    config.noise,
+                    broad=config.broad,
+                    kinds=config.noise_models,
+                )
                 if table is None:
                     break
                 columns = np.array(table.columns, dtype=np.intp)

@@ -17,7 +17,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_recipes_are_valid() -> None:
-    assert recipes() == ("base", "small", "tiny")
+    assert recipes() == ("base", "broad", "small", "tiny")
     for name in recipes():
         config = load_training_config(name)
         assert config.model.encoder.memory >= 16
@@ -60,7 +60,7 @@ def test_faults_are_named(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_missing_and_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="one of the recipes base, small, tiny"):
+    with pytest.raises(FileError, match="one of the recipes base, broad, small, tiny"):
         load_training_config(tmp_path / "nowhere.yaml")
     path = tmp_path / "latin.yaml"
     path.write_bytes("out: caf\xe9\n".encode("latin-1"))
