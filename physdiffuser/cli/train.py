@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def train(config: str, resume: bool, out: str | None, minutes: float | None, quiet: bool) -> int:
     """Train the encoder and the generators on synthetic laws.
 
-    CONFIG is a YAML file, or the name of a recipe that ships: tiny, small, base or broad. On several processes:
+    CONFIG is a YAML file, or a recipe that ships: tiny, small, base or broad. On several processes:
     `torchrun --nproc-per-node 2 -m physdiffuser train CONFIG`.
     """
     from physdiffuser.config import load_training_config
