@@ -46,7 +46,7 @@ assert odds.best.text.startswith("1/(1 + exp(")
 # %% [markdown]
 # ## A likelihood with a parameter
 #
-# Velocities scatter by normal errors whose size `sigma` is not known. A likelihood has its parameters fitted
+# Velocities have normal errors whose size `sigma` is not known. A likelihood has its parameters fitted
 # with the constants.
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from physdiffuser.core.solution import Equation, Solution
+    from physdiffuser.core.solution_parts.group_constants import GroupNames
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -95,17 +96,21 @@ def _predicted(
     """The columns of the predictions of one law."""
     import numpy as np
 
-    from physdiffuser.report.predictions import prediction_interval
+    from physdiffuser.report.predictions import group_prediction_interval, prediction_interval
+    from physdiffuser.report.text.group_table import inputs_with_groups
 
-    inputs = _read_inputs(solution, equation, table, written)
+    inputs, labels = _read_inputs(solution, equation, table, written), None
     if solution.groups is not None:
-        if intervals:
-            raise UsageError("--intervals is not available for laws of groups yet. Leave it out.")
-        inputs = _with_groups(solution, equation, inputs, table, written)
+        labels = _read_labels(solution.groups, table, written)
+        inputs = inputs_with_groups(solution, equation, inputs, labels)
     prediction = _evaluate(equation, inputs)
     columns = {solution.target: prediction}
     if intervals:
-        low, high = prediction_interval(equation, inputs)
+        low, high = (
+            prediction_interval(equation, inputs)
+            if labels is None
+            else group_prediction_interval(solution, equation, inputs, labels)
+        )
         columns |= {f"{solution.target}_low": low, f"{solution.target}_high": high}
     undefined = int(np.count_nonzero(~np.isfinite(prediction)))
     if undefined:
@@ -149,18 +154,13 @@ def _evaluate(equation: Equation, inputs: FloatArray) -> FloatArray:
     return evaluate(equation.expression, inputs)
 
 
-def _with_groups(
-    solution: Solution, equation: Equation, inputs: FloatArray, table: str, written: dict[str, Any]
-) -> FloatArray:
-    """The inputs with the constants of each row's group."""
+def _read_labels(named: GroupNames, table: str, written: dict[str, Any]) -> list[str]:
+    """The group of each row."""
     from physdiffuser.data.loading import read_labels
-    from physdiffuser.report.text.group_table import inputs_with_groups
 
-    assert solution.groups is not None  # the caller has looked
     if table == "-":
         raise UsageError("the law has groups, so the table is read twice: name a file instead of -.")
-    labels = read_labels(table, solution.groups.columns, **written)
-    return inputs_with_groups(solution, equation, inputs, labels)
+    return list(read_labels(table, named.columns, **written))
 
 
 def _read_inputs(solution: Solution, equation: Equation, table: str, written: dict[str, Any]) -> FloatArray:

@@ -122,6 +122,9 @@ class Equation(Displayed):
         Aliases of the table's input columns, in the order of the variables.
     groups
         For a table with groups: the constants of each group (`p1`, `p2`, ...), by its label.
+    group_covariance
+        For a table with groups: the covariance matrix of the shared fitted constants and of each group's own,
+        by its label; empty where it is not known.
     """
 
     expression: Expression
@@ -149,6 +152,7 @@ class Equation(Displayed):
     mean_loss: float | None = None
     names: tuple[str, ...] = field(default=(), compare=False)
     groups: Mapping[str, tuple[ConstantEstimate, ...]] = field(default_factory=dict, compare=False)
+    group_covariance: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,8 +42,7 @@ def guess_outcomes(
 def _outcome(guess: Guess, solution: Solution, dataset: Dataset) -> GuessOutcome:
     best = solution.best
     if guess.expression is None or best is None:
-        why = "no constants were found that give a finite value on every row"
-        return GuessOutcome(guess.text, None, None, None, "unusable", f"not usable: {why}")
+        return unusable(guess)
     fitted = refit(guess.expression, dataset.inputs, dataset.target, weights=dataset.weights).expression
     with np.errstate(all="ignore"):
         error = root_mean_square(dataset.target - predict(fitted, dataset.inputs), dataset.weights)
@@ -51,14 +50,27 @@ def _outcome(guess: Guess, solution: Solution, dataset: Dataset) -> GuessOutcome
         fitted = guess.expression
         error = root_mean_square(dataset.target - predict(fitted, dataset.inputs), dataset.weights)
     rows = np.linspace(0, dataset.rows - 1, min(dataset.rows, _ROWS)).astype(np.intp)
-    state = _state(guess, fitted, best.expression, dataset.inputs[rows])
-    text = to_text(fitted, dataset.names)
+    state = guess_state(guess, fitted, best.expression, dataset.inputs[rows])
+    return outcome_of(guess, state, fitted, to_text(fitted, dataset.names), error, best)
+
+
+def unusable(guess: Guess) -> GuessOutcome:
+    """The outcome of a formula that could not be fitted."""
+    why = "no constants were found that give a finite value on every row"
+    return GuessOutcome(guess.text, None, None, None, "unusable", f"not usable: {why}")
+
+
+def outcome_of(
+    guess: Guess, state: GuessState, fitted: Expression, text: str, error: float, best: Equation
+) -> GuessOutcome:
+    """The outcome of a fitted formula, `text`, with its rms error."""
     return GuessOutcome(
         guess.text, text, error, complexity(fitted), state, _sentence(state, fitted, error, best)
     )
 
 
-def _state(guess: Guess, fitted: Expression, best: Expression, inputs: FloatArray) -> GuessState:
+def guess_state(guess: Guess, fitted: Expression, best: Expression, inputs: FloatArray) -> GuessState:
+    """How a fitted starting formula and the chosen law are related, by their values on some rows."""
     if _is_special_case(best, guess.skeleton, inputs):
         return "kept" if variables(best) == variables(fitted) else "simplified"
     return "improved" if _is_special_case(fitted, _all_free(best), inputs) else "beaten"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from physdiffuser.core.analysis import TableAnalysis
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
+from physdiffuser.expressions import Expression
 from physdiffuser.fitting import Fit, fit_constants
-from physdiffuser.functions.standard_forms import standard_forms
+from physdiffuser.functions.standard_forms import further_forms, standard_forms
 
 # Starts of a fit, and steps for each.
 STARTS, ITERATIONS = 3, 25
@@ -16,8 +19,17 @@ STARTS, ITERATIONS = 3, 25
 
 def fit_standard_forms(problem: Problem) -> list[Fit]:
     """The usual laws that the problem allows, fitted by least squares; those that are not finite left out."""
+    return _fits(standard_forms(problem.columns, problem.positive, problem.operators), problem)
+
+
+def fit_further_forms(problem: Problem) -> list[Fit]:
+    """The other families with one input, fitted in the same way; nothing for tables with several inputs."""
+    return _fits(further_forms(problem.positive, problem.operators), problem) if problem.columns == 1 else []
+
+
+def _fits(skeletons: Sequence[Expression], problem: Problem) -> list[Fit]:
     fits = []
-    for skeleton in standard_forms(problem.columns, problem.positive, problem.operators):
+    for skeleton in skeletons:
         fit = fit_constants(
             skeleton,
             problem.inputs,

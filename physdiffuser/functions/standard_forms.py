@@ -1,4 +1,4 @@
-"""The usual laws of one input with up to three constants, and of several inputs together, as skeletons.
+"""The usual laws of one input, and of several inputs together, as skeletons.
 
 A line, a power law, an exponential on a level, a saturation: what most measured curves are fitted with first.
 Those of one input are the rows of the table of families that say so (`FamilySpec.standard`).
@@ -7,6 +7,7 @@ Those of one input are the rows of the table of families that say so (`FamilySpe
 from __future__ import annotations
 
 from functools import cache, reduce
+from typing import get_args
 
 from physdiffuser.core.family import Standard
 from physdiffuser.expressions import ONE, Apply, Expression, Parameter, Variable
@@ -33,6 +34,26 @@ def standard_forms(columns: int, positive: frozenset[int], operators: frozenset[
     for ways in choices:
         allowed = [way for way in ways if _operators(way) <= operators]
         found.extend(allowed[:1])
+    return found
+
+
+def further_forms(positive: frozenset[int], operators: frozenset[str]) -> list[Expression]:
+    """Skeletons of one input that are not usual: all families with a factor, alone and on a level.
+
+    Parameters
+    ----------
+    positive
+        The inputs that are positive in all rows.
+    operators
+        Names of the operators that may occur.
+    """
+    found = []
+    for family in families():
+        if family.spec.arity == 1 and (0 in positive or not family.spec.positive):
+            for form in get_args(Standard):
+                if form not in family.spec.standard:
+                    allowed = [way for way in _written(family, form) if _operators(way) <= operators]
+                    found.extend(allowed[:1])
     return found
 
 

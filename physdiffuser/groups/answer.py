@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,9 +13,19 @@ from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sam
 from physdiffuser.core.solution_parts.group_constants import GroupNames, with_group_constants
 from physdiffuser.data.dataset import Column, Dataset
 from physdiffuser.data.statements.groups import Groups, IntArray
-from physdiffuser.expressions import Expression, Number, Parameter, Variable, complexity, evaluate, to_text
+from physdiffuser.expressions import (
+    Apply,
+    Expression,
+    Number,
+    Parameter,
+    Variable,
+    complexity,
+    evaluate,
+    to_text,
+)
 from physdiffuser.expressions.printing.latex import to_latex
-from physdiffuser.expressions.tree import substitute, walk
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
+from physdiffuser.expressions.tree import distinct_constants, substitute, variables, walk
 from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, shows_pattern
 from physdiffuser.finalize.scoring import root_mean_square
 from physdiffuser.fitting.accuracy import max_relative_error
@@ -155,8 +166,8 @@ def _equation(
     selection: GroupSelection,
     held_out: IntArray,
 ) -> Equation:
-    fit, columns = law.fit, len(dataset.names)
-    _, errors, _ = JointModel(fit.skeleton, selection.rows).covariance(fit)
+    fit, columns = _with_signs(law.fit), len(dataset.names)
+    blocks, errors, _ = JointModel(fit.skeleton, selection.rows).covariance(fit)
     freedom = selection.rows.rows - fit.constants
     quantile = student_quantile(0.95, freedom) if freedom > 0 else np.nan
     order = _ordered(fit)
@@ -165,17 +176,10 @@ def _equation(
 
     estimate = partial(_estimate, quantile=quantile)
 
-    def fill(node: Expression) -> Expression | None:
-        if not isinstance(node, Parameter):
-            return None
-        if fit.shared[node.index]:
-            return Number(float(fit.parameters[node.index, 0]))
-        return Variable(columns + place[node.index])
-
-    expression = readable(substitute(fit.skeleton, fill))
+    expression, common = _arranged(readable(_filled(fit, columns)), fit, columns)
     constants = tuple(
-        estimate(f"c{number}", float(fit.parameters[index, 0]), float(errors[index, 0]))
-        for number, index in enumerate((index for index in order if fit.shared[index]), start=1)
+        estimate(f"c{number}", value, float(errors[index, 0]))
+        for number, (index, value) in enumerate(common, start=1)
     )
     of_groups = {
         label: tuple(
@@ -201,9 +205,90 @@ def _equation(
         description_length=law.length if np.isfinite(law.length) else None,
         names=names,
         groups=of_groups,
+        group_covariance=_covariances(blocks, common, own, fit, groups.labels),
         derivation=_derivation(law, named, groups),
     )
     return _scored(made, _augmented(dataset, groups, named, made), held_out)
+
+
+def _with_signs(fit: JointFit) -> JointFit:
+    """The fit, constants of groups negated where that makes the formula shorter or them positive."""
+    for index in np.flatnonzero(~fit.shared):
+        negated = Apply("neg", (Parameter(int(index)),))
+        parameters = fit.parameters.copy()
+        parameters[index] *= -1.0
+        skeleton = substitute(fit.skeleton, {negated.arguments[0]: negated}.get)
+        changed = replace(fit, skeleton=skeleton, parameters=parameters)
+        longer = _size(changed) - _size(fit)
+        if longer < 0 or (longer == 0 and (fit.parameters[index] < 0).all()):
+            fit = changed
+    return fit
+
+
+def _size(fit: JointFit) -> int:
+    """Complexity of the arranged formula with a column for each constant of the groups."""
+    return complexity(arrange(_filled(fit, max(variables(fit.skeleton), default=-1) + 1)))
+
+
+def _filled(fit: JointFit, columns: int) -> Expression:
+    """The formula with its shared constants, and variables from `columns` on for those of the groups."""
+    own = [index for index in _ordered(fit) if not fit.shared[index]]
+    place = {index: columns + number for number, index in enumerate(own)}
+
+    def fill(node: Expression) -> Expression | None:
+        if not isinstance(node, Parameter):
+            return None
+        if fit.shared[node.index]:
+            return Number(float(fit.parameters[node.index, 0]))
+        return Variable(place[node.index])
+
+    return substitute(fit.skeleton, fill)
+
+
+def _arranged(
+    expression: Expression, fit: JointFit, columns: int
+) -> tuple[Expression, list[tuple[int, float]]]:
+    """The formula in the customary order, and its shared constants: parameter, and value as it stands there.
+
+    A formula whose constants would not be those of the fit, but for their signs, stays as it is.
+
+    Parameters
+    ----------
+    columns
+        Number of columns of the table: variables from there on are constants of the groups.
+    """
+    # Constants stand before columns, so they are the first variables while terms are put in order.
+    own = max(0, max((index + 1 for index in variables(expression)), default=0) - columns)
+    first = arrange(
+        _renumbered(expression, lambda index: index - columns if index >= columns else index + own)
+    )
+    back = _renumbered(first, lambda index: index + columns if index < own else index - own)
+    for tree in (readable(back), expression):
+        _, values = distinct_constants(tree)
+        places = {abs(float(fit.parameters[index, 0])): int(index) for index in np.flatnonzero(fit.shared)}
+        if len(values) == len(places) and all(abs(value) in places for value in values):
+            return tree, [(places[abs(value)], value) for value in values]
+    return expression, []
+
+
+def _renumbered(expression: Expression, number: Callable[[int], int]) -> Expression:
+    return substitute(
+        expression, lambda node: Variable(number(node.index)) if isinstance(node, Variable) else None
+    )
+
+
+def _covariances(
+    blocks: FloatArray, common: list[tuple[int, float]], own: list[int], fit: JointFit, labels: Sequence[str]
+) -> dict[str, tuple[tuple[float, ...], ...]]:
+    """Covariance of the shared constants, as they stand in the formula, and of each group's own, in order."""
+    if len(common) < int(fit.shared.sum()) or not np.isfinite(blocks).all():
+        return {}
+    index = np.array([*(index for index, _ in common), *own], dtype=np.intp)
+    signs = np.array(
+        [*(np.sign(value) * np.sign(fit.parameters[index, 0]) for index, value in common), *[1.0] * len(own)]
+    )
+    ordered = blocks[:, index[:, None], index] * np.outer(signs, signs)
+    return {label: tuple(map(tuple, block.tolist())) for label, block in zip(labels, ordered, strict=True)}
 
 
 def _scored(made: Equation, table: Dataset, held_out: IntArray) -> Equation:
@@ -282,6 +367,8 @@ def _verified(
         weights=table.weights,
         further=further,
         seconds=_VERIFYING_SECONDS,
+        columns=len(table.names) - len(named.constants),
+        left_out_ratio=JointModel(law.fit.skeleton, selection.rows).left_out_ratio(law.fit),
     )
     return replace(
         best,

@@ -11,6 +11,7 @@ import numpy as np
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.groups import Groups
 from physdiffuser.expressions import Apply, Expression, Number, Parameter, to_text
+from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import add, free_constants, mul, parameter_count, substitute
 from physdiffuser.finalize.constants.freed import with_freed_constants
 from physdiffuser.groups.sharing import MOST_CONSTANTS
@@ -46,7 +47,8 @@ def forms_of(formulas: Sequence[Expression]) -> list[Form]:
     """The skeletons of formulas, with their fitted constants free, and their exact numbers as well."""
     found: dict[Expression, Form] = {}
     for formula in formulas:
-        for variant in (formula, with_freed_constants(formula), with_phases(formula)):
+        # Numbers that can be worked out, such as the root of one, are one constant.
+        for variant in (arrange(formula), formula, with_freed_constants(formula), with_phases(formula)):
             skeleton, values = free_constants(variant)
             if 0 < len(values) <= MOST_CONSTANTS:
                 found.setdefault(skeleton, Form(skeleton, values))

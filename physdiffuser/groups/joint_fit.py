@@ -10,7 +10,7 @@ Methods for Least Squares Problems*, ch. 9.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +81,17 @@ class GroupedRows:
         mean = float((shares * self.target).sum() / shares.sum())
         return float((shares * np.square(self.target - mean)).sum())
 
+    @property
+    def present(self) -> BoolArray:
+        """Shape (groups, most rows): which places hold a row of the table."""
+        return np.asarray(np.arange(self.target.shape[1])[None, :] < self.counts[:, None])
+
+    def weighted(self, weights: FloatArray) -> GroupedRows:
+        """The same rows with other weights, one for each place in `present`, shape (rows,)."""
+        roots = np.zeros(self.target.shape)
+        roots[self.present] = np.sqrt(weights / weights.mean())
+        return replace(self, roots=roots)
+
     def take(self, groups: npt.NDArray[np.intp] | list[int]) -> GroupedRows:
         """Some of the groups."""
         return GroupedRows(self.inputs[groups], self.target[groups], self.roots[groups], self.counts[groups])
@@ -140,6 +151,12 @@ class JointModel:
         return value if np.isfinite(value) else np.inf
 
     @np.errstate(all="ignore")
+    def predicted(self, parameters: FloatArray) -> FloatArray:
+        """Values of the rows of the table, shape (rows,), in the order of `GroupedRows.present`."""
+        values = np.broadcast_to(self._tape.value(parameters), self.rows.target.shape)
+        return np.asarray(values[self.rows.present])
+
+    @np.errstate(all="ignore")
     def normal_equations(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Products of derivatives, shape (groups, parameters, parameters), and with the residuals."""
         value, jacobian = self._tape.value_and_jacobian(parameters)
@@ -187,14 +204,14 @@ class JointModel:
 
     @np.errstate(all="ignore")
     def covariance(self, fit: JointFit) -> tuple[FloatArray, FloatArray, float]:
-        """Covariance of the shared constants, standard errors of the groups', and the residual variance.
+        """Covariance of the constants that each group's rows depend on, and the residual variance.
 
         Returns
         -------
-        shared
-            Shape (shared, shared).
+        blocks
+            Shape (groups, parameters, parameters); nan where not determined.
         errors
-            Shape (parameters, groups): standard errors of all constants; nan where not determined.
+            Shape (parameters, groups): standard errors of all constants.
         variance
             Of a row of weight 1, shape ().
         """
@@ -202,25 +219,38 @@ class JointModel:
         left = self.rows.rows - fit.constants
         variance = float(fit.loss * self._spread / left) if left > 0 else float("nan")
         own, common = np.flatnonzero(~fit.shared), np.flatnonzero(fit.shared)
-        errors = np.full(fit.parameters.shape, np.nan)
+        blocks = np.full(products.shape, np.nan)
         try:
-            blocks = np.linalg.inv(products[:, own[:, None], own]) if own.size else None
+            inverse = np.linalg.inv(products[:, own[:, None], own])
             coupling = products[:, common[:, None], own]
-            schur = products[:, common[:, None], common].sum(axis=0)
-            if blocks is not None and common.size:
-                schur = schur - np.einsum("gsl,glm,gtm->st", coupling, blocks, coupling)
-            whole = np.linalg.inv(schur) if common.size else np.zeros((0, 0))
+            # Of the groups' constants, for each change of the shared ones.
+            reach = -np.einsum("glm,gsm->gls", inverse, coupling)
+            schur = products[:, common[:, None], common] + np.einsum("gsl,glt->gst", coupling, reach)
+            together = np.linalg.inv(schur.sum(axis=0))
         except np.linalg.LinAlgError:
-            return np.full((common.size, common.size), np.nan), errors, variance
-        if common.size:
-            errors[common] = np.sqrt(variance * np.diag(whole))[:, None]
-        if blocks is not None:
-            own_variance = np.einsum("gll->gl", blocks).copy()
-            if common.size:
-                reach = np.einsum("glm,gsm->gls", blocks, coupling)
-                own_variance += np.einsum("gls,st,glt->gl", reach, whole, reach)
-            errors[own] = np.sqrt(variance * own_variance).T
-        return variance * whole, errors, variance
+            return blocks, np.full(fit.parameters.shape, np.nan), variance
+        follow = np.einsum("gls,st->glt", reach, together)
+        blocks[:, common[:, None], common] = together
+        blocks[:, own[:, None], common] = follow
+        blocks[:, common[:, None], own] = np.swapaxes(follow, 1, 2)
+        blocks[:, own[:, None], own] = inverse + np.einsum("gls,gms->glm", follow, reach)
+        blocks *= variance
+        return blocks, np.sqrt(np.einsum("gpp->pg", blocks)), variance
+
+    @np.errstate(all="ignore")
+    def left_out_ratio(self, fit: JointFit) -> float:
+        """Error of rows predicted without themselves over the error of the fit, to first order.
+
+        The residual of a row that is left out is that of the fit divided by one less its leverage (Cook and
+        Weisberg, *Residuals and Influence in Regression*, 1982).
+        """
+        value, jacobian = self._tape.value_and_jacobian(fit.parameters)
+        blocks, _, variance = self.covariance(fit)
+        slopes = jacobian * self.rows.roots[:, None, :]
+        leverage = np.einsum("gpr,gpq,gqr->gr", slopes, blocks / variance, slopes)
+        residual = self.rows.roots * (value - self.rows.target)
+        without = np.square(residual / (1.0 - np.minimum(leverage, 1.0)))
+        return float(np.sqrt(without.sum() / np.square(residual).sum()))
 
 
 def _step(

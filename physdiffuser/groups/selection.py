@@ -16,12 +16,17 @@ from physdiffuser.groups.sharing import GroupDescriptionLength, GroupLaw, best_s
 
 # Forms of one search that are fitted thoroughly: those with the shortest description after a quick fit.
 THOROUGH = 14
+# Forms that are considered again with the weights of another noise model.
+REWEIGHTED_FORMS = 30
 # A loss of at most so many times that of rounding is rounding.
 NEARLY_EXACT = 4.0
-# A shared constant may become a number that fewer than this share of arbitrary constants lie as near to.
-CHANCE, DEVIATIONS = 0.005, 3.0
+# A shared constant may become a number that fewer than this share of arbitrary constants lie as near to, and
+# that is no further from it than one standard error.
+CHANCE = 0.005
 # 0 and 1 take a part of the form away: the description length decides about them, within so many deviations.
-STRUCTURAL = (0.0, 1.0, -1.0)
+STRUCTURAL, DEVIATIONS = (0.0, 1.0, -1.0), 3.0
+# A constant with so many times its value as standard error is not determined.
+UNDETERMINED = 1e3
 # Of a noise-free table a constant is a decimal of so many digits if it agrees with it to this accuracy.
 SHORT_DIGITS, SAME_DIGITS = 5, 1e-11
 # The rows do not decide between descriptions that differ by less than so many nats: odds of 20 to 1.
@@ -60,6 +65,32 @@ class GroupSelection:
         self.measure = GroupDescriptionLength(rows, floor)
         self.laws: dict[Expression, GroupLaw] = {}
         self._usual: set[Expression] = set()
+        self._forms: dict[Expression, tuple[float, Form]] = {}
+
+    def reweighted(self, weights: FloatArray, *, forms: bool) -> GroupSelection:
+        """The best laws fitted with other weights.
+
+        Parameters
+        ----------
+        weights
+            Shape (rows,), in the order of `GroupedRows.present`.
+        forms
+            Whether further forms are considered again, those with the shortest description after a quick fit.
+        """
+        again = GroupSelection(
+            self.rows.weighted(weights),
+            self.measure.floor,
+            self._seed,
+            stop=self._stop,
+            allowed=self._allowed,
+        )
+        again._usual = self._usual
+        for law in sorted(self.laws.values(), key=lambda law: law.length)[:THOROUGH]:
+            again._refit(law.fit.skeleton, law.fit.parameters)
+        others = sorted((one for one in self._forms.values()), key=lambda form: form[0])
+        if forms:
+            again.consider([form for _, form in others[:REWEIGHTED_FORMS]])
+        return again
 
     @property
     def best(self) -> GroupLaw | None:
@@ -87,6 +118,7 @@ class GroupSelection:
             fit = model.fit(start, np.zeros(model.count, bool))
             quick.append((self._least(fit), form))
         quick.sort(key=lambda pair: pair[0])
+        self._forms |= {form.skeleton: (least, form) for least, form in quick}
         for _, form in quick[:THOROUGH]:
             if self._stop() and self.laws:
                 return
@@ -129,8 +161,12 @@ class GroupSelection:
         own = separate_fits(skeleton, self.rows, self._seed, known)
         if not np.isfinite(own).all():
             return
+        self._refit(skeleton, own)
+
+    def _refit(self, skeleton: Expression, start: FloatArray) -> None:
+        """Fit from constants of each group, shape (parameters, groups), and keep what is promising."""
         model = JointModel(skeleton, self.rows)
-        own = model.fit(own, np.zeros(model.count, bool)).parameters
+        own = model.fit(start, np.zeros(model.count, bool)).parameters
         best = self.best
         loss = model.loss(own)
         fit = JointFit(skeleton, np.zeros(model.count, bool), own, loss)
@@ -148,7 +184,9 @@ class GroupSelection:
         _, errors, _ = JointModel(fit.skeleton, self.rows).covariance(fit)
         for position in np.flatnonzero(fit.shared):
             value, error = float(fit.parameters[position, 0]), float(errors[position, 0])
-            if not np.isfinite(error):
+            if not error < UNDETERMINED * abs(value):
+                # The other constants can take its part: one of several factors, say.
+                yield _with_number(fit, int(position), Number(1))
                 continue
             numbers = [*_simple_numbers(value, error)]
             if fit.loss <= NEARLY_EXACT * self.measure.floor:
@@ -158,10 +196,11 @@ class GroupSelection:
 
 
 def _simple_numbers(value: float, error: float) -> Iterator[Number]:
-    slack = max(DEVIATIONS * error, 1e-9 * abs(value))
+    rounding = 1e-9 * abs(value)
     for number in STRUCTURAL:
-        if abs(value - number) <= slack:
+        if abs(value - number) <= max(DEVIATIONS * error, rounding):
             yield Number(int(number))
+    slack = max(error, rounding)
     nearest = round(2 * value) / 2
     if nearest not in STRUCTURAL and abs(value - nearest) <= slack and 2 * slack / 0.5 < CHANCE:
         yield Number(int(nearest)) if nearest == int(nearest) else Number(Fraction(nearest))

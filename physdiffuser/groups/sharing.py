@@ -66,11 +66,14 @@ class GroupDescriptionLength:
         """The fit with its lengths."""
         return GroupLaw(fit, self(fit), self.form(fit))
 
+    def law_nats(self, fit: JointFit) -> float:
+        """Nats for the form and the constants, without the residuals."""
+        constants = self._shared * float(fit.shared.sum()) + self._own * float((~fit.shared).sum())
+        return self.form(fit) + constants
+
     def __call__(self, fit: JointFit) -> float:
         """Nats, up to a constant of the table."""
-        formula = self.form(fit)
-        constants = self._shared * float(fit.shared.sum()) + self._own * float((~fit.shared).sum())
-        return self._measure.left(fit.constants, fit.loss) + formula + constants
+        return self._measure.left(fit.constants, fit.loss) + self.law_nats(fit)
 
 
 @np.errstate(all="ignore")
@@ -88,7 +91,7 @@ def separate_fits(
     """
     count = parameter_count(skeleton)
     found = np.full((count, rows.groups), np.nan)
-    starts = np.empty((count, 0)) if known is None else known.reshape(count, -1)
+    starts = np.empty((count, 0)) if known is None or not count else known.reshape(count, -1)
     for group in np.argsort(-rows.counts, kind="stable"):
         here = slice(0, int(rows.counts[group]))
         first = starts.shape[1] == 0

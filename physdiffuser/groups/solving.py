@@ -11,18 +11,22 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.progress import Progress
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.data.statements.groups import Groups
+from physdiffuser.data.statements.groups import Groups, IntArray
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, Number, Parameter, Variable, complexity, to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import free_constants, substitute
-from physdiffuser.functions.standard_fits import fit_standard_forms
+from physdiffuser.fitting import Fit
+from physdiffuser.functions.standard_fits import fit_further_forms, fit_standard_forms
 from physdiffuser.groups.answer import fit_and_held_out, group_solution
 from physdiffuser.groups.candidates import Form, searched_forms
+from physdiffuser.groups.guess_outcomes import group_guess_outcomes
 from physdiffuser.groups.joint_fit import GroupedRows
+from physdiffuser.groups.noise import infer_noise, with_weights
 from physdiffuser.groups.selection import GroupSelection
 from physdiffuser.io.display import counted, listed, visible
 from physdiffuser.noise.precision import decimal_precision
+from physdiffuser.noise.reweighting import check_relative, noise_remark
 from physdiffuser.options import SolveOptions
 from physdiffuser.search.formulas import search_formulas
 from physdiffuser.search.refinement.guesses import Guess, fitted_guesses
@@ -78,29 +82,41 @@ def solve_groups(
     earlier = fitted_guesses(resumed[:MOST_RESUMED], table, known, options.seed)
     fitted = [one.expression for one in (*guesses, *earlier) if one.expression is not None]
     forms += [Form(*free_constants(one)) for one in fitted if free_constants(one)[1]]
+    if options.noise_model == "relative" and dataset.weights is None:
+        check_relative(dataset)
     selection = select_law(table, groups.take(split[0]), forms, problem, options, control)
+    noise = None
+    if dataset.weights is None:
+        noise = infer_noise(selection, options.noise_model, _rows(dataset, groups, split[1]))
+    remarks: tuple[str, ...] = ()
+    if noise is not None:
+        selection = noise.selection
+        selection.simplify()
+        dataset = with_weights(dataset, groups, noise)
+        remarks = (noise_remark(dataset.target_column.name, noise.model, noise.advantage),)
     solution = group_solution(dataset, groups, selection, split, options.seed)
-    now = control.clock()
-    warnings = (*solution.warnings, *_without_effect(guesses, options))
-    return replace(solution, warnings=warnings, timing={"elapsed_seconds": now - control.started})
+    outcomes = group_guess_outcomes(guesses, solution, dataset, groups, selection, options.seed)
+    return replace(
+        solution,
+        warnings=(*solution.warnings, *remarks, *_without_effect(options)),
+        guesses=outcomes,
+        timing={"elapsed_seconds": control.clock() - control.started},
+    )
 
 
-def _without_effect(guesses: Sequence[Guess], options: SolveOptions) -> tuple[str, ...]:
+def _without_effect(options: SolveOptions) -> tuple[str, ...]:
     """A warning that names the options that a table with groups does not use."""
     unused = [
         name
         for name, given in (
-            ("--noise-model", options.noise_model not in ("auto", "constant")),
+            ("--noise-model", options.noise_model == "robust"),
             ("--loss robust", options.loss == "robust"),
             ("--input-errors", options.input_errors is not None),
             ("--suggest-next", bool(options.suggest_next)),
         )
         if given
     ]
-    found = [f"without effect on a table with groups: {', '.join(unused)}"] if unused else []
-    if guesses:
-        found.append("the starting formulas were fitted to all groups; what became of each is not reported")
-    return tuple(found)
+    return (f"without effect on a table with groups: {', '.join(unused)}",) if unused else ()
 
 
 def select_law(
@@ -120,8 +136,8 @@ def select_law(
 
     selection = GroupSelection(rows, floor, options.seed, stop=over, allowed=problem.allows)
     selection.consider(guesses)
-    fits = [fit for fit in fit_standard_forms(problem) if fit.parameters.size]
-    selection.consider([Form(fit.skeleton, tuple(fit.parameters.tolist())) for fit in fits], usual=True)
+    selection.consider(_forms(fit_standard_forms(problem)), usual=True)
+    selection.consider(_forms(fit_further_forms(_largest_group(problem, groups))))
 
     def search(table: Dataset, known: Sequence[str], share: float) -> Sequence[Expression]:
         return search_formulas(table, known, share, options, control)
@@ -133,6 +149,24 @@ def select_law(
             break
     selection.simplify()
     return selection
+
+
+def _rows(dataset: Dataset, groups: Groups, chosen: IntArray) -> GroupedRows | None:
+    """Some rows of the table, of each group; None where there are none."""
+    if not chosen.size:
+        return None
+    return GroupedRows.of(dataset.inputs[chosen], dataset.target[chosen], None, groups.codes[chosen])
+
+
+def _forms(fits: Sequence[Fit]) -> list[Form]:
+    return [Form(fit.skeleton, tuple(fit.parameters.tolist())) for fit in fits if fit.parameters.size]
+
+
+def _largest_group(problem: Problem, groups: Groups) -> Problem:
+    """The rows of the group with the most of them: forms with many constants fit no mixture of groups."""
+    rows = groups.codes == int(np.argmax(np.bincount(groups.codes)))
+    weights = None if problem.weights is None else problem.weights[rows]
+    return replace(problem, inputs=problem.inputs[rows], target=problem.target[rows], weights=weights)
 
 
 def _report(selection: GroupSelection, dataset: Dataset, control: RunControl) -> None:

@@ -77,10 +77,7 @@ def reweight(dataset: Dataset, loss: Loss | Literal["auto"], noise_model: NoiseM
     name = dataset.target_column.name
     weights, said = dataset.weights, []
     if weights is None and noise_model == "relative":
-        if (dataset.target == 0).any():
-            raise DataError(
-                f"errors cannot be in proportion to {name}, which is 0 in some rows: give --weights"
-            )
+        check_relative(dataset)
         weights = weights_of(np.abs(dataset.target))
     elif weights is None and noise_model == "poisson":
         size = np.abs(dataset.target)
@@ -108,9 +105,33 @@ def reweight(dataset: Dataset, loss: Loss | Literal["auto"], noise_model: NoiseM
     return _without(dataset, found.outliers, tuple(said))
 
 
+def check_relative(dataset: Dataset) -> None:
+    """Refuse errors in proportion to the target where it is 0.
+
+    Raises
+    ------
+    DataError
+        If the target is 0 in some row.
+    """
+    if (dataset.target == 0).any():
+        name = dataset.target_column.name
+        raise DataError(f"errors cannot be in proportion to {name}, which is 0 in some rows: give --weights")
+
+
 def with_noise_model(reweighted: Reweighted, model: NoiseModel, advantage: float) -> Reweighted:
     """The same with a remark about the noise model that the rows were weighted by."""
-    name = reweighted.dataset.target_column.name
+    said = (*reweighted.said, noise_remark(reweighted.dataset.target_column.name, model, advantage))
+    return replace(reweighted, loss="robust" if model.kind == "robust" else reweighted.loss, said=said)
+
+
+def noise_remark(name: str, model: NoiseModel, advantage: float) -> str:
+    """What is said of a noise model that was used for the target `name`."""
+    if model.kind == "robust":
+        return (
+            f"errors of {name} have heavy tails, as Student's t with {model.freedom:g} degrees of freedom: "
+            f"rows far from the law count less ({advantage:.0f} nats better than normal errors; "
+            "--noise-model constant gives all rows equal weight)"
+        )
     what, weight = {
         "constant": ("are constant", "1"),
         "relative": ("are proportional to its value", f"1/{name}**2"),
@@ -119,20 +140,11 @@ def with_noise_model(reweighted: Reweighted, model: NoiseModel, advantage: float
             f"have a constant and a proportional part, equal at {model.ratio:.2g}",
             f"1/({model.ratio:.2g}**2 + {name}**2)",
         ),
-        "robust": ("", ""),
     }[model.kind]
-    if model.kind == "robust":
-        said = (
-            f"errors of {name} have heavy tails, as Student's t with {model.freedom:g} degrees of freedom: "
-            f"rows far from the law count less ({advantage:.0f} nats better than normal errors; "
-            "--noise-model constant gives all rows equal weight)"
-        )
-        return replace(reweighted, loss="robust", said=(*reweighted.said, said))
-    said = (
+    return (
         f"errors of {name} {what}: rows are weighted by {weight} ({advantage:.0f} nats better than equal "
         "weights; --noise-model constant gives all rows equal weight)"
     )
-    return replace(reweighted, said=(*reweighted.said, said))
 
 
 def _without(whole: Dataset, numbers: tuple[int, ...], said: tuple[str, ...]) -> Reweighted:

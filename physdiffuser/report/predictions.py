@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.core.solution import Equation
+from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.data.readers.csv_safe import neutralise
 from physdiffuser.errors import UsageError
-from physdiffuser.expressions import evaluate
-from physdiffuser.expressions.tree import distinct_constants
+from physdiffuser.expressions import Expression, Parameter, Variable, evaluate
+from physdiffuser.expressions.tree import distinct_constants, substitute
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -53,16 +53,74 @@ def prediction_interval(equation: Equation, inputs: FloatArray) -> tuple[FloatAr
             "data, the run was stopped before they were estimated, or it is a law of probabilities. "
             "Leave out --intervals."
         )
+    return _limits(equation, skeleton, np.asarray(values), np.asarray(covariance), inputs)
+
+
+def group_prediction_interval(
+    solution: Solution, equation: Equation, inputs: FloatArray, labels: Sequence[str]
+) -> tuple[FloatArray, FloatArray]:
+    """The same for a law of groups: each row has the constants of its group, and their covariance.
+
+    Parameters
+    ----------
+    solution
+        With groups.
+    equation
+        One of its formulas.
+    inputs
+        Shape (rows, columns and constants of the groups).
+    labels
+        The group of each row; empty where it is missing.
+
+    Returns
+    -------
+    low, high
+        Shape (rows,) each; nan where the prediction is not finite or the group is missing.
+
+    Raises
+    ------
+    UsageError
+        If the run holds no covariance for the formula.
+    """
+    named = solution.groups
+    assert named is not None  # only for laws of groups
+    skeleton, shared = distinct_constants(equation.expression)
+    first = inputs.shape[1] - len(named.constants)
+    own = [one.name for one in next(iter(equation.groups.values()), ())]
+    place = {first + named.constants.index(name): len(shared) + at for at, name in enumerate(own)}
+    skeleton = substitute(skeleton, lambda node: _own_parameter(node, place))
+    low, high = np.full((2, inputs.shape[0]), np.nan)
+    for label in dict.fromkeys(label for label in labels if label):
+        rows = np.flatnonzero(np.array(labels) == label)
+        values = np.array([*shared, *(one.value for one in equation.groups.get(label, ()))])
+        matrix = np.array(equation.group_covariance.get(label, ()))
+        if len(matrix) != len(values):
+            raise UsageError(
+                "this formula has no confidence intervals: its constants are not determined well enough by "
+                "the data, or the run is one of an earlier version. Leave out --intervals."
+            )
+        low[rows], high[rows] = _limits(equation, skeleton, values, matrix, inputs[rows])
+    return low, high
+
+
+def _own_parameter(node: Expression, place: Mapping[int, int]) -> Expression | None:
+    """The parameter in place of the column of a group's constant."""
+    return Parameter(place[node.index]) if isinstance(node, Variable) and node.index in place else None
+
+
+def _limits(
+    equation: Equation, skeleton: Expression, values: FloatArray, matrix: FloatArray, inputs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Both limits for formulas with parameters, shape (rows,) each."""
     from physdiffuser.fitting.uncertainty import Uncertainty
     from physdiffuser.fitting.uncertainty import prediction_interval as interval
 
-    matrix = np.asarray(covariance)
     errors = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     with np.errstate(all="ignore"):
         correlation = np.nan_to_num(matrix / np.outer(errors, errors))
     known = Uncertainty(
         skeleton,
-        np.asarray(values),
+        values,
         errors,
         correlation,
         equation.rmse,

@@ -136,7 +136,11 @@ def left_out(errors: Errors, final: Expression, inputs: FloatArray) -> str | Non
     fitted = errors.rms(errors.absolute, rows)
     if leverage.max() > 1.0 - 1e-9 or fitted == 0.0:
         return None
-    ratio = errors.rms(errors.absolute / (1.0 - leverage), rows) / fitted
+    return left_out_sentence(errors.rms(errors.absolute / (1.0 - leverage), rows) / fitted)
+
+
+def left_out_sentence(ratio: float) -> str:
+    """What is said of rows left out in turn; `ratio` is their error over that of the fit."""
     return (
         "test set: not checked, too few rows to hold any out; with each row left out in turn "
         f"the others predict it with {ratio:.2g} times the rms error of the fit"

@@ -22,7 +22,14 @@ from physdiffuser.fitting.accuracy import agrees
 from physdiffuser.verification.checks import Check, CheckState
 from physdiffuser.verification.constants import Polish, exact_floats, has_floats, polish
 from physdiffuser.verification.equivalence import Verdict, equivalent, put_exact
-from physdiffuser.verification.row_checks import Errors, check_boundary, check_test_set, left_out, percent
+from physdiffuser.verification.row_checks import (
+    Errors,
+    check_boundary,
+    check_test_set,
+    left_out,
+    left_out_sentence,
+    percent,
+)
 from physdiffuser.verification.worker import SymbolicWorker
 
 FloatArray = npt.NDArray[np.float64]
@@ -75,6 +82,8 @@ def verify(
     further: Sequence[Check] = (),
     seconds: float = 10.0,
     worker: SymbolicWorker | None = None,
+    columns: int | None = None,
+    left_out_ratio: float | None = None,
 ) -> Verification:
     """Check a formula against the fit it came from and against the table.
 
@@ -101,6 +110,10 @@ def verify(
         Checks that were made elsewhere.
     seconds
         Limit of the symbolic check.
+    columns
+        So many of the first columns were measured; the others hold constants of groups. None: all of them.
+    left_out_ratio
+        Error of rows predicted without themselves over that of the fit; None to derive it from `final`.
     """
     ranges = [(float(column.min()), float(column.max())) for column in inputs.T]
     symbolic, sentence = _symbolic(fitted, final, ranges, seconds, worker)
@@ -110,8 +123,10 @@ def verify(
     errors.exact = agrees(final, inputs, target, prediction)
     tested = check_test_set(errors, test_rows)
     if not test_rows.size:
-        tested = replace(tested, sentence=left_out(errors, final, inputs) or tested.sentence)
-    boundary = check_boundary(errors, inputs, sorted(variables(final)), names)
+        known = None if left_out_ratio is None else left_out_sentence(left_out_ratio)
+        tested = replace(tested, sentence=known or left_out(errors, final, inputs) or tested.sentence)
+    measured = range(inputs.shape[1] if columns is None else columns)
+    boundary = check_boundary(errors, inputs, sorted(variables(final) & set(measured)), names)
     checks = [algebra, tested, boundary, *further]
     # What speaks against the law comes before what could not be looked at.
     missed = sorted((check for check in checks if check.state != "passed"), key=lambda one: one.state)

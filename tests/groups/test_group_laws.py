@@ -78,7 +78,7 @@ def test_groups_left_out_in_turn_are_reported() -> None:
 
 def test_of_puromycin_the_half_saturation_is_shared() -> None:
     found = solve(str(PUROMYCIN), target="rate", groups=["state"], steps=30)
-    assert found.best is not None and found.best.text.startswith("p1*conc/(0.057")
+    assert found.best is not None and found.best.text.startswith("p1*conc/(conc + 0.057")
     assert found.best.groups["treated"][0].value == pytest.approx(209, abs=2)
     assert found.best.groups["untreated"][0].value == pytest.approx(167, abs=2)
     (half,) = found.best.constants

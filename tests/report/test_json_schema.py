@@ -87,7 +87,9 @@ def check_object(content: dict[str, Any], heading: str, place: str) -> None:
     described = table(heading.capitalize())
     optional = {"row", "chosen"} if heading == "formula" and place == "best" else set()
     optional |= OPTIONAL if heading == "document" else set()
-    optional |= {"groups", "group_intervals", "mean_loss"} if heading == "formula" else set()
+    optional |= (
+        {"groups", "group_intervals", "group_covariance", "mean_loss"} if heading == "formula" else set()
+    )
     assert set(described) - optional <= set(content) <= set(described), place
     for key, value in content.items():
         check(value, described[key], key if heading == "document" else f"{place}.{key}")

@@ -58,6 +58,8 @@ register(
         alternatives=("c**u",),
     )
 )
+register(FamilySpec("two exponentials", "exp(r*u) + c*exp(k*u)", ("r", "c", "k"), standard=("a*f",)))
+register(FamilySpec("rise and decay", "exp(r*u) - exp(k*u)", ("r", "k"), standard=("a*f",)))
 register(FamilySpec("power of 2", "2**u", standard=("a*f", "a + b*f")))
 register(FamilySpec("power of 10", "10**u", standard=("a*f", "a + b*f")))
 register(FamilySpec("rise", "1 - exp(c*u)", ("c",), standard=("a*f",), alternatives=("1 + (-1)*exp(c*u)",)))

@@ -34,7 +34,20 @@ def group_constants_document(equation: Equation) -> Json:
             label: {one.name: {"low": _finite(one.low), "high": _finite(one.high)} for one in constants}
             for label, constants in equation.groups.items()
         },
+        "group_covariance": {
+            label: [[_finite(value) for value in row] for row in matrix]
+            for label, matrix in equation.group_covariance.items()
+        },
     }
+
+
+def read_group_covariance(reader: Reader) -> dict[str, tuple[tuple[float, ...], ...]]:
+    """The covariance of the constants of each group, of a formula in a document; empty where not known."""
+    if reader.optional("group_covariance") is None:
+        return {}
+    matrices = reader.child("group_covariance")
+    found = {label: matrices.optional_matrix(label) for label in matrices.keys()}  # noqa: SIM118  # a reader
+    return {label: matrix for label, matrix in found.items() if matrix is not None}
 
 
 def read_groups(reader: Reader) -> GroupNames | None:

@@ -22,6 +22,7 @@ from physdiffuser.report.documents.document_reader import Reader
 from physdiffuser.report.documents.fit_rows_document import read_fit_rows
 from physdiffuser.report.documents.group_document import (
     read_group_constants,
+    read_group_covariance,
     read_groups,
 )
 from physdiffuser.report.documents.json_document import SCHEMA
@@ -171,6 +172,7 @@ def _read_equation(reader: Reader, names: tuple[str, ...], known: Mapping[str, f
         extra_digits=reader.optional_integer("extra_digits") or 0,
         names=names,
         groups=read_group_constants(reader),
+        group_covariance=read_group_covariance(reader),
     )
     return with_printed_latex(made, names)
 
