@@ -176,7 +176,7 @@ def _equation(
 
     estimate = partial(_estimate, quantile=quantile)
 
-    expression, common = _arranged(readable(_filled(fit, columns)), fit, columns)
+    expression, common = _arranged(readable(filled(fit, columns)), fit, columns)
     constants = tuple(
         estimate(f"c{number}", value, float(errors[index, 0]))
         for number, (index, value) in enumerate(common, start=1)
@@ -227,10 +227,10 @@ def _with_signs(fit: JointFit) -> JointFit:
 
 def _size(fit: JointFit) -> int:
     """Complexity of the arranged formula with a column for each constant of the groups."""
-    return complexity(arrange(_filled(fit, max(variables(fit.skeleton), default=-1) + 1)))
+    return complexity(arrange(filled(fit, max(variables(fit.skeleton), default=-1) + 1)))
 
 
-def _filled(fit: JointFit, columns: int) -> Expression:
+def filled(fit: JointFit, columns: int) -> Expression:
     """The formula with its shared constants, and variables from `columns` on for those of the groups."""
     own = [index for index in _ordered(fit) if not fit.shared[index]]
     place = {index: columns + number for number, index in enumerate(own)}

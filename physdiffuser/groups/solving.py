@@ -13,12 +13,12 @@ from physdiffuser.core.solution import Solution
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.groups import Groups, IntArray
 from physdiffuser.errors import DataError
-from physdiffuser.expressions import Expression, Number, Parameter, Variable, complexity, to_text
+from physdiffuser.expressions import Expression, complexity, to_text
 from physdiffuser.expressions.printing.latex import to_latex
-from physdiffuser.expressions.tree import free_constants, substitute
+from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting import Fit
 from physdiffuser.functions.standard_fits import fit_further_forms, fit_standard_forms
-from physdiffuser.groups.answer import fit_and_held_out, group_solution
+from physdiffuser.groups.answer import filled, fit_and_held_out, group_solution
 from physdiffuser.groups.candidates import Form, searched_forms
 from physdiffuser.groups.guess_outcomes import group_guess_outcomes
 from physdiffuser.groups.joint_fit import GroupedRows
@@ -170,21 +170,14 @@ def _largest_group(problem: Problem, groups: Groups) -> Problem:
 
 
 def _report(selection: GroupSelection, dataset: Dataset, control: RunControl) -> None:
-    """Tell the caller the best law so far; `p1`, `p2`, ... stand for the constants of the groups."""
+    """Tell the caller the best laws so far; `p1`, `p2`, ... stand for the constants of the groups."""
     best = selection.best
     if best is None or control.on_progress is None:
         return
-    own = np.flatnonzero(~best.fit.shared).tolist()
-
-    def fill(node: Expression) -> Expression | None:
-        if not isinstance(node, Parameter):
-            return None
-        if best.fit.shared[node.index]:
-            return Number(float(best.fit.parameters[node.index, 0]))
-        return Variable(len(dataset.names) + own.index(node.index))
-
-    formula = substitute(best.fit.skeleton, fill)
-    names = (*dataset.names, *(f"p{number + 1}" for number in range(len(own))))
+    front = selection.front()
+    most = max(int((~law.fit.shared).sum()) for law in front)
+    names = (*dataset.names, *(f"p{number + 1}" for number in range(most)))
+    formula = filled(best.fit, len(dataset.names))
     control.on_progress(
         Progress(
             elapsed=control.clock() - control.started,
@@ -193,6 +186,7 @@ def _report(selection: GroupSelection, dataset: Dataset, control: RunControl) ->
             loss=best.fit.loss,
             complexity=complexity(formula),
             generator="groups",
+            front=tuple(to_text(filled(law.fit, len(dataset.names)), names, digits=6) for law in front),
             latex=to_latex(formula, names, digits=6),
         )
     )

@@ -156,3 +156,15 @@ def test_covariances_of_groups_are_those_of_one_fit_to_all() -> None:
     assert np.allclose(errors[0], np.sqrt(np.diag(inverse)[:4])) and np.allclose(
         errors[1], inverse[4, 4] ** 0.5
     )
+
+
+def test_progress_holds_the_laws_so_far() -> None:
+    seen: list[tuple[str, tuple[str, ...]]] = []
+    solve(
+        decay(0.0, 0.05, rows=60),
+        target="y",
+        groups="lamp",
+        steps=5,
+        on_improvement=lambda progress: seen.append((progress.best, progress.front)),
+    )
+    assert seen and all(best in front for best, front in seen)
