@@ -5,21 +5,28 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from physdiffuser.dynamics.options import DynamicsOptions
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, candidates
 from physdiffuser.dynamics.search.choice import Choice, Rival
-from physdiffuser.dynamics.search.constants import with_exact_constants
+from physdiffuser.dynamics.search.constants import parameter_errors, with_exact_constants
 from physdiffuser.dynamics.search.selection import SHORT, Fitted, Selector, mean_square
 from physdiffuser.dynamics.search.weak import weak_form
 from physdiffuser.dynamics.trajectories.runs import Division, Trajectories, divide
 from physdiffuser.dynamics.trajectories.smoothing import Curve, smooth_all
 from physdiffuser.dynamics.verification.simulation import Simulation, simulate_all
-from physdiffuser.dynamics.verification.verdict import SystemVerdict, judge_system, leaves_only_noise
+from physdiffuser.dynamics.verification.verdict import (
+    LEAST_GAP,
+    SystemVerdict,
+    judge_system,
+    leaves_only_noise,
+    with_check,
+)
 from physdiffuser.errors import NothingFoundError
+from physdiffuser.expressions import Variable
 
 DECISIVE = 20.0
 """Nats by which equations of second order must describe trajectories better that neither order explains."""
@@ -92,6 +99,16 @@ class Attempt:
         formulas = selector.length(best.skeletons, short.fit) - selector.left(short.fit)
         return 0.5 * rows * math.log(max(float(squares.sum()) / left, 1e-8)) + formulas
 
+    def whole_nats(self) -> float:
+        """Description length of the trajectories in whole runs, with their initial states."""
+        fitted = self.exact
+        if fitted.intervals < self.selector.longest:
+            fitted = self.selector.fit(
+                fitted.skeletons, fitted.parts(), self.selector.longest, fitted.substeps
+            )
+        values = max(float(fitted.fit.squares()[1].sum()), 2.0)
+        return fitted.length + 0.5 * math.log(values) * fitted.fit.initial.size
+
 
 def plans(order: int | str) -> list[Plan]:
     """What is tried, in this order: the time comes in only where nothing else explains the trajectories."""
@@ -124,7 +141,7 @@ def best_attempt(table: Trajectories, options: DynamicsOptions, deadline: float)
             failure = failure or error
             continue
         if attempt.predicts or (not tried and attempt.explains and plan == every[0]):
-            return attempt
+            return _beside_second_order(attempt, table, options, deadline)
         tried.append(attempt)
     autonomous = [one for one in tried if not one.plan.explicit_time] or tried[:1]
     if not autonomous:
@@ -133,6 +150,31 @@ def best_attempt(table: Trajectories, options: DynamicsOptions, deadline: float)
     if len(autonomous) > 1 and _is_better(autonomous[1], first):
         return autonomous[1]
     return first
+
+
+def _beside_second_order(
+    attempt: Attempt, table: Trajectories, options: DynamicsOptions, deadline: float
+) -> Attempt:
+    """A noisy system of first order, or the one of second order that describes the trajectories better.
+
+    Along one orbit the velocities may be functions of the positions, in equations that hold nowhere else.
+    """
+    first = attempt.plan == Plan(1, False) and options.order == "auto"
+    if not first or attempt.selector.prepared.exact or clock.monotonic() > deadline:
+        return attempt
+    if any(isinstance(expression, Variable) for expression in attempt.exact.expressions):
+        return attempt  # a velocity was measured as well
+    try:
+        second = attempted(table, options, Plan(2, False), deadline)
+    except NothingFoundError:
+        return attempt
+    gap = second.whole_nats() - attempt.whole_nats()
+    if second.predicts and gap < -LEAST_GAP:
+        return second
+    close = "equations of second order describe the trajectories nearly as well"
+    apart = "no equations of second order describe the trajectories nearly as well"
+    holds = not gap < LEAST_GAP
+    return replace(attempt, judged=with_check(attempt.judged, holds, apart if holds else close))
 
 
 def _is_better(second: Attempt, first: Attempt) -> bool:
@@ -160,8 +202,9 @@ def attempted(table: Trajectories, options: DynamicsOptions, plan: Plan, deadlin
         )
     exact = with_exact_constants(selector, best)
     everything = prepare(table, options, plan.explicit_time)
-    simulation = simulate_all(table, division, selector, exact, everything.curves)
-    judged = judge_system(exact, simulation, [gap for _, _, gap in rivals], prepared.exact)
+    simulation = simulate_all(table, division, selector, exact, everything.curves, options.seed)
+    errors = parameter_errors(selector, exact)
+    judged = judge_system(exact, simulation, [gap for _, _, gap in rivals], prepared.exact, errors)
     return Attempt(
         plan, table, everything, division, selector, found, rivals, best, exact, simulation, judged
     )

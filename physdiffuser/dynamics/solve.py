@@ -15,7 +15,6 @@ from physdiffuser.dynamics.report.conserved import conserved
 from physdiffuser.dynamics.report.solution import DynamicsSolution, SimulatedRun
 from physdiffuser.dynamics.trajectories.reading import TrajectoryRequest, read_trajectories
 from physdiffuser.dynamics.trajectories.runs import Trajectories
-from physdiffuser.dynamics.verification.band import path_errors
 from physdiffuser.dynamics.verification.simulation import kept_points
 from physdiffuser.errors import UsageError
 
@@ -103,7 +102,7 @@ def solve_trajectories(
     answer = summary(attempt.table, solutions, attempt.simulation)
     return replace(
         answer,
-        runs=_simulated_runs(attempt, options.seed),
+        runs=_simulated_runs(attempt),
         conserved=conserved(answer, attempt.everything, options.seed),
         warnings=table.warnings,
         notes=table.notes,
@@ -115,10 +114,9 @@ def solve_trajectories(
     )
 
 
-def _simulated_runs(attempt: Attempt, seed: int) -> tuple[SimulatedRun, ...]:
+def _simulated_runs(attempt: Attempt) -> tuple[SimulatedRun, ...]:
     """The runs beside their simulations, for the report."""
-    table, paths = attempt.table, attempt.simulation.paths
-    errors = path_errors(table, attempt.selector, attempt.exact, paths, seed)
+    table, simulation = attempt.table, attempt.simulation
     return tuple(
         SimulatedRun(
             run.label,
@@ -128,5 +126,7 @@ def _simulated_runs(attempt: Attempt, seed: int) -> tuple[SimulatedRun, ...]:
             error,
             kept_points(attempt.division, number, run.points),
         )
-        for number, (run, path, error) in enumerate(zip(table.runs, paths, errors, strict=True))
+        for number, (run, path, error) in enumerate(
+            zip(table.runs, simulation.paths, simulation.bands, strict=True)
+        )
     )

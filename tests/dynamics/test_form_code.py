@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from physdiffuser.dynamics.search.form_code import form_nats
+from physdiffuser.dynamics.search.form_code import form_nats, system_nats
 from physdiffuser.dynamics.solve import solve_dynamics
 from physdiffuser.expressions import Expression, Number, evaluate, parse
 from physdiffuser.expressions.tree import substitute
@@ -22,6 +22,7 @@ from physdiffuser.expressions.tree import substitute
         ("-3.1*sin(x)", "-3.1*sin(sin(x))"),
         ("0.4 - 0.5*sqrt(x)", "0.4 - 0.5*x**0.43"),
         ("x*exp(y)", "x*log(x + y)"),
+        ("x/(x**2 + y**2)**(3/2)", "x/(x**2 + y)**(3/2)"),
     ],
 )
 def test_usual_rates_cost_less_than_rare_ones(usual: str, rare: str) -> None:
@@ -41,6 +42,12 @@ def _nats(text: str) -> float:
 
 def test_constants_cost_nothing_here() -> None:
     assert _nats("3.7*x") == _nats("x")
+
+
+def test_a_part_that_another_equation_holds_costs_less() -> None:
+    shared, other, apart = (parse(text, ["x", "y"]) for text in ("y - x**2*y", "x - x**2*y", "x - x**3*y"))
+    assert system_nats((shared, other), 2) < form_nats(shared, 2) + form_nats(other, 2)
+    assert system_nats((shared, other), 2) < system_nats((shared, apart), 2)
 
 
 def test_competing_species_with_noise_are_products_of_the_states() -> None:

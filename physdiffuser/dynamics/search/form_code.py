@@ -9,9 +9,10 @@ systems. Numbers that are fitted are counted elsewhere.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
-from physdiffuser.expressions.tree import variables
+from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Variable
+from physdiffuser.expressions.tree import substitute, variables, walk
 from physdiffuser.selection.description_length import exact_nats
 
 TERM = 1.0
@@ -24,6 +25,10 @@ SATURATION = 3.0
 """A denominator that holds a constant beside one variable."""
 POLE = 5.5
 """Any other denominator."""
+DISTANCE = 4.0
+"""A power of a sum of squares, as of central forces."""
+REPEATED = 2.0
+"""A part that stands in an earlier equation as well."""
 ROOT, FRACTION, FITTED_POWER, VARIABLE_POWER = 4.0, 6.0, 8.0, 12.0
 FUNCTIONS = {"sin": 2.5, "cos": 2.5, "exp": 3.5, "abs": 3.5, "sqrt": 4.0, "tanh": 4.5, "log": 5.0}
 OTHER_FUNCTION = 6.0
@@ -32,11 +37,10 @@ DEFINED_FUNCTION = 3.5
 INNER_CONSTANT = 3.0
 """A constant inside a function: its values make very different functions, of which one often fits."""
 NESTED = 4.0
-LARGEST_POWER = 4
 
 
 def form_nats(skeleton: Expression, columns: int) -> float:
-    """Nats for the form of a right-hand side.
+    """Nats for the form of one right-hand side.
 
     Parameters
     ----------
@@ -45,64 +49,107 @@ def form_nats(skeleton: Expression, columns: int) -> float:
     columns
         From how many columns its variables are chosen.
     """
-    return _nats(skeleton, VARIABLE + math.log(max(columns, 1)), inside=False) + exact_nats(skeleton)
+    return system_nats((skeleton,), columns)
 
 
-def _nats(node: Expression, leaf: float, *, inside: bool) -> float:
-    match node:
-        case Variable():
-            return leaf
-        case Number() | Symbol() | Parameter():
+def system_nats(skeletons: Sequence[Expression], columns: int) -> float:
+    """Nats for the forms of a system: a part that an earlier equation holds is referred to.
+
+    Parameters
+    ----------
+    skeletons
+        The formulas, with parameters or fitted numbers for their constants.
+    columns
+        From how many columns their variables are chosen.
+    """
+    code = _Code(VARIABLE + math.log(max(columns, 1)))
+    total = 0.0
+    for skeleton in skeletons:
+        form = substitute(skeleton, _without_numbers)
+        total += code.nats(form) + exact_nats(skeleton)
+        code.known |= {node for node in walk(form) if isinstance(node, Apply)}
+    return total
+
+
+def _without_numbers(node: Expression) -> Expression | None:
+    """All fitted constants alike."""
+    fitted = isinstance(node, Parameter) or (isinstance(node, Number) and not node.exact)
+    return Parameter(0) if fitted else None
+
+
+class _Code:
+    """Nats of parts of formulas, with the parts that are known already."""
+
+    def __init__(self, leaf: float) -> None:
+        self.leaf = leaf
+        self.known: set[Expression] = set()
+
+    def nats(self, node: Expression, *, inside: bool = False) -> float:
+        if isinstance(node, Variable):
+            return self.leaf
+        if not isinstance(node, Apply):
             return 0.0
-    assert isinstance(node, Apply)
-    parts = [_nats(argument, leaf, inside=inside) for argument in node.arguments]
-    match node.operator:
-        case "neg":
-            return parts[0]
-        case "add" | "sub":
-            return TERM + sum(parts)
-        case "mul":
-            return sum(parts) + (FACTOR if all(_varies(one) for one in node.arguments) else 0.0)
-        case "div":
-            return sum(parts) + _denominator(node.arguments[1])
-        case "pow":
-            return _power(node, parts, leaf, inside=inside)
-    return _function(node, leaf, inside=inside)
+        full = self._spelled_out(node, inside=inside)
+        return min(full, REPEATED) if node in self.known else full
 
+    def _spelled_out(self, node: Apply, *, inside: bool) -> float:
+        if node.operator == "pow":
+            return self._power(node, inside=inside)
+        if node.operator not in ("neg", "add", "sub", "mul", "div"):
+            return self._function(node, inside=inside)
+        parts = sum(self.nats(argument, inside=inside) for argument in node.arguments)
+        match node.operator:
+            case "add" | "sub":
+                return TERM + parts
+            case "mul":
+                return parts + (FACTOR if all(variables(one) for one in node.arguments) else 0.0)
+            case "div":
+                return parts + _denominator(node.arguments[1])
+        return parts
 
-def _function(node: Apply, leaf: float, *, inside: bool) -> float:
-    known = FUNCTIONS.get(node.operator)
-    if known is None:
-        known = OTHER_FUNCTION if OPERATORS[node.operator].definition is None else DEFINED_FUNCTION
-    inner = sum(_nats(argument, leaf, inside=True) for argument in node.arguments)
-    constants = INNER_CONSTANT if any(_holds_constant(argument) for argument in node.arguments) else 0.0
-    return known + inner + constants + (NESTED if inside else 0.0)
+    def _function(self, node: Apply, *, inside: bool) -> float:
+        known = FUNCTIONS.get(node.operator)
+        if known is None:
+            known = OTHER_FUNCTION if OPERATORS[node.operator].definition is None else DEFINED_FUNCTION
+        inner = sum(self.nats(argument, inside=True) for argument in node.arguments)
+        constants = INNER_CONSTANT if any(_holds_constant(argument) for argument in node.arguments) else 0.0
+        return known + inner + constants + (NESTED if inside else 0.0)
 
-
-def _power(node: Apply, parts: list[float], leaf: float, *, inside: bool) -> float:
-    base, exponent = node.arguments
-    if isinstance(exponent, Number):
+    def _power(self, node: Apply, *, inside: bool) -> float:
+        base, exponent = node.arguments
+        if _is_distance(base) and isinstance(exponent, Number) and exponent.exact:
+            return DISTANCE + self.leaf
+        below = self.nats(base, inside=inside)
+        if isinstance(exponent, Parameter):
+            return below + FITTED_POWER
+        if not isinstance(exponent, Number):
+            return below + self.nats(exponent, inside=inside) + VARIABLE_POWER
         value = float(exponent.value)
-        if value.is_integer() and exponent.exact:
-            pole = _denominator(base) if value < 0 else 0.0
-            return parts[0] + pole + POWER * max(abs(value) - 1.0, 0.0)
-        rare = (
-            ROOT
-            if (2.0 * value).is_integer() and exponent.exact
-            else FRACTION
-            if exponent.exact
-            else FITTED_POWER
-        )
-        pole = _denominator(base) if value < 0 else 0.0
-        return parts[0] + rare + pole + (NESTED if inside else 0.0)
-    if isinstance(exponent, Parameter):
-        return parts[0] + FITTED_POWER
-    return sum(parts) + VARIABLE_POWER
+        below += _denominator(base) if value < 0 else 0.0
+        if value.is_integer():
+            return below + POWER * max(abs(value) - 1.0, 0.0)
+        return below + (ROOT if (2.0 * value).is_integer() else FRACTION) + (NESTED if inside else 0.0)
+
+
+def _is_distance(node: Expression) -> bool:
+    """Whether it is a sum of squares of two or more variables."""
+    if isinstance(node, Apply) and node.operator == "add":
+        return all(_is_distance(one) or _is_square(one) for one in node.arguments)
+    return False
+
+
+def _is_square(node: Expression) -> bool:
+    match node:
+        case Apply(operator="pow", arguments=(Variable(), Number(value=2))):
+            return True
+    return False
 
 
 def _denominator(node: Expression) -> float:
-    if not _varies(node):
+    if not variables(node) or _is_distance(node):
         return 0.0
+    if isinstance(node, Apply) and node.operator in ("pow", "sqrt"):
+        return _denominator(node.arguments[0])
     shifted = isinstance(node, Apply) and node.operator in ("add", "sub") and _adds_constant(node)
     return SATURATION if shifted and len(variables(node)) == 1 else POLE
 
@@ -110,13 +157,7 @@ def _denominator(node: Expression) -> float:
 def _adds_constant(node: Expression) -> bool:
     if isinstance(node, Apply) and node.operator in ("add", "sub"):
         return any(_adds_constant(one) for one in node.arguments)
-    return not _varies(node)
-
-
-def _varies(node: Expression) -> bool:
-    if isinstance(node, Apply):
-        return any(_varies(one) for one in node.arguments)
-    return isinstance(node, Variable)
+    return not variables(node)
 
 
 def _holds_constant(node: Expression) -> bool:

@@ -20,7 +20,7 @@ from physdiffuser.dynamics.integration.shooting import (
     joined,
 )
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, renumbered
-from physdiffuser.dynamics.search.form_code import form_nats
+from physdiffuser.dynamics.search.form_code import system_nats
 from physdiffuser.expressions import Expression, Parameter, Variable
 from physdiffuser.expressions.tree import bind, fitted_constants, parameter_count, substitute
 from physdiffuser.selection.description_length import DescriptionLength
@@ -172,7 +172,7 @@ class Selector:
     def length(self, skeletons: Sequence[Expression], fit: ShootingFit) -> float:
         """Nats to describe the trajectories, up to a constant of the table."""
         measure = DescriptionLength(max(int(fit.squares()[1].sum()), 2), len(self.prepared.columns))
-        nats = sum(form_nats(skeleton, len(self.prepared.columns)) for skeleton in skeletons)
+        nats = system_nats(skeletons, len(self.prepared.columns))
         return self.left(fit) + nats + fit.parameters.size * measure.constant_nats
 
     def left(self, fit: ShootingFit) -> float:

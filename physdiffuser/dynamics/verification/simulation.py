@@ -14,15 +14,16 @@ from physdiffuser.dynamics.integration.shooting import fit_segments
 from physdiffuser.dynamics.search.selection import Fitted, Selector, mean_square
 from physdiffuser.dynamics.trajectories.runs import Division, Trajectories
 from physdiffuser.dynamics.trajectories.smoothing import Curve
+from physdiffuser.dynamics.verification.band import path_errors
 
 FloatArray = npt.NDArray[np.float64]
 
 EXACT_AGREEMENT = 1e-4
 """Largest error of a simulation, as a share of the state's spread, that agrees with values without noise."""
-MOST_SQUARE = 1.6
-"""Mean square of held-out residuals over that of the fitted ones that is still within the noise."""
+MOST_SQUARE = 1.25
+"""Mean square of held-out residuals over that of the fitted ones that is still within the errors."""
 LEAST_SIGNAL = 3.0
-"""A held-out state must vary by so many standard deviations of its noise to be a test."""
+"""Every held-out state must vary by so many standard deviations of its error to be a test."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +44,12 @@ class Simulation:
     diverged
         Whether a simulation blew up or could not be continued.
     informative
-        Whether the held-out rows vary by more than noise.
+        Whether each state varies in the held-out rows by more than the noise and the error of the simulation.
     agrees
-        Whether the simulation meets the held-out rows within the noise; None when there are none.
+        Whether the simulation meets the held-out rows within the noise and the errors that the constants
+        give it; None when there are none.
+    bands
+        Standard deviations of the simulated values by the errors of the constants, as in `path_errors`.
     """
 
     paths: tuple[FloatArray, ...]
@@ -56,10 +60,16 @@ class Simulation:
     diverged: bool
     informative: bool
     agrees: bool | None
+    bands: tuple[FloatArray | None, ...] = ()
 
 
 def simulate_all(
-    table: Trajectories, division: Division, selector: Selector, fitted: Fitted, curves: list[list[Curve]]
+    table: Trajectories,
+    division: Division,
+    selector: Selector,
+    fitted: Fitted,
+    curves: list[list[Curve]],
+    seed: int = 0,
 ) -> Simulation:
     """Simulate every run from its first point, and compare.
 
@@ -73,59 +83,62 @@ def simulate_all(
         The fit on those.
     curves
         Of each run of `table`, for initial states of runs that the fit has not seen.
+    seed
+        Of the draws that give the errors of the simulated values.
     """
     system = System(fitted.expressions, len(table.inputs))
     initial = _initial_states(table, division, selector, fitted, curves)
-    exact = selector.prepared.exact
-    measured_states = table.measured
-    errors = [error[:, :measured_states] for error in value_errors(table, curves, exact)]
-    scales = table.scales[:measured_states]
-    paths: list[FloatArray] = []
-    fitted_pairs, held_pairs, held_residuals = [], [], []
-    for number, run in enumerate(table.runs):
-        path = simulate(
-            system, initial[number], run.times, run_inputs(table, number), 1e-10 if exact else 1e-8
-        )
-        paths.append(path)
+    exact, count = selector.prepared.exact, table.measured
+    paths = tuple(
+        simulate(system, initial[number], run.times, run_inputs(table, number), 1e-10 if exact else 1e-8)
+        for number, run in enumerate(table.runs)
+    )
+    bands = path_errors(table, selector, fitted, paths, seed)
+    errors = [error[:, :count] for error in value_errors(table, curves, exact)]
+    scales = table.scales[:count]
+    fitted_pairs, held_pairs, sizes, uncertain = [], [], [], []
+    for number, (run, path, band) in enumerate(zip(table.runs, paths, bands, strict=True)):
         kept = kept_points(division, number, run.points)
-        seen, own = run.states[:, :measured_states], path[:, :measured_states]
+        seen, own = run.states[:, :count], path[:, :count]
         fitted_pairs.append((seen[:kept], own[:kept]))
         held_pairs.append((seen[kept:], own[kept:]))
-        size = EXACT_AGREEMENT * scales if exact else errors[number][kept:]
-        with np.errstate(all="ignore"):
-            held_residuals.append((own[kept:] - seen[kept:]) / size)
-    diverged = any(not np.isfinite(path).all() for path in paths)
-    residuals = np.concatenate(held_residuals)
-    measured = np.concatenate([seen for seen, _ in held_pairs])
-    known = np.isfinite(measured)
+        size = np.tile(EXACT_AGREEMENT * scales, (run.points - kept, 1)) if exact else errors[number][kept:]
+        sizes.append(size)
+        unknown = 0.0 if band is None else np.nan_to_num(band[kept:, :count], nan=np.inf)
+        uncertain.append(np.hypot(size, unknown))
     square, agrees, informative = math.nan, None, False
+    measured, simulated = (np.concatenate(parts) for parts in zip(*held_pairs, strict=True))
+    known = np.isfinite(measured)
     if known.any():
-        with np.errstate(all="ignore"):
-            square = float(np.mean(np.where(np.isfinite(residuals), residuals, np.inf)[known] ** 2))
-        noise = np.ones_like(scales) * 1e-9 * scales if exact else _noise(errors)
-        spread = np.nanstd(measured, axis=0)
-        informative = bool((spread > LEAST_SIGNAL * noise).any())
+        allowed = np.concatenate(uncertain)
+        square = _mean_square(simulated, measured, np.concatenate(sizes))
+        error = 1e-9 * scales if exact else np.median(allowed, axis=0)
+        informative = bool((np.nanstd(measured, axis=0) > LEAST_SIGNAL * error).all())
         limit = 1.0 if exact else _limit(int(known.sum())) * max(mean_square(fitted), 1.0)
-        agrees = square <= limit
+        agrees = _mean_square(simulated, measured, allowed) <= limit
     return Simulation(
-        tuple(paths),
+        paths,
         _r2(fitted_pairs),
         _r2(held_pairs),
         division.held_out,
         square,
-        diverged,
+        any(not np.isfinite(path).all() for path in paths),
         informative,
         agrees,
+        bands,
     )
+
+
+def _mean_square(simulated: FloatArray, measured: FloatArray, errors: FloatArray) -> float:
+    """Mean squared residual of the known values in their errors; infinite where a simulation has ended."""
+    with np.errstate(all="ignore"):
+        residuals = (simulated - measured) / errors
+    return float(np.mean(np.where(np.isfinite(simulated), residuals, np.inf)[np.isfinite(measured)] ** 2))
 
 
 def _limit(count: int) -> float:
     """Mean square of so many residuals that noise alone exceeds once in a thousand."""
     return MOST_SQUARE * (1.0 + 3.1 * math.sqrt(2.0 / max(count, 1)))
-
-
-def _noise(errors: list[FloatArray]) -> FloatArray:
-    return np.asarray(np.median(np.concatenate(errors), axis=0), dtype=np.float64)
 
 
 def kept_points(division: Division, number: int, points: int) -> int:

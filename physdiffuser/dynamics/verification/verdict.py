@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from physdiffuser.core.solution import Verdict
 from physdiffuser.dynamics.search.selection import Fitted, mean_square
 from physdiffuser.dynamics.verification.simulation import Simulation
-from physdiffuser.expressions.tree import fitted_constants
+from physdiffuser.expressions import Apply, Expression
+from physdiffuser.expressions.tree import fitted_constants, walk
 from physdiffuser.verification.checks import CheckState
+
+FloatArray = npt.NDArray[np.float64]
 
 LEAST_GAP = 6.0
 """Nats by which every rival must describe the trajectories worse."""
 GOOD_FIT = 1.5
 """Mean squared residual, in the noise of the smoothed curves, of a system that leaves only noise."""
+CLOSE_FIT = 1.1
+"""The same of a system that is verified, of very many values."""
+MOST_CORRELATED = 3.0
+"""Standard deviations of chance by which residuals of successive times may be correlated."""
+LAGS = 4
+LEAST_SIGNIFICANCE = 3.0
+"""Standard errors by which each fitted constant must differ from zero."""
 EXACT_FIT = 1e3
 """The same for values without noise, in units of the accuracy of integration (an error of 3e-9)."""
 MOST_CONSTANTS, MOST_EXACT = 4, 1
@@ -38,7 +51,92 @@ def leaves_only_noise(fitted: Fitted, exact: bool) -> bool:
     return mean_square(fitted) < (EXACT_FIT if exact else GOOD_FIT)
 
 
-def judge_system(fitted: Fitted, simulation: Simulation, gaps: Sequence[float], exact: bool) -> SystemVerdict:
+def serial_correlation(fitted: Fitted) -> float:
+    """How far the residuals of successive times are correlated, in standard deviations of chance.
+
+    The largest over the states, from the products at lags 1 to `LAGS`. A wrong form leaves waves, noise none.
+    """
+    residuals = fitted.fit.residuals
+    known = np.isfinite(residuals)
+    values = np.where(known, residuals, 0.0)
+    count = np.maximum(known.sum(axis=(0, 1)), 1)
+    variance = np.square(values).sum(axis=(0, 1)) / count
+    total, pairs = np.zeros(values.shape[2]), np.zeros(values.shape[2])
+    for lag in range(1, min(LAGS, values.shape[1] - 1) + 1):
+        total += (values[:, :-lag] * values[:, lag:]).sum(axis=(0, 1))
+        pairs += (known[:, :-lag] & known[:, lag:]).sum(axis=(0, 1))
+    with np.errstate(all="ignore"):
+        deviation = total / (variance * np.sqrt(pairs))
+    return float(np.max(deviation[np.isfinite(deviation)], initial=0.0))
+
+
+def fit_limit(values: int) -> float:
+    """Largest mean square of the residuals of so many values that noise leaves.
+
+    The noise is estimated from the same values, so that the two hardly differ by chance.
+    """
+    return CLOSE_FIT + 1.5 * math.sqrt(2.0 / max(values, 1))
+
+
+def has_fitted_power(expression: Expression) -> bool:
+    """Whether an exponent is a fitted constant."""
+    return any(
+        isinstance(node, Apply) and node.operator == "pow" and fitted_constants(node.arguments[1]) > 0
+        for node in walk(expression)
+    )
+
+
+def _noise_checks(fitted: Fitted, errors: Sequence[FloatArray]) -> Iterator[tuple[bool, str, str]]:
+    """What noisy trajectories must show beside the simulation: whether, and the two sentences."""
+    yield (
+        mean_square(fitted) < fit_limit(int(fitted.fit.squares()[1].sum())),
+        "the trajectories are met within the noise",
+        "the residuals of the trajectories are larger than the noise",
+    )
+    waves = serial_correlation(fitted)
+    yield (
+        waves < MOST_CORRELATED,
+        "the residuals of successive times are independent",
+        f"the residuals of successive times are correlated ({waves:.1f} standard deviations)",
+    )
+    least = min(
+        (
+            float(np.min(np.abs(values) / np.where(error > 0.0, error, np.inf), initial=math.inf))
+            for values, error in zip(fitted.parts(), errors, strict=True)
+            if np.isfinite(error).all() and (error > 0.0).any()
+        ),
+        default=math.inf,
+    )
+    certain = all(np.isfinite(error).all() for error in errors)
+    yield (
+        certain and least > LEAST_SIGNIFICANCE,
+        "all fitted constants differ from zero by several standard errors",
+        "a fitted constant hardly differs from zero",
+    )
+    yield (
+        not any(has_fitted_power(expression) for expression in fitted.expressions),
+        "no exponent was fitted",
+        "an exponent was fitted, which noisy trajectories hardly tell from other forms",
+    )
+
+
+def with_check(judged: SystemVerdict, holds: bool, sentence: str) -> SystemVerdict:
+    """The verdict with one check more."""
+    return SystemVerdict(
+        judged.verdict if holds else "unknown",
+        (*judged.sentences, sentence),
+        judged.probability * (1.0 if holds else 0.5),
+        (*judged.states, "passed" if holds else "failed"),
+    )
+
+
+def judge_system(
+    fitted: Fitted,
+    simulation: Simulation,
+    gaps: Sequence[float],
+    exact: bool,
+    errors: Sequence[FloatArray] = (),
+) -> SystemVerdict:
     """Judge a system.
 
     Parameters
@@ -51,6 +149,8 @@ def judge_system(fitted: Fitted, simulation: Simulation, gaps: Sequence[float], 
         Nats by which rival systems are worse.
     exact
         Whether the states have no noise.
+    errors
+        Standard errors of the constants of each equation.
     """
     gap = min(gaps, default=math.inf)
     sentences: list[str] = []
@@ -74,11 +174,15 @@ def judge_system(fitted: Fitted, simulation: Simulation, gaps: Sequence[float], 
             f"{simulation.held_out} varies by more than the noise",
             f"{simulation.held_out} hardly varies, so it is no test",
         )
-    check(
-        leaves_only_noise(fitted, exact),
-        "the trajectories are met within the noise",
-        "the residuals of the trajectories are larger than the noise",
-    )
+    if exact:
+        check(
+            leaves_only_noise(fitted, exact),
+            "the trajectories are met within the noise",
+            "the residuals of the trajectories are larger than the noise",
+        )
+    else:
+        for one in _noise_checks(fitted, errors):
+            check(*one)
     most = max(fitted_constants(expression) for expression in fitted.expressions)
     check(
         most <= (MOST_EXACT if exact else MOST_CONSTANTS),
