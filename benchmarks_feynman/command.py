@@ -73,7 +73,9 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
 @click.option("--dummy", type=click.IntRange(0), help="Columns added that the law does not need.")
 @click.option("--generators", default="", callback=_list(str), help="As in `solve`.")
 @click.option("--cold", is_flag=True, help="A fresh `physdiffuser solve` per problem, start-up included.")
-@click.option("--peers", default="", callback=_list(str), help="pyoperon, gplearn, pyeggp; same tables.")
+@click.option(
+    "--peers", default="", callback=_list(str), help="pyoperon, gplearn, pyeggp, or pysindy (odebench, odes)."
+)
 @click.option("--peers-only", is_flag=True, help="Run the peers and not physdiffuser.")
 @click.option("--snap-peers", is_flag=True, help="Snap the constants of peers as our own are.")
 @click.option(
@@ -145,6 +147,7 @@ def evaluate(
 
     if _are_odes(suites):
         shared = {"only": only, "every": every, "noises": noises, "seeds": seeds, "seconds": seconds}
+        shared |= {"peers": peers, "own": not peers_only}
         _evaluate_odes(
             suites, shared, dropped or 0.0, fitted or "both", steps, results, as_json=as_json, quiet=quiet
         )
@@ -228,7 +231,8 @@ def _evaluate_odes(
         steps=steps,
         seconds=None if steps is not None else shared["seconds"],
     )
-    evaluate_odes(suites[0], shared["only"], shared["every"], settings, results, as_json=as_json, quiet=quiet)
+    chosen = {name: shared[name] for name in ("only", "every", "peers", "own")}
+    evaluate_odes(suites[0], settings, results, **chosen, as_json=as_json, quiet=quiet)
 
 
 def _check(

@@ -6,44 +6,71 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks_feynman.odes.suites import OdeSettings, load_systems, rates, run_suite
+from benchmarks_feynman.odes.suites import OWN, PEERS, OdeSettings, load_systems, rates, run_suite
+from benchmarks_feynman.systems import require
 from physdiffuser.cli.process import messages
+from physdiffuser.errors import UsageError
 
 
 def evaluate_odes(
     suite: str,
-    only: tuple[str, ...],
-    every: int,
     settings: OdeSettings,
     results: Path | None,
     *,
+    only: tuple[str, ...] = (),
+    every: int = 1,
+    peers: tuple[str, ...] = (),
+    own: bool = True,
     as_json: bool,
     quiet: bool,
-) -> dict[str, Any]:
-    """Run a suite and print its rates; the result file has one line of JSON for each system."""
+) -> list[dict[str, Any]]:
+    """Run a suite and print its rates; the result file has one line of JSON for each answer.
+
+    Raises
+    ------
+    UsageError
+        If a system or a peer does not exist.
+    PluginError
+        If a peer is not installed.
+    """
+    for peer in peers:
+        if peer not in PEERS:
+            raise UsageError(f"--peers {peer!a}: for differential equations there is {', '.join(PEERS)}")
+        require(peer, peer)
     from tqdm import tqdm
 
     systems = load_systems(suite, only, every)
     found: list[dict[str, Any]] = []
+    names = ((OWN,) if own else ()) + peers
     for result in tqdm(
-        run_suite(systems, settings), total=len(systems), unit="system", disable=True if quiet else None
+        run_suite(systems, settings, peers, own),
+        total=len(systems) * len(names),
+        unit="system",
+        disable=True if quiet else None,
     ):
         found.append(result)
         if results is not None:
             from physdiffuser.io.atomic import write_text_atomic
 
             write_text_atomic(results, "".join(json.dumps(one) + "\n" for one in found))
-    counted = rates(found)
+    counted = [{"system": name, **rates([one for one in found if one["system"] == name])} for name in names]
     if as_json:
-        messages.output(json.dumps({"schema": 1, "rates": [{"suite": suite, **counted}]}, indent=1) + "\n")
+        rows = [{"suite": suite, **one} for one in counted]
+        messages.output(json.dumps({"schema": 1, "rates": rows}, indent=1) + "\n")
         return counted
+    messages.output(
+        f"{suite}, noise {settings.noise:g}, dropped {settings.dropped:g}, fitted on {settings.fitted}:\n"
+        + "".join(_line(one) for one in counted)
+    )
+    return counted
+
+
+def _line(counted: dict[str, Any]) -> str:
     generalised = "" if counted["generalisation"] is None else f"  generalisation {counted['generalisation']}"
     median = counted["median_seconds"]
-    messages.output(
-        f"{suite}, noise {settings.noise:g}, dropped {settings.dropped:g}, fitted on {settings.fitted}: "
-        f"{counted['systems']} systems, symbolic {counted['symbolic']}  reconstruction "
+    return (
+        f"{counted['system']}: {counted['systems']} systems, symbolic {counted['symbolic']}  reconstruction "
         f"{counted['reconstruction']}{generalised}  verified {counted['verified']} (wrong "
         f"{counted['verified_wrong']})  failed {counted['failed']}  median "
         f"{'-' if median is None else f'{median:.1f} s'}\n"
     )
-    return counted

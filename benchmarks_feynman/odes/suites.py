@@ -12,20 +12,19 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.errors import PhysdiffuserError, UsageError
-from physdiffuser.expressions import Expression, complexity, evaluate, parse
-
-if TYPE_CHECKING:
-    from physdiffuser.dynamics.report.solution import DynamicsSolution
+from physdiffuser.expressions import Expression, complexity, evaluate, parse, to_text
 
 FloatArray = npt.NDArray[np.float64]
 
 SUITES = ("odebench", "odes")
+PEERS = ("pysindy",)
+OWN = "physdiffuser"
 POINTS = 150
 GOOD_R2 = 0.9
 """R2 of a simulation that counts as a success, as in the publication of ODEBench."""
@@ -180,11 +179,55 @@ def sample(system: OdeSystem, settings: OdeSettings) -> dict[str, FloatArray]:
     return dict(zip(["run", "t", *system.names], rows.T, strict=True))
 
 
-def run_system(system: OdeSystem, settings: OdeSettings) -> dict[str, Any]:
-    """Search one system and judge the answer: one result, as plain data."""
-    from physdiffuser.dynamics.solve import solve_dynamics
+class Answer(Protocol):
+    """By what an answer is judged: `DynamicsSolution`, or what a peer has found."""
 
-    result: dict[str, Any] = {
+    @property
+    def states(self) -> Sequence[Any]:
+        """Columns, with their `name`."""
+
+    @property
+    def phase(self) -> Sequence[Any]:
+        """The states and, for order 2, their derivatives."""
+
+    @property
+    def expressions(self) -> Sequence[Expression]:
+        """Right-hand sides."""
+
+    @property
+    def order(self) -> int:
+        """Of the equations."""
+
+    def simulate(self, initial: list[float], times: FloatArray, /) -> FloatArray:
+        """Shape (points, phase)."""
+
+
+def run_peer(system: OdeSystem, settings: OdeSettings, peer: str) -> dict[str, Any]:
+    """Let a peer search one system; its answer is judged by the same rules."""
+    from benchmarks_feynman.odes.sindy import solve
+
+    result = _heading(system, settings, peer)
+    started, processor = time.monotonic(), time.process_time()
+    found = solve(sample(system, settings), system.names, settings.noise > 0.0) if system.order == 1 else None
+    result["seconds"] = time.monotonic() - started
+    result["processor_seconds"] = time.process_time() - processor
+    if found is None:
+        return result | {"error": "no model", "symbolic": False, "verified": False, "r2": [None, None]}
+    result["equations"] = [to_text(one, [*system.names, "t"], digits=6) for one in found.expressions]
+    return result | {"verified": False} | _judged(system, found, settings)
+
+
+def _judged(system: OdeSystem, found: Answer, settings: OdeSettings) -> dict[str, Any]:
+    return {
+        "complexity": sum(complexity(expression) for expression in found.expressions),
+        "symbolic": _is_symbolic(system, found, settings),
+        "r2": [_r2(system, found, number) for number in range(2)],
+    }
+
+
+def _heading(system: OdeSystem, settings: OdeSettings, name: str) -> dict[str, Any]:
+    return {
+        "system": name,
         "suite": system.suite,
         "id": system.id,
         "name": system.name,
@@ -193,6 +236,13 @@ def run_system(system: OdeSystem, settings: OdeSettings) -> dict[str, Any]:
         "fitted": settings.fitted,
         "seed": settings.seed,
     }
+
+
+def run_system(system: OdeSystem, settings: OdeSettings) -> dict[str, Any]:
+    """Search one system and judge the answer: one result, as plain data."""
+    from physdiffuser.dynamics.solve import solve_dynamics
+
+    result = _heading(system, settings, OWN)
     started, processor = time.monotonic(), time.process_time()
     try:
         found = solve_dynamics(
@@ -209,14 +259,10 @@ def run_system(system: OdeSystem, settings: OdeSettings) -> dict[str, Any]:
     result["seconds"] = time.monotonic() - started
     result["processor_seconds"] = time.process_time() - processor
     texts = [one.best.text for one in found.equations if one.best is not None]
-    result |= {"equations": texts, "verified": found.is_verified}
-    result["complexity"] = sum(complexity(expression) for expression in found.expressions)
-    result["symbolic"] = _is_symbolic(system, found, settings)
-    result["r2"] = [_r2(system, found, number) for number in range(2)]
-    return result
+    return result | {"equations": texts, "verified": found.is_verified} | _judged(system, found, settings)
 
 
-def _is_symbolic(system: OdeSystem, found: DynamicsSolution, settings: OdeSettings) -> bool:
+def _is_symbolic(system: OdeSystem, found: Answer, settings: OdeSettings) -> bool:
     """Whether every right-hand side is the true one: by sympy, once its own constants are fitted to it."""
     names = [column.name for column in found.states]
     if sorted(names) != sorted(system.names) or found.order != system.order:
@@ -286,7 +332,7 @@ def is_same_law(
     return equivalent(answer, truth, ranges, seconds=_SECONDS) != "different"
 
 
-def _r2(system: OdeSystem, found: DynamicsSolution, number: int) -> float | None:
+def _r2(system: OdeSystem, found: Answer, number: int) -> float | None:
     """Mean over the states of R2 of a simulation from a true initial condition; None without a trajectory."""
     truth = system.trajectory(number)
     if truth is None:
@@ -302,10 +348,15 @@ def _r2(system: OdeSystem, found: DynamicsSolution, number: int) -> float | None
     return float(np.mean(1.0 - left / np.where(total > 0.0, total, 1.0)))
 
 
-def run_suite(systems: Sequence[OdeSystem], settings: OdeSettings) -> Iterator[dict[str, Any]]:
-    """Results, one after the other."""
+def run_suite(
+    systems: Sequence[OdeSystem], settings: OdeSettings, peers: Sequence[str] = (), own: bool = True
+) -> Iterator[dict[str, Any]]:
+    """Results, one after the other: of each system our own answer, then those of the peers."""
     for system in systems:
-        yield run_system(system, settings)
+        if own:
+            yield run_system(system, settings)
+        for peer in peers:
+            yield run_peer(system, settings, peer)
 
 
 def rates(results: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -67,12 +67,25 @@ def test_the_command_writes_results_and_rates(tmp_path: Path) -> None:
     assert json.loads(line)["equations"]
 
 
+def test_a_peer_answers_on_the_same_tables(tmp_path: Path) -> None:
+    pytest.importorskip("pysindy")
+    path = tmp_path / "results.jsonl"
+    arguments = ["--suite", "odes", "--only", "8", "--fitted", "first", "--peers", "pysindy", "--peers-only"]
+    run = CliRunner().invoke(evaluate, [*arguments, "--results", str(path), "--quiet"], standalone_mode=False)
+    assert run.exception is None, run.exception
+    assert "pysindy: 1 systems" in run.stdout
+    [line] = path.read_text().splitlines()
+    result = json.loads(line)
+    assert result["system"] == "pysindy" and min(result["r2"]) > 0.999
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--suite", "odes,dev"], "one at a time"),
         (["--suite", "odes", "--noise", "0,0.01"], "one --noise"),
         (["--suite", "odes", "--only", "999"], "no system"),
+        (["--suite", "odes", "--peers", "gplearn"], "pysindy"),
         (["--suite", "dev", "--fitted", "first"], "differential equations"),
     ],
 )
