@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks_feynman.odes.suites import OWN, PEERS, OdeSettings, load_systems, rates, run_suite
+from benchmarks_feynman.odes.suites import (
+    OWN,
+    PEERS,
+    OdeSettings,
+    OdeSystem,
+    heading,
+    judged,
+    load_systems,
+    rates,
+    run_system,
+    sample,
+)
 from benchmarks_feynman.systems import require
 from physdiffuser.cli.process import messages
 from physdiffuser.errors import UsageError
@@ -74,3 +87,30 @@ def _line(counted: dict[str, Any]) -> str:
         f"{counted['verified_wrong']})  failed {counted['failed']}  median "
         f"{'-' if median is None else f'{median:.1f} s'}\n"
     )
+
+
+def run_peer(system: OdeSystem, settings: OdeSettings, peer: str) -> dict[str, Any]:
+    """Let a peer search one system; its answer is judged by the same rules."""
+    from benchmarks_feynman.odes.sindy import solve
+    from physdiffuser.expressions import to_text
+
+    result = heading(system, settings, peer)
+    started, processor = time.monotonic(), time.process_time()
+    found = solve(sample(system, settings), system.names, settings.noise > 0.0) if system.order == 1 else None
+    result["seconds"] = time.monotonic() - started
+    result["processor_seconds"] = time.process_time() - processor
+    if found is None:
+        return result | {"error": "no model", "symbolic": False, "verified": False, "r2": [None, None]}
+    result["equations"] = [to_text(one, [*system.names, "t"], digits=6) for one in found.expressions]
+    return result | {"verified": False} | judged(system, found, settings)
+
+
+def run_suite(
+    systems: Sequence[OdeSystem], settings: OdeSettings, peers: Sequence[str] = (), own: bool = True
+) -> Iterator[dict[str, Any]]:
+    """Results, one after the other: of each system our own answer, then those of the peers."""
+    for system in systems:
+        if own:
+            yield run_system(system, settings)
+        for peer in peers:
+            yield run_peer(system, settings, peer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal, Protocol
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.errors import PhysdiffuserError, UsageError
-from physdiffuser.expressions import Expression, complexity, evaluate, parse, to_text
+from physdiffuser.expressions import Expression, complexity, evaluate, parse
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -202,22 +202,8 @@ class Answer(Protocol):
         """Shape (points, phase)."""
 
 
-def run_peer(system: OdeSystem, settings: OdeSettings, peer: str) -> dict[str, Any]:
-    """Let a peer search one system; its answer is judged by the same rules."""
-    from benchmarks_feynman.odes.sindy import solve
-
-    result = _heading(system, settings, peer)
-    started, processor = time.monotonic(), time.process_time()
-    found = solve(sample(system, settings), system.names, settings.noise > 0.0) if system.order == 1 else None
-    result["seconds"] = time.monotonic() - started
-    result["processor_seconds"] = time.process_time() - processor
-    if found is None:
-        return result | {"error": "no model", "symbolic": False, "verified": False, "r2": [None, None]}
-    result["equations"] = [to_text(one, [*system.names, "t"], digits=6) for one in found.expressions]
-    return result | {"verified": False} | _judged(system, found, settings)
-
-
-def _judged(system: OdeSystem, found: Answer, settings: OdeSettings) -> dict[str, Any]:
+def judged(system: OdeSystem, found: Answer, settings: OdeSettings) -> dict[str, Any]:
+    """Whether an answer is the true system, and how well it simulates."""
     return {
         "complexity": sum(complexity(expression) for expression in found.expressions),
         "symbolic": _is_symbolic(system, found, settings),
@@ -225,7 +211,8 @@ def _judged(system: OdeSystem, found: Answer, settings: OdeSettings) -> dict[str
     }
 
 
-def _heading(system: OdeSystem, settings: OdeSettings, name: str) -> dict[str, Any]:
+def heading(system: OdeSystem, settings: OdeSettings, name: str) -> dict[str, Any]:
+    """What was searched, and by whom: the beginning of a result."""
     return {
         "system": name,
         "suite": system.suite,
@@ -242,7 +229,7 @@ def run_system(system: OdeSystem, settings: OdeSettings) -> dict[str, Any]:
     """Search one system and judge the answer: one result, as plain data."""
     from physdiffuser.dynamics.solve import solve_dynamics
 
-    result = _heading(system, settings, OWN)
+    result = heading(system, settings, OWN)
     started, processor = time.monotonic(), time.process_time()
     try:
         found = solve_dynamics(
@@ -259,7 +246,7 @@ def run_system(system: OdeSystem, settings: OdeSettings) -> dict[str, Any]:
     result["seconds"] = time.monotonic() - started
     result["processor_seconds"] = time.process_time() - processor
     texts = [one.best.text for one in found.equations if one.best is not None]
-    return result | {"equations": texts, "verified": found.is_verified} | _judged(system, found, settings)
+    return result | {"equations": texts, "verified": found.is_verified} | judged(system, found, settings)
 
 
 def _is_symbolic(system: OdeSystem, found: Answer, settings: OdeSettings) -> bool:
@@ -346,17 +333,6 @@ def _r2(system: OdeSystem, found: Answer, number: int) -> float | None:
     total = np.square(measured - measured.mean(axis=0)).sum(axis=0)
     left = np.square(path - measured).sum(axis=0)
     return float(np.mean(1.0 - left / np.where(total > 0.0, total, 1.0)))
-
-
-def run_suite(
-    systems: Sequence[OdeSystem], settings: OdeSettings, peers: Sequence[str] = (), own: bool = True
-) -> Iterator[dict[str, Any]]:
-    """Results, one after the other: of each system our own answer, then those of the peers."""
-    for system in systems:
-        if own:
-            yield run_system(system, settings)
-        for peer in peers:
-            yield run_peer(system, settings, peer)
 
 
 def rates(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
