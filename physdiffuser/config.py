@@ -65,9 +65,14 @@ class DecoderConfig(_Strict):
 
 
 class DiffusionSampling(_Strict):
-    """How masked diffusion writes; see `physdiffuser.generation.diffusion.sampler`."""
+    """How masked diffusion writes; see `physdiffuser.generation.diffusion.sampler`.
+
+    Places whose token is as sure as `confidence` are revealed at once, whatever the schedule says, so that
+    the number of steps adapts to the formula; with 1 the schedule alone decides.
+    """
 
     steps: Positive = 20
+    confidence: Share = 1.0
     temperature: Annotated[float, Field(ge=0.0)] = 1.0
     schedule: Literal["cosine", "linear"] = "cosine"
     reveal: Literal["confidence", "margin", "random"] = "confidence"
@@ -77,10 +82,16 @@ class DiffusionSampling(_Strict):
 
 
 class AutoregressiveSampling(_Strict):
-    """How the decoder writes; see `physdiffuser.generation.autoregressive.sampler`."""
+    """How the decoder writes; see `physdiffuser.generation.autoregressive.sampler`.
+
+    `beams` formulas are written by beam search, the rest is sampled: from all tokens, from the `top_k` most
+    likely ones (0: all), or from the most likely ones that have a share `nucleus` of the probability.
+    """
 
     temperature: Annotated[float, Field(ge=0.0)] = 1.0
     beams: Annotated[int, Field(ge=0)] = 48
+    top_k: Annotated[int, Field(ge=0)] = 0
+    nucleus: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
 
 
 class ModelConfig(_Strict):
@@ -115,7 +126,8 @@ class DataConfig(_Strict):
     idioms of handbooks of other fields (`physdiffuser.training.handbook`). Of laws of at most nine tokens
     a share `short_kept` is kept. With `broad`, ranges are of any width and not those of the published
     benchmarks. `noise_models` are drawn from with equal probability
-    (`physdiffuser.training.numbers.with_noise`).
+    (`physdiffuser.training.numbers.with_noise`). `laws` is a file of laws drawn beforehand
+    (`physdiffuser.training.packed_laws`); shares of kinds of laws do not matter then.
     """
 
     rows: tuple[Positive, Positive] = (48, 256)
@@ -127,6 +139,7 @@ class DataConfig(_Strict):
     short_kept: Share = 1.0
     broad: bool = False
     noise_models: tuple[Literal["even", "relative", "heavy", "outliers", "rounded"], ...] = ("even",)
+    laws: str | None = None
     tables: Positive = 1
     chains: Share = 0.0
     workers: Annotated[int, Field(ge=0)] = 0
@@ -174,6 +187,8 @@ class TrainingConfig(_Strict):
     Of a share `hide_summaries` of the tables the encoder's summaries are hidden, so that the rows have to
     be read; validation then tells the losses without them as well (`rows_only`).
     Each law is masked `masks` times a step for the diffusion generator: the encoder's work is shared.
+    With `compiled`, encoder and generators are compiled by torch (`torch.compile`), which fuses small
+    kernels; the first steps take minutes then.
     `precision: auto` is bfloat16 where the processor multiplies in it: where it does not, bfloat16 is an
     order of magnitude slower than single precision.
     """
@@ -186,6 +201,7 @@ class TrainingConfig(_Strict):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     threads: Annotated[int, Field(ge=0)] = 0
     precision: Literal["auto", "bf16", "fp32"] = "auto"
+    compiled: bool = False
     drop_condition: Share = 0.1
     masks: Positive = 1
     hide_summaries: Share = 0.0

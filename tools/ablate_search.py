@@ -172,10 +172,9 @@ def changed(arm: Arm) -> Iterator[None]:
         yield
 
 
-def run(arm: Arm, law: Law, noise: float, seed: int, steps: int | None, seconds: float) -> dict[str, Any]:
+def run(arm: Arm, law: Law, noise: float, seed: int, settings: Settings) -> dict[str, Any]:
     """Solve and judge one law; the line for the results file."""
     # The arm's generators are the default ones meanwhile, so that deferred ones stay deferred.
-    settings = Settings(time=seconds, steps=steps)
     task = Task(KNOWN_SYSTEM, law.suite, law.id, seed, noise, settings)
     rows, dummy = settings.rows_for(law), settings.dummy_for(law)
     table = sample(law, rows=rows, seed=seed, noise=noise, dummy=dummy)
@@ -186,7 +185,7 @@ def run(arm: Arm, law: Law, noise: float, seed: int, steps: int | None, seconds:
     verdict = judge(law, answer.expression, seed=seed, dummy=dummy, test_rows=rows // 3 + 1)
     verdict = finish(law, verdict | {"status": answer.status})
     return {
-        **key(arm, law, noise, seed, steps, seconds),
+        **key(arm, law, noise, seed, settings),
         **{name: verdict[name] for name in _KEPT},
         "status": answer.status,
         "expression": None if answer.expression is None else to_text(answer.expression, table.names),
@@ -201,12 +200,13 @@ def run(arm: Arm, law: Law, noise: float, seed: int, steps: int | None, seconds:
     }
 
 
-def key(arm: Arm, law: Law, noise: float, seed: int, steps: int | None, seconds: float) -> dict[str, Any]:
-    """What tells one run from another."""
-    return {
+def key(arm: Arm, law: Law, noise: float, seed: int, settings: Settings) -> dict[str, Any]:
+    """What tells one run from another; `rows` only where they are not the law's own."""
+    found = {
         "arm": arm.name, "suite": law.suite, "law": law.id, "noise": noise, "seed": seed,
-        "steps": steps, "time": seconds,
+        "steps": settings.steps, "time": settings.time,
     }  # fmt: skip
+    return found if settings.rows is None else {**found, "rows": settings.rows}
 
 
 def table(records: Sequence[dict[str, Any]]) -> str:
@@ -248,6 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--noise", default="0", help="levels, with commas")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=60, help="of the search; 0 for no limit but the time")
+    parser.add_argument("--rows", type=int, help="of a table; the law's own, or 1,000, when not given")
     parser.add_argument("--time", type=float, default=600.0, help="seconds a law, the backstop")
     parser.add_argument("--results", type=Path, default=Path("runs/ablate-search.jsonl"))
     parser.add_argument(
@@ -262,15 +263,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not chosen.table:
         own.prepare(Settings())
         laws = select((chosen.suite,), tuple(filter(None, chosen.only.split(","))), chosen.every)
-        steps = chosen.steps or None
+        settings = Settings(time=chosen.time, steps=chosen.steps or None, rows=chosen.rows)
         chosen.results.parent.mkdir(parents=True, exist_ok=True)
         for noise in map(float, chosen.noise.split(",")):
             for law in laws:
                 for arm in arms:
-                    wanted = key(arm, law, noise, chosen.seed, steps, chosen.time)
-                    if any(all(r[name] == value for name, value in wanted.items()) for r in records):
+                    wanted = key(arm, law, noise, chosen.seed, settings)
+                    if any(all(r.get(name) == value for name, value in wanted.items()) for r in records):
                         continue
-                    record = plain(run(arm, law, noise, chosen.seed, steps, chosen.time))
+                    record = plain(run(arm, law, noise, chosen.seed, settings))
                     with chosen.results.open("a", encoding="utf-8") as stream:
                         stream.write(json.dumps(record, allow_nan=False) + "\n")
                         stream.flush()
@@ -280,6 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     print(
                         f"{noise:g} {law.id} {arm.name}: {mark}, {record['cpu_seconds']} s", file=sys.stderr
                     )
+    records = [record for record in records if record.get("rows") == chosen.rows]
     if chosen.arm:
         records = [record for record in records if record["arm"] in chosen.arm]
     print(table(records) if records else "no results")

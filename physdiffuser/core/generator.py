@@ -83,6 +83,8 @@ class GeneratorSpec:
         generator without any has one turn after them.
     default
         Whether it takes part in a run that names no generators.
+    after_deferred
+        Of a refiner: whether it waits as deferred generators do, because it is as slow to start.
     ahead
         Steps that it may work ahead of the search, in another process where there are cores for it. It then
         sees the archive as it was when it was granted these steps. 0: it works when it has its turn, and sees
@@ -102,10 +104,13 @@ class GeneratorSpec:
     opening: tuple[int, ...] = ()
     default: bool = True
     ahead: int = 0
+    after_deferred: bool = False
 
     def __post_init__(self) -> None:
         if self.role not in get_args(Role):
             raise ValueError(f"role is {self.role!r}; it must be one of {', '.join(get_args(Role))}")
+        if self.after_deferred and self.role != "refiner":
+            raise ValueError(f"after_deferred is for refiners; role is {self.role!r}")
         if not 0.0 <= self.share < 1.0:
             raise ValueError(f"share is {self.share!r}; it must be at least 0 and below 1")
         if not isinstance(self.ahead, int) or self.ahead < 0:

@@ -87,14 +87,15 @@ def finalize(
     deadline
         When it is over, the formulas that are left keep the constants that the search has fitted.
     judge
-        Knows how usual forms are for this table; asked where there is noise and time.
+        Knows how usual forms are for this table; asked where there is some noise, not much, and time.
     slowdown
         How many times longer work takes than on an idle machine.
     """
     positive = problem.positive
     description_length = DescriptionLength(problem.rows, problem.columns, floor)
     exact, late = archive.best_loss <= floor, clock() + slowdown * POLICY.form_prior_seconds > deadline
-    lengths = ConditionalDescriptionLength(description_length, None if exact or late else form_prior)
+    silent = exact or late or archive.best_loss > POLICY.form_prior_noise**2
+    lengths = ConditionalDescriptionLength(description_length, None if silent else form_prior)
     ways: dict[Expression, list[Law]] = {}
     slowest = 0.0
     begun = clock()

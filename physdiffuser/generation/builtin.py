@@ -40,6 +40,7 @@ SPECS = (
     _spec("neighbours", _DENSE, role="refiner"),
     _spec("diffusion", _LEARNED, default=False),
     _spec("autoregressive", _LEARNED, role="deferred", ahead=30),
+    _spec("infilling", _LEARNED, role="refiner", after_deferred=True, default=False),
 )
 DEFAULT_GENERATORS = tuple(spec.name for spec in SPECS if spec.default)
 

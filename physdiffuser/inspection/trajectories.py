@@ -41,11 +41,14 @@ class RecordingSampler(DiffusionSampler):
         self.found: list[FloatArray] = []
         self.final: dict[int, IntArray] = {}
 
-    def _log_probabilities(self, tokens: Tensor, memory: Tensor, mask: Tensor) -> FloatArray:
+    def _log_probabilities(
+        self, tokens: Tensor, memory: Tensor, mask: Tensor, rows: npt.NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        # Finished rows are kept as well: every state has all of them.
         found = super()._log_probabilities(tokens, memory, mask)
         self.before.append(tokens.cpu().numpy().astype(np.int64))
         self.found.append(found.copy())
-        return found
+        return found if rows is None else found[rows]
 
     def _remask(
         self, tokens: npt.NDArray[Any], sure: FloatArray, given: npt.NDArray[Any], rng: np.random.Generator

@@ -125,6 +125,7 @@ class SearchLoop:
             for name, generator in generators.items()
         }
         self.refiners = [name for name in self.generators if name in settings.refiners]
+        self._after_deferred = {spec.name for spec in settings.specs if spec.after_deferred}
         primary = [name for name in self.generators if name not in self.refiners]
         self._scheduler = Scheduler(primary, settings.deferred, settings.specs)
         self.limit = settings.limit or TimeLimit(None, 0.0, clock=settings.clock)
@@ -140,8 +141,9 @@ class SearchLoop:
         self._budget: Budget | None = None
         # The step at which it was last asked within a turn whether the law is settled, and the answer.
         self._asked_at = -1, False
-        # When the refiners were last asked, for which formula, and the steps that they took.
-        self._refined: tuple[int, Entry | None] = (0, None)
+        # The step at which refiners were last asked, for which formula each was, and the steps they took.
+        self._refined = 0
+        self._refined_entry: dict[str, Entry | None] = dict.fromkeys(self.refiners)
         self._refiner_steps = dict.fromkeys(self.refiners, 0)
         self.failed: set[str] = set()
         self._warnings: list[str] = []
@@ -202,7 +204,7 @@ class SearchLoop:
                         continue
                     settled = True
                     break
-                if self._spent >= self._refined[0] + policy.refiner_interval:
+                if self._spent >= self._refined + policy.refiner_interval:
                     self._refine(steps, deadline)
                 self._begin_ahead(deadline)
         return SearchResult(
@@ -214,18 +216,28 @@ class SearchLoop:
 
         `alone` when the other generators have finished: then the refiners' own formulas are varied again.
         """
-        if self.exact or (self._refined[1] is self._best and not alone):
+        asked = self._best
+        due = [name for name in self.refiners if self._may_refine(name, alone)]
+        if self.exact or not due:
             return False
-        before = self._length(self._best)
-        for name in self.refiners:
-            if name not in self.failed and not self._over(steps, deadline):
+        before = self._length(asked)
+        for name in due:
+            if not self._over(steps, deadline):
                 used, _ = self._turn(name, self.stopping.policy.refiner_steps, self._until(deadline))
                 self._spent += used
                 self._refiner_steps[name] += used
                 self._budget = None
         # Their formulas are not varied again at once: that was tried, and found no more.
-        self._refined = self._spent, self._best
+        self._refined = self._spent
+        self._refined_entry.update(dict.fromkeys(due, self._best))
         return self._length(self._best) < before - 1.0
+
+    def _may_refine(self, name: str, alone: bool) -> bool:
+        """Whether a refiner takes part, and has not been asked about the best formula."""
+        waits = name in self._after_deferred and bool(self.settings.deferred) and not self.limit.comparing
+        return (
+            not waits and name not in self.failed and (alone or self._refined_entry[name] is not self._best)
+        )
 
     def _begin_ahead(self, deadline: float) -> None:
         """Have generators that may work ahead begin, once the first turn of all has not settled the law."""

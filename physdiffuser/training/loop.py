@@ -91,6 +91,11 @@ class Trainer:
         self.vocabulary = Vocabulary.with_names() if config.data.chains else Vocabulary()
         torch.manual_seed(config.seed)
         self.model = LawModel(config.model, self.vocabulary).to(self.device)
+        if config.compiled:
+            for part in (self.model.encoder, self.model.denoiser, self.model.decoder):
+                if part is not None:
+                    # In place, so that parameters keep their names. Batches differ in rows and windows.
+                    part.compile(dynamic=True)
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(not (config.frozen and name.startswith(config.frozen)))
         self.average = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}

@@ -27,6 +27,7 @@ MAY_CHANGE = {
     "validate_every",
     "threads",
     "device",
+    "compiled",
 }
 """Settings that may differ when a run is continued."""
 

@@ -29,6 +29,7 @@ from physdiffuser.training.handbook import HandbookSampler
 from physdiffuser.training.laboratory import LaboratorySampler
 from physdiffuser.training.laws import Law, LawSampler
 from physdiffuser.training.numbers import draw_table
+from physdiffuser.training.packed_laws import PackedLaws
 
 # Shorter formulas cannot be excluded laws (the check costs more than drawing them).
 CHECK_FROM = 7
@@ -88,18 +89,14 @@ class LawStream:
     ) -> None:
         self.config, self.vocabulary, self.length = config, vocabulary, length
         self.seed, self.excluded = seed, excluded
+        self.packed = None if config.laws is None else PackedLaws.read(config.laws)
 
     def batch(self, number: int, size: int, part: int = 0) -> Batch:
         """Batch of that number; `part` tells processes and purposes (training, validation) apart."""
         config = self.config
         rng = np.random.default_rng([self.seed, part, number])
         source = random.Random(int(rng.integers(2**62)))
-        samplers: list[HandbookSampler | LaboratorySampler | LawSampler] = [
-            HandbookSampler(source),
-            LaboratorySampler(source),
-            LawSampler(source),
-        ]
-        shares = (config.handbook, config.laboratory, 1.0 - config.handbook - config.laboratory)
+        laws = self._drawn(source) if self.packed is None else self._unpacked(self.packed, source)
         # Even in the logarithm: twenty rows and forty differ more than 480 and 500 do.
         height = round(float(np.exp(rng.uniform(*np.log(config.rows)))))
         rows = np.zeros((size, height, MAX_VARIABLES + 1), dtype=np.float16)
@@ -108,12 +105,7 @@ class LawStream:
         lengths = np.zeros(size, dtype=np.int64)
         done = 0
         while done < size:
-            law = source.choices(samplers, shares)[0].sample()
-            words = None if law is None else self._words(law, source.random() < config.chains)
-            if law is None or words is None:
-                continue
-            if len(words) <= SHORT and config.short_kept < 1.0 and source.random() >= config.short_kept:
-                continue
+            law, words = next(laws)
             for _ in range(min(config.tables, size - done)):
                 table = draw_table(
                     rng,
@@ -136,6 +128,35 @@ class LawStream:
                 lengths[done] = len(words)
                 done += 1
         return Batch(rows, used, tokens, lengths)
+
+    def laws(self, source: random.Random) -> Iterator[Law]:
+        """Endless laws to train on, those of the benchmarks left out and short ones thinned."""
+        return (law for law, _ in self._drawn(source))
+
+    def _drawn(self, source: random.Random) -> Iterator[tuple[Law, list[str]]]:
+        config = self.config
+        samplers: list[HandbookSampler | LaboratorySampler | LawSampler] = [
+            HandbookSampler(source),
+            LaboratorySampler(source),
+            LawSampler(source),
+        ]
+        shares = (config.handbook, config.laboratory, 1.0 - config.handbook - config.laboratory)
+        while True:
+            law = source.choices(samplers, shares)[0].sample()
+            words = None if law is None else self._words(law, source.random() < config.chains)
+            if law is None or words is None:
+                continue
+            if len(words) > SHORT or config.short_kept >= 1.0 or source.random() < config.short_kept:
+                yield law, words
+
+    def _unpacked(self, packed: PackedLaws, source: random.Random) -> Iterator[tuple[Law, list[str]]]:
+        """Laws that were checked when they were packed."""
+        while True:
+            law = packed[source.randrange(len(packed))]
+            skeleton = to_prefix(target_skeleton(law))
+            words = derivation(skeleton) if source.random() < self.config.chains else skeleton
+            if len(words) < self.length and all(word in self.vocabulary.ids for word in words):
+                yield law, words
 
     def _words(self, law: Law, chained: bool) -> list[str] | None:
         """What is to be written, or None if it is too long or must not be trained on."""

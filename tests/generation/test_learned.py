@@ -28,10 +28,11 @@ from physdiffuser.errors import FileError, UsageError
 from physdiffuser.expressions import Apply, evaluate, parse, to_text
 from physdiffuser.expressions.tree import Variable, parameter_count, variables, walk
 from physdiffuser.generation.autoregressive import build as build_autoregressive
-from physdiffuser.generation.autoregressive.sampler import beam_search, sample
+from physdiffuser.generation.autoregressive.sampler import beam_search, sample, truncated
 from physdiffuser.generation.diffusion import build as build_diffusion
 from physdiffuser.generation.diffusion.infilling import Infiller, subtrees
 from physdiffuser.generation.diffusion.sampler import DiffusionSampler, masked_share
+from physdiffuser.generation.infilling import build as build_infilling
 from physdiffuser.models.checkpoint import load_model, save_model
 from physdiffuser.models.features.reading import Reader, relevant_columns
 from physdiffuser.models.network import LawModel
@@ -230,6 +231,8 @@ def test_sampling_at_temperature_zero_is_greedy(weights: Path) -> None:
         {"reveal": "random", "temperature": 0.0},
         {"remask": 0.5, "steps": 12},
         {"guidance": 1.5},
+        {"confidence": 0.1},
+        {"confidence": 0.0, "guidance": 0.5},
     ],
 )
 def test_diffusion_writes_formulas_whatever_the_options(options: dict[str, Any], weights: Path) -> None:
@@ -247,6 +250,66 @@ def test_diffusion_writes_formulas_whatever_the_options(options: dict[str, Any],
     for tokens in found:
         assert tokens is not None
         assert complete([model.vocabulary.tokens[token] for token in tokens])
+
+
+def test_sure_places_are_revealed_at_once(weights: Path) -> None:
+    model, memory, mask, grammar = parts(weights)
+    assert model.denoiser is not None
+
+    class Counting(DiffusionSampler):
+        rows = 0
+
+        def _log_probabilities(self, tokens: Any, *others: Any) -> Any:
+            found = super()._log_probabilities(tokens, *others)
+            self.rows += len(found)
+            return found
+
+    start = torch.full((6, 10), model.vocabulary.ids[MASK])
+    rows, written = [], []
+    for confidence in (1.0, 0.3, 0.0):
+        options = DiffusionSampling(steps=8, confidence=confidence)
+        sampler = Counting(model.denoiser, grammar, options, lambda m, k: (m, k))
+        rng = np.random.default_rng(0)
+        written.append(sampler.fill(start, memory.expand(6, -1, -1), mask.expand(6, -1), rng))
+        rows.append(sampler.rows)
+    # With confidence 0 all places are revealed in the first step.
+    assert rows[0] == 48 and rows[0] >= rows[1] >= rows[2] == 6
+    assert all(tokens is not None for found in written for tokens in found)
+
+
+def test_unlikely_tokens_are_cut_off() -> None:
+    found = np.log(np.array([[0.5, 0.3, 0.15, 0.05], [0.25, 0.25, 0.25, 0.25]]))
+    found[1, 3] = -np.inf  # what the grammar forbids stays forbidden
+    assert truncated(found, 0, 1.0) is found
+    assert np.isfinite(truncated(found, 2, 1.0)).sum(axis=1).tolist() == [2, 2]
+    kept = np.isfinite(truncated(found, 0, 0.7))
+    assert kept[0].tolist() == [True, True, False, False] and kept[1].sum() == 3
+    assert np.isfinite(truncated(found, 1, 0.9)).sum(axis=1).tolist() == [1, 1]
+
+
+def test_the_most_likely_token_alone_is_greedy(weights: Path) -> None:
+    model, memory, mask, grammar = parts(weights)
+    assert model.decoder is not None
+    many, many_mask = memory.expand(5, -1, -1), mask.expand(5, -1)
+    rng = np.random.default_rng(0)
+    options: dict[str, Any] = {"places": 12, "rng": rng}
+    one = sample(model.decoder, grammar, many, many_mask, temperature=1.0, top_k=1, **options)
+    greedy = sample(model.decoder, grammar, many, many_mask, temperature=0.0, **options)
+    assert {item.tokens for item in one} == {item.tokens for item in greedy}
+    rest = sample(model.decoder, grammar, many, many_mask, temperature=1.0, nucleus=0.99, **options)
+    assert len({item.tokens for item in rest}) > 1
+
+
+def test_infilling_as_a_refiner_rewrites_each_entry_once(weights: Path) -> None:
+    given = problem()
+    archive = ParetoArchive(given)
+    assert archive.offer(Candidate(parse("0.5*v0*sqrt(v1) + v2", given.names), "elsewhere", ("given",)))
+    generator = build_infilling(weights=str(weights), candidates=32)
+    found = list(generator.propose(given, archive, Budget(1000)))
+    assert found and all(candidate.generator == "infilling" for candidate in found)
+    assert all(candidate.derivation[0] == "given" for candidate in found)
+    assert all(np.isfinite(evaluate(candidate.expression, given.inputs)).all() for candidate in found)
+    assert list(generator.propose(given, archive, Budget(1000))) == []
 
 
 def test_what_was_given_stays(weights: Path) -> None:

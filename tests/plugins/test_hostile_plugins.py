@@ -58,7 +58,7 @@ outcome["core"] = to_text(archive.front()[-1].candidate.expression, ["a", "b"])
 outcome["untouched"] = bool(np.array_equal(inputs, np.linspace(1.0, 2.0, 20).reshape(10, 2)))
 print(json.dumps(outcome))
 """
-BUILT_IN = {"enumeration", "sparse", "evolution", "neighbours", "diffusion", "autoregressive"}
+BUILT_IN = {"enumeration", "sparse", "evolution", "neighbours", "diffusion", "autoregressive", "infilling"}
 
 
 def run(folder: Path, *arguments: str, limit: float = 2.0) -> dict[str, Any]:

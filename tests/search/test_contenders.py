@@ -146,7 +146,7 @@ class Broken:
 
 
 def test_a_judge_that_fails_costs_its_word_and_is_named() -> None:
-    table = problem()
+    table = problem(0.02)
     asked = ConditionalFormPrior("broken", Broken(), table)
     archive = archive_of(table, "1.1*x**2.2*y", "0.5*x*y + 2.1", "1.3*x*y")
     laws, chosen = finalize(archive, table, FLOOR, float("inf"), form_prior=asked)
@@ -154,3 +154,16 @@ def test_a_judge_that_fails_costs_its_word_and_is_named() -> None:
     assert laws[chosen].loss == min(law.loss for law in laws)
     assert asked.fault is not None and "'broken'" in asked.fault
     assert asked.fault.endswith("(MemoryError: cannot allocate 8 GiB)")
+
+
+@pytest.mark.parametrize(("noise", "heard"), [(0.02, True), (0.2, False)])
+def test_the_form_prior_is_asked_only_where_there_is_little_noise(noise: float, heard: bool) -> None:
+    table = problem(noise)
+    asked: list[Expression] = []
+
+    def prior(formulas: Sequence[Expression]) -> np.ndarray:
+        asked.extend(formulas)
+        return np.zeros(len(formulas))
+
+    finalize(archive_of(table, "1.1*x**2.2*y"), table, FLOOR, float("inf"), form_prior=prior)
+    assert bool(asked) is heard

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from physdiffuser.core.archive import Archive
 from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.generator import GeneratorSpec
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import PluginError
@@ -341,6 +343,32 @@ class TestLoop:
         generator = Scripted("enumeration", ["a*b", *["a + b"] * 5000])
         result = SearchLoop(problem(0.05), {"enumeration": generator}).run(100, float("inf"))
         assert not result.settled and result.steps["enumeration"] == 100
+
+
+def test_a_refiner_that_waits_is_asked_after_the_deferred_generators() -> None:
+    order: list[str] = []
+
+    class Noted(Scripted):
+        def propose(self, problem: Problem, archive: Archive, budget: Budget) -> Iterator[Candidate]:
+            order.append(self.name)
+            yield from super().propose(problem, archive, budget)
+
+    specs = [
+        GeneratorSpec("late", Scripted, role="refiner", after_deferred=True),
+        GeneratorSpec("early", Scripted, role="refiner"),
+        GeneratorSpec("network", Scripted, role="deferred"),
+    ]
+    generators = {
+        "one": Noted("one", ["a*b", *["a"] * 100]),
+        "late": Noted("late", ["a"]),
+        "early": Noted("early", ["a"]),
+        "network": Noted("network", ["a + b"]),
+    }
+    loop = SearchLoop(
+        problem(0.05), generators, deferred=("network",), refiners=("late", "early"), specs=specs
+    )
+    loop.run(200, float("inf"))
+    assert "early" in order and order.index("network") < order.index("late")
 
 
 def test_the_scheduler_tries_all_and_prefers_what_pays() -> None:

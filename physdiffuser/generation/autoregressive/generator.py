@@ -28,8 +28,8 @@ class AutoregressiveGenerator(LearnedGenerator):
 
     Parameters
     ----------
-    temperature, beams
-        Instead of those in the configuration of the weights.
+    temperature, beams, top_k, nucleus
+        Instead of those in the configuration of the weights (`physdiffuser.config.AutoregressiveSampling`).
     options
         Those of `LearnedGenerator`.
     """
@@ -37,9 +37,18 @@ class AutoregressiveGenerator(LearnedGenerator):
     name = "autoregressive"
     part = "autoregressive"
 
-    def __init__(self, *, temperature: float | None = None, beams: int | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        temperature: float | None = None,
+        beams: int | None = None,
+        top_k: int | None = None,
+        nucleus: float | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
-        self.temperature, self.beams = temperature, beams
+        given = {"temperature": temperature, "beams": beams, "top_k": top_k, "nucleus": nucleus}
+        self.changes = {name: value for name, value in given.items() if value is not None}
         self._read: tuple[Problem, FormLikelihood] | None = None
 
     def write(
@@ -53,9 +62,8 @@ class AutoregressiveGenerator(LearnedGenerator):
         decoder = model.decoder
         if decoder is None:
             raise ValueError("the model was loaded without its autoregressive decoder")
-        options = model.config.autoregressive_sampling
-        temperature = options.temperature if self.temperature is None else self.temperature
-        beams = options.beams if self.beams is None else self.beams
+        options = model.config.autoregressive_sampling.model_copy(update=self.changes)
+        beams = options.beams
         places = model.config.length - 1
         count = 0
         if beams:
@@ -79,8 +87,10 @@ class AutoregressiveGenerator(LearnedGenerator):
                 memory[chosen],
                 mask[chosen],
                 places=places,
-                temperature=temperature,
+                temperature=options.temperature,
                 rng=rng,
+                top_k=options.top_k,
+                nucleus=options.nucleus,
             )
             yield [(int(row), item.tokens) for row, item in zip(rows, found, strict=True)]
 

@@ -34,6 +34,36 @@ def _log_probabilities(logits: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
     return torch.log_softmax(logits[:, -1].double(), dim=-1).cpu().numpy()
 
 
+def truncated(
+    found: np.ndarray[Any, np.dtype[np.float64]], top_k: int, nucleus: float
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Log-probabilities (batch, tokens), -inf outside of what may be sampled.
+
+    Parameters
+    ----------
+    found
+        Log-probabilities; -inf for what the grammar forbids.
+    top_k
+        How many of the most likely tokens are left; 0 for all.
+    nucleus
+        The most likely tokens that together have this share of the probability are left (Holtzman et al.,
+        "The curious case of neural text degeneration", ICLR 2020).
+    """
+    if not top_k and nucleus >= 1.0:
+        return found
+    order = np.argsort(-found, axis=1, kind="stable")
+    ranked = np.take_along_axis(found, order, axis=1)
+    kept = np.ones(ranked.shape, dtype=np.bool_)
+    if top_k:
+        kept[:, top_k:] = False
+    if nucleus < 1.0:
+        shares = np.exp(ranked - np.logaddexp.reduce(ranked, axis=1, keepdims=True))
+        kept &= np.cumsum(shares, axis=1) - shares < nucleus
+    result = np.full_like(found, -np.inf)
+    np.put_along_axis(result, order, np.where(kept, ranked, -np.inf), axis=1)
+    return result
+
+
 @torch.inference_mode()
 def sample(
     decoder: Decoder,
@@ -44,6 +74,8 @@ def sample(
     places: int,
     temperature: float,
     rng: np.random.Generator,
+    top_k: int = 0,
+    nucleus: float = 1.0,
 ) -> list[Written]:
     """One formula for each row of the memory, tokens drawn with Gumbel noise in double precision.
 
@@ -59,6 +91,8 @@ def sample(
         0 takes the most likely token everywhere, 1 samples from the model.
     rng
         Source of the noise.
+    top_k, nucleus
+        See `truncated`.
     """
     batch = memory.shape[0]
     state = decoder.start()
@@ -70,7 +104,8 @@ def sample(
     for place in range(places + 1):
         found = _log_probabilities(decoder(last, memory, mask, state))
         found = np.where(grammar.permitted(open_arguments, places - place), found, -np.inf)
-        noisy = found + temperature * rng.gumbel(size=found.shape) if temperature else found
+        likely = truncated(found, top_k, nucleus)
+        noisy = likely + temperature * rng.gumbel(size=found.shape) if temperature else likely
         chosen = noisy.argmax(axis=1)
         scores += np.where(finished, 0.0, found[np.arange(batch), chosen])
         ending = chosen == grammar.end

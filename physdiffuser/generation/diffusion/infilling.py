@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from physdiffuser.models.features.reading import Reader
 
 _HOLE = 1_000_000
+# Larger parts are not written anew by `Infiller.rewritten`.
+_LARGEST_HOLE = 9
 
 
 class Infiller:
@@ -124,6 +126,63 @@ class Infiller:
                 found = read_formula([names[token] for token in written], self.reading)
                 if found is not None:
                     votes[found] += 1
+        return [expression for expression, _ in votes.most_common()]
+
+    def rewritten(
+        self, formula: Expression, holes: int, count: int, rng: np.random.Generator, room: int = 4
+    ) -> list[Expression]:
+        """Skeletons in which one of several subtrees was written anew, most often written first.
+
+        All holes are filled in one pass: rows are filled up with the end of the sequence, as in training.
+
+        Parameters
+        ----------
+        formula
+            Over the problem's columns.
+        holes
+            How many subtrees are tried; small ones, and each at most once.
+        count
+            How many formulas to write, shared out over holes and lengths.
+        rng
+            Source of all noise.
+        room
+            By how many tokens a new subtree may be longer.
+        """
+        import torch
+
+        from physdiffuser.models.shipped import inference_precision
+        from physdiffuser.models.written import read_formula
+
+        sizes = [size(node) for node in walk(formula)]
+        places = [place for place in range(1, len(sizes)) if sizes[place] <= _LARGEST_HOLE]
+        chosen = rng.permutation(places)[:holes]
+        rows: list[list[int]] = []
+        mask_token, end = self.sampler.denoiser.mask_token, self.sampler.grammar.end
+        for place in chosen:
+            sides = self._sides(formula, int(place))
+            if sides is None:
+                continue
+            before, after = sides
+            longest = min(sizes[place] + room, self.model.config.length - 1 - len(before) - len(after))
+            lengths = rng.integers(1, longest + 1, max(1, count // len(chosen))) if longest > 0 else ()
+            rows.extend([*before, *[mask_token] * int(hole), *after, end] for hole in lengths)
+        if not rows:
+            return []
+        window = max(map(len, rows))
+        start = torch.tensor(
+            [[*row, *[end] * (window - len(row))] for row in rows], device=self.memory.device
+        )
+        memory, mask = self.memory.expand(len(rows), -1, -1), self.mask.expand(len(rows), -1)
+        with inference_precision(memory.device):
+            filled = self.sampler.fill(start, memory, mask, rng)
+        names = self.model.vocabulary.tokens
+        votes: Counter[Expression] = Counter()
+        for written in filled:
+            found = (
+                None if written is None else read_formula([names[token] for token in written], self.reading)
+            )
+            if found is not None:
+                votes[found] += 1
         return [expression for expression, _ in votes.most_common()]
 
     def _sides(self, formula: Expression, position: int) -> tuple[list[int], list[int]] | None:

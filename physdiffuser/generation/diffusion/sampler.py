@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -63,7 +64,13 @@ class DiffusionSampler:
         steps = () if grammar.vocabulary.chains else (STEP, END_STEP)
         self._specials = [ids[name] for name in (PAD, BOS, *steps)]
 
-    def _log_probabilities(self, tokens: Tensor, memory: Tensor, mask: Tensor) -> FloatArray:
+    def _log_probabilities(
+        self, tokens: Tensor, memory: Tensor, mask: Tensor, rows: npt.NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        forbidden = self._forbidden
+        if rows is not None:
+            tokens, memory, mask = tokens[rows], memory[rows], mask[rows]
+            forbidden = forbidden if len(forbidden) == 1 else forbidden[rows]
         logits = self.denoiser(tokens, memory, mask).double()
         if self.options.guidance:
             free = self.denoiser(tokens, *self.unconditional(memory, mask)).double()
@@ -71,7 +78,7 @@ class DiffusionSampler:
                 free, -1
             ) * (self.options.guidance)
             logits = torch.nan_to_num(logits, nan=float("-inf"))
-        logits = logits.masked_fill(self._forbidden.to(logits.device), float("-inf"))
+        logits = logits.masked_fill(forbidden.to(logits.device), float("-inf"))
         result: FloatArray = torch.log_softmax(logits, dim=-1).cpu().numpy()
         return result
 
@@ -105,7 +112,13 @@ class DiffusionSampler:
             if not masked.any():
                 break
             if step > 1:
-                found = self._log_probabilities(torch.from_numpy(tokens).to(memory.device), memory, mask)
+                # Formulas without masks are finished; with a confidence, that happens at different steps.
+                open_rows = np.flatnonzero(masked.any(axis=1))
+                shown = torch.from_numpy(tokens).to(memory.device)
+                if len(open_rows) < len(tokens):
+                    found[open_rows] = self._log_probabilities(shown, memory, mask, open_rows)
+                else:
+                    found = self._log_probabilities(shown, memory, mask)
             noisy = (
                 found + options.temperature * rng.gumbel(size=found.shape) if options.temperature else found
             )
@@ -116,6 +129,8 @@ class DiffusionSampler:
             left = np.minimum(left, masked.sum(axis=1) - 1).clip(0)
             order = np.argsort(np.argsort(np.where(masked, -certainty, np.inf), axis=1), axis=1)
             reveal = masked & (order < (masked.sum(axis=1) - left)[:, None])
+            if options.confidence < 1.0:
+                reveal |= masked & (found.max(axis=-1) >= np.log(max(options.confidence, 1e-9)))
             tokens = np.where(reveal, chosen, tokens)
             sure = np.where(reveal, certainty, sure)
             if options.remask and step < options.steps:

@@ -1,0 +1,108 @@
+"""What a long run on a lent machine needs: packed laws, a compact state, compiled parts."""
+
+from __future__ import annotations
+
+import random
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_runs import config, metrics
+
+from physdiffuser.config import load_training_config
+from physdiffuser.errors import FileError
+from physdiffuser.expressions import Apply
+from physdiffuser.models.tokens.vocabulary import Vocabulary
+from physdiffuser.training import compact_state
+from physdiffuser.training.compact_state import pack, unpack
+from physdiffuser.training.decontamination import Excluded
+from physdiffuser.training.loop import Trainer
+from physdiffuser.training.packed_laws import PackedLaws
+from physdiffuser.training.stream import LawStream, target_skeleton
+
+
+@pytest.fixture(autouse=True)
+def _no_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys of all benchmark laws take seconds."""
+    monkeypatch.setattr("physdiffuser.training.loop.benchmark_laws", list)
+
+
+def _stream() -> LawStream:
+    data = load_training_config("broad").data
+    return LawStream(data, Vocabulary(), 40, 1, Excluded(()))
+
+
+def test_packed_laws_come_back_as_they_were(tmp_path: Path) -> None:
+    laws = list(islice(_stream().laws(random.Random(4)), 200))
+    packed = PackedLaws.of(laws)
+    packed.write(tmp_path / "laws.npz")
+    read = PackedLaws.read(tmp_path / "laws.npz")
+    assert len(read) == len(packed) > 150
+    kept = [law for law in laws if len(PackedLaws.of([law]))]
+    for number in range(len(read)):
+        law, before = read[number], kept[number]
+        if not any(isinstance(term, Apply) and term.operator in ("add", "sub") for _, term in before.terms):
+            # A sum that is a term of a sum comes back as several terms.
+            assert target_skeleton(law) == target_skeleton(before)
+            assert sorted(sign for sign, _ in law.terms) == sorted(sign for sign, _ in before.terms)
+        assert (law.constants, law.free) == (before.constants, before.free)
+
+
+def test_a_stream_of_packed_laws_depends_on_the_number_of_the_batch_alone(tmp_path: Path) -> None:
+    PackedLaws.of(islice(_stream().laws(random.Random(4)), 50)).write(tmp_path / "laws.npz")
+    data = load_training_config("broad").data.model_copy(
+        update={"laws": str(tmp_path / "laws.npz"), "rows": (20, 40)}
+    )
+    stream = LawStream(data, Vocabulary(), 40, 1, Excluded(()))
+    first, again, other = stream.batch(3, 16), stream.batch(3, 16), stream.batch(4, 16)
+    np.testing.assert_array_equal(first.rows, again.rows)
+    assert not np.array_equal(first.tokens, other.tokens)
+
+
+def test_a_file_that_holds_no_laws_is_named(tmp_path: Path) -> None:
+    (tmp_path / "laws.npz").write_bytes(b"nothing")
+    with pytest.raises(FileError, match=r"laws\.npz"):
+        PackedLaws.read(tmp_path / "laws.npz")
+
+
+def test_a_run_goes_on_from_a_compact_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact_state, "LARGEST", 4_000)
+    first = Trainer(config(tmp_path / "one", steps=4))
+    first.run()
+    files = pack(tmp_path / "one", tmp_path / "state")
+    assert len(files) > 3
+    assert unpack(tmp_path / "state", tmp_path / "two") == 4
+    second = Trainer(config(tmp_path / "two", steps=6), resume=True)
+    assert second.step == 4
+    for name, tensor in second.average.items():
+        torch.testing.assert_close(tensor, first.average[name], rtol=1e-3, atol=1e-3)
+    second.run()
+    assert second.step == 6
+    assert np.isfinite(metrics(tmp_path / "two", "train")[-1]["autoregressive"])
+
+
+def test_a_damaged_compact_state_is_named(tmp_path: Path) -> None:
+    Trainer(config(tmp_path / "one", steps=2)).run()
+    pack(tmp_path / "one", tmp_path / "state")
+    part = tmp_path / "state" / "state-0.safetensors"
+    part.write_bytes(part.read_bytes()[:-1] + b"x")
+    with pytest.raises(FileError, match=r"state-0\.safetensors"):
+        unpack(tmp_path / "state", tmp_path / "two")
+
+
+def test_compiled_parts_give_the_same_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The compiler of the machine is not needed: what is compiled is run as it is.
+    whole = torch.nn.Module.compile
+    monkeypatch.setattr(
+        torch.nn.Module, "compile", lambda self, **options: whole(self, backend="eager", **options)
+    )
+    plain, compiled = (
+        Trainer(config(tmp_path / name, steps=2, compiled=name == "compiled"))
+        for name in ("plain", "compiled")
+    )
+    for trainer in (plain, compiled):
+        trainer.run()
+    for name, tensor in plain.average.items():
+        torch.testing.assert_close(compiled.average[name], tensor, rtol=1e-3, atol=1e-5)
