@@ -25,6 +25,8 @@ NEARLY_EXACT = 4.0
 CHANCE = 0.005
 # 0 and 1 take a part of the form away: the description length decides about them, within so many deviations.
 STRUCTURAL, DEVIATIONS = (0.0, 1.0, -1.0), 3.0
+# A constant of a noise-free table below this may be nothing but rounding.
+NO_CONSTANT = 1e-12
 # A constant with so many times its value as standard error is not determined.
 UNDETERMINED = 1e3
 # Of a noise-free table a constant is a decimal of so many digits if it agrees with it to this accuracy.
@@ -190,7 +192,8 @@ class GroupSelection:
                 continue
             numbers = [*_simple_numbers(value, error)]
             if fit.loss <= NEARLY_EXACT * self.measure.floor:
-                numbers += _short_decimals(value)
+                # Rounding alone gives a constant that is not needed a value, and a small error.
+                numbers += [Number(0)] if abs(value) < NO_CONSTANT else [*_short_decimals(value)]
             for number in numbers:
                 yield _with_number(fit, int(position), number)
 

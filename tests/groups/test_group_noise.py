@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,8 @@ from click.testing import CliRunner
 from physdiffuser import solve
 from physdiffuser.cli.app import cli
 from physdiffuser.core.solution import Solution
-from physdiffuser.expressions import Apply, Parameter, Variable
-from physdiffuser.expressions.tree import mul
+from physdiffuser.expressions import Apply, Number, Parameter, Variable
+from physdiffuser.expressions.tree import add, mul
 from physdiffuser.groups.candidates import Form
 from physdiffuser.groups.joint_fit import GroupedRows, JointFit, JointModel
 from physdiffuser.groups.noise import infer_noise
@@ -138,6 +139,16 @@ def test_a_number_further_than_one_standard_error_is_not_set() -> None:
     assert not list(_simple_numbers(2.001, 0.0005))
     # 0 and 1 change the form, which the description length decides.
     assert [number.value for number in _simple_numbers(1.001, 0.0005)] == [1]
+
+
+def test_what_rounding_adds_to_an_exact_law_is_removed() -> None:
+    found = selection_of(decay(0.0, 0.0))
+    found.consider([Form(add(SKELETON, Parameter(2)), (3.0, -0.7, 1e-18))])
+    found.laws.pop(SKELETON)
+    found.simplify()
+    best = found.best
+    assert best is not None
+    assert best.fit.skeleton == mul(Parameter(0), Apply("exp", (mul(Number(Fraction(-7, 10)), Variable(0)),)))
 
 
 def test_covariances_of_groups_are_those_of_one_fit_to_all() -> None:
