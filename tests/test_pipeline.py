@@ -42,7 +42,10 @@ def test_noise_gives_an_approximate_law_of_the_right_form() -> None:
     inputs, target = table(noise=0.02)
     solution = solve_dataset(dataset_from_arrays(inputs, target, names=["m", "v", "z"]), time=20)
     assert solution.status == "approximate" and solution.best is not None
-    assert solution.best.text == "m*v**2/2"
+    (factor,) = solution.best.constants
+    # The fitted value lies more than a standard error from 1/2.
+    assert solution.best.text.endswith("*m*v**2") and not factor.is_set
+    assert factor.sigma is not None and abs(factor.value - 0.5) < 3 * factor.sigma < 0.005
 
 
 def test_the_learned_generator_is_asked_before_a_noisy_law_is_believed() -> None:

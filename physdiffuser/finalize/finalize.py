@@ -19,6 +19,7 @@ from physdiffuser.expressions.tree import fitted_constants, substitute, variable
 from physdiffuser.finalize.constants.determined import is_singular, with_determined_constants
 from physdiffuser.finalize.constants.freed import with_freed_constants
 from physdiffuser.finalize.constants.physical import with_named_constants
+from physdiffuser.finalize.constants.standard_error import within_standard_error
 from physdiffuser.finalize.evidence.poles import regular_form
 from physdiffuser.finalize.finalists import (
     ConditionalDescriptionLength,
@@ -28,6 +29,7 @@ from physdiffuser.finalize.finalists import (
     with_standard,
 )
 from physdiffuser.finalize.policy import POLICY
+from physdiffuser.finalize.roots_of_squares import without_roots_of_squares
 from physdiffuser.finalize.standard_rows import standard_entries
 from physdiffuser.finalize.written_form import with_short_constants, written_form
 from physdiffuser.fitting import refit
@@ -165,7 +167,8 @@ def _final_law(
     if law.loss > description_length.floor:
         # Constants were made exact under weights of this law's own; those that are left are printed with
         # errors and intervals under the weights of the table.
-        written = _refitted(written, problem, tied=True)
+        written, freed = within_standard_error(written, problem)
+        written, changes = _refitted(written, problem, tied=True), (*changes, *freed)
     if written == law.final:
         return law
     loss = relative_loss(problem, evaluate(written, problem.inputs))
@@ -283,7 +286,7 @@ def _finalize_one(
 ) -> Law:
     """Constants refitted and made exact where the rows allow it, and the formula simplified."""
     loss_of = partial(_loss, problem)
-    fitted = entry.candidate.expression
+    fitted = without_roots_of_squares(entry.candidate.expression, problem.inputs)
     if not quick:
         # Of a law that fits to the last digit the numbers are proved; there is nothing to be fitted.
         free = fitted if entry.loss <= description_length.floor else with_freed_constants(fitted)

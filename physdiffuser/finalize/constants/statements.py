@@ -28,7 +28,7 @@ FloatArray = npt.NDArray[np.float64]
 _INDEPENDENT = 1e-7
 _ITERATIONS = 25
 # A constant of the form is listed only with lower odds, and so many standard errors from its fitted value.
-_FORM, _NEAR = 0.01, 3.0
+_FORM, _NEAR = 0.01, 1.0
 
 
 def constants_of(
@@ -50,25 +50,25 @@ def constants_of(
     known = _fit_of(expression, problem)
     nodes: list[Expression] = []
     exponents: list[bool] = []
-    marked = _marked(expression, nodes, exponents)
-    freed = _freed(marked, nodes, problem)
+    marked = marked_constants(expression, nodes, exponents)
+    freed = freed_values(marked, nodes, problem)
     estimates: list[ConstantEstimate] = []
     free = 0
     for index, node in enumerate(nodes):
         name = f"c{len(estimates) + 1}"
-        if _is_fitted(node):
+        if is_fitted(node):
             one = _fitted(name, float(node.value), known, free)  # type: ignore[union-attr]
             if problem.units is None:
                 one = replace(one, agrees_with=agreement_text(one.value, one.sigma))
             estimates.append(one)
             free += 1
             continue
-        value, text = _value(node), to_text(node)
+        value, text = value_of(node), to_text(node)
         fitted, sigma = freed.get(index, (None, None))
         odds = None
         if fitted and sigma and value:
             odds = _odds(node, value, (fitted, sigma), problem, exponents[index])
-        is_form = abs(value) == 1.0 or (exponents[index] and _is_quarter(value))
+        is_form = abs(value) == 1.0 or (exponents[index] and is_quarter(value))
         if is_form and not _is_supported(value, fitted, sigma, odds):
             continue
         estimates.append(
@@ -108,7 +108,7 @@ def _fitted(name: str, value: float, known: Uncertainty | None, position: int) -
     return ConstantEstimate(name, value, low, high, concise(value, sigma), False, fitted=value, sigma=sigma)
 
 
-def _is_quarter(exponent: float) -> bool:
+def is_quarter(exponent: float) -> bool:
     """Whether a power may come from roots of roots."""
     return exponent * 4 == round(exponent * 4)
 
@@ -135,15 +135,15 @@ def _odds(
     return chance_of(table, *known, as_exponent(form) if exponent else form, exponent)
 
 
-def _is_fitted(node: Expression) -> bool:
+def is_fitted(node: Expression) -> bool:
     return isinstance(node, Number) and not node.exact
 
 
-def _value(node: Expression) -> float:
+def value_of(node: Expression) -> float:
     return float(evaluate(node, np.zeros((1, 1)))[0])
 
 
-def _marked(
+def marked_constants(
     expression: Expression, nodes: list[Expression], exponents: list[bool], exponent: bool = False
 ) -> Expression:
     """The formula with a parameter for each constant, which are listed from left to right.
@@ -153,8 +153,8 @@ def _marked(
     is_leaf = not isinstance(expression, Apply)
     leaves = [node for node in walk(expression) if not isinstance(node, Apply)]
     set_part = all(isinstance(leaf, Symbol) or (isinstance(leaf, Number) and leaf.exact) for leaf in leaves)
-    if set_part or (is_leaf and _is_fitted(expression)):
-        if _is_fitted(expression) and expression in nodes:
+    if set_part or (is_leaf and is_fitted(expression)):
+        if is_fitted(expression) and expression in nodes:
             return Parameter(nodes.index(expression))
         nodes.append(expression)
         exponents.append(exponent)
@@ -165,7 +165,7 @@ def _marked(
     for position, argument in enumerate(expression.arguments):
         power = expression.operator == "pow" and position == 1
         usual = power and isinstance(argument, Number) and argument.exact and _is_usual(argument)
-        arguments.append(argument if usual else _marked(argument, nodes, exponents, power))
+        arguments.append(argument if usual else marked_constants(argument, nodes, exponents, power))
     return Apply(expression.operator, tuple(arguments))
 
 
@@ -173,7 +173,7 @@ def _is_usual(exponent: Number) -> bool:
     return Fraction(exponent.value).denominator <= 2
 
 
-def _freed(
+def freed_values(
     marked: Expression, nodes: Sequence[Expression], problem: Problem
 ) -> dict[int, tuple[float, float]]:
     """Value and standard error of each constant that was set, if it is fitted together with all others.
@@ -181,11 +181,11 @@ def _freed(
     Those that the others can make up for are left out: with `2*pi*sqrt(x/g)` the rows determine `g` or the
     factor.
     """
-    if all(_is_fitted(node) for node in nodes):
+    if all(is_fitted(node) for node in nodes):
         return {}
-    values = np.array([_value(node) for node in nodes])
+    values = np.array([value_of(node) for node in nodes])
     chosen = _determined(marked, values, nodes, problem)
-    if all(_is_fitted(nodes[index]) for index in chosen) or problem.rows <= len(chosen):
+    if all(is_fitted(nodes[index]) for index in chosen) or problem.rows <= len(chosen):
         return {}
     number = {index: position for position, index in enumerate(chosen)}
 
@@ -226,7 +226,7 @@ def _determined(
     if problem.weights is not None:
         jacobian = jacobian * np.sqrt(problem.weights / problem.weights.mean())
     order = sorted(
-        range(len(nodes)), key=lambda index: (not _is_fitted(nodes[index]), abs(values[index]) == 1.0)
+        range(len(nodes)), key=lambda index: (not is_fitted(nodes[index]), abs(values[index]) == 1.0)
     )
     basis: list[FloatArray] = []
     chosen = []

@@ -26,11 +26,11 @@ class SettingRule:
         Largest expected number of equally simple forms as near to an arbitrary constant. Forms of every price
         are tried, so that an arbitrary constant is set about twice as often.
     farthest
-        Standard errors by which setting a constant may move it, where the noise level is known.
+        Standard errors by which setting a constant may move it.
     """
 
     most_odds: float = 0.005
-    farthest: float = 2.5
+    farthest: float = 1.0
 
 
 DEFAULT_RULE = SettingRule()

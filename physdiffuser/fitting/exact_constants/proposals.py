@@ -27,6 +27,9 @@ _NODE_CREDIT = 0.75
 """What a dropped node is worth, in nats, beyond the constant that goes with it."""
 _RELATION_COST = 2.0
 """Price of tying two constants, beside that of the choice among all of them."""
+_FORM = 2.5
+"""Standard errors by which the form of a formula may move a constant, where the noise level is known: a
+factor 1, a power by quarters, or one constant that is tied to another. They are no values of constants."""
 _LARGEST_DENOMINATOR = 2000
 
 
@@ -38,8 +41,10 @@ def proposals(evidence: Evidence, state: State, table: FormTable) -> list[Propos
         value, error = float(state.values[index]), float(state.errors[index])
         found += _drop(evidence, state, index)
         if value != 0.0:
-            reach = error * evidence.with_few_rows(evidence.rule.farthest)
+            reach = error * max(evidence.rule.farthest, evidence.with_few_rows(_FORM))
             for form in _forms(value, reach, table, index in in_exponent):
+                if not _is_near(evidence, value, error, form, index in in_exponent):
+                    continue
                 if odds(table, value, error, form, index in in_exponent) <= evidence.rule.most_odds:
                     found.append(_fix(evidence, state, index, form))
             found += _round(evidence, state, index, table)
@@ -47,6 +52,12 @@ def proposals(evidence: Evidence, state: State, table: FormTable) -> list[Propos
     found = [proposal for proposal in found if math.isfinite(proposal.gain)]
     found.sort(key=lambda proposal: -proposal.gain)
     return found
+
+
+def _is_near(evidence: Evidence, value: float, error: float, form: Form, exponent: bool) -> bool:
+    """Whether a form is near enough to a constant: within `SettingRule.farthest`, if it is a value."""
+    is_value = abs(form.value) != 1.0 and not (exponent and (4.0 * form.value).is_integer())
+    return not is_value or abs(form.value - value) <= evidence.rule.farthest * error + 4e-16 * abs(value)
 
 
 def removals(state: State) -> list[Proposal]:
@@ -164,7 +175,7 @@ def _fix(evidence: Evidence, state: State, index: int, form: Form) -> Proposal:
 def _round(evidence: Evidence, state: State, index: int, table: FormTable) -> list[Proposal]:
     """The decimal number of fewest digits that the data cannot tell from the fitted one."""
     value, error = float(state.values[index]), float(state.errors[index])
-    reach = error * evidence.with_few_rows(evidence.rule.farthest) + 4e-16 * abs(value)
+    reach = error * evidence.rule.farthest + 4e-16 * abs(value)
     for digits in range(1, 9):
         text = f"{value:.{digits - 1}e}"
         rounded = float(text)
@@ -220,7 +231,7 @@ def _ties(evidence: Evidence, state: State, table: FormTable, exponents: frozens
                 error = math.sqrt(max(spread, 0.0)) + 4e-16
                 if error > 0.3 or not 0.0 < abs(ratio) < math.inf:
                     continue
-                reach = min(evidence.with_few_rows(evidence.rule.farthest) * error, 1.0)
+                reach = min(evidence.with_few_rows(_FORM) * error, 1.0)
                 for form in table.near(ratio, reach, 1):
                     cost = form.cost + _RELATION_COST + math.log(count) + _POWER_COST[abs(k), k > 0]
                     # All relations that are as simple count, with this and with other constants.
