@@ -52,6 +52,7 @@ class ParetoArchive:
         self._best: dict[tuple[int, int], Entry] = {}
         self._near: dict[Expression, tuple[float, Entry]] = {}
         self._shortest = float("inf")
+        self._competitors: tuple[Entry, ...] | None = None
         self.description_length = DescriptionLength(problem.all_rows.rows, problem.columns)
         self.faults: list[str] = []
         self.analysis: TableAnalysis = SharedAnalysis(problem, self.faults)
@@ -146,6 +147,23 @@ class ParetoArchive:
         """Formulas with fitted constants that describe the rows in nearly as few nats, best first."""
         ranked = sorted(self._near.values(), key=lambda item: item[0])
         return [entry for length, entry in ranked[:MOST_NEAR] if length < self._shortest + NEAR]
+
+    def note_competitors(self) -> None:
+        """Remember what is known now: formulas that are found later do not count as `competitors`."""
+        self._competitors = self._known()
+
+    @property
+    def competitors(self) -> tuple[Entry, ...]:
+        """Formulas of the front and near it, as `note_competitors` was last called; else all that are known.
+
+        The longer a search, the more formulas it finds that describe the rows nearly as well. What they say
+        against a law must not depend on how long the search went on after it had been found.
+        """
+        return self._known() if self._competitors is None else self._competitors
+
+    def _known(self) -> tuple[Entry, ...]:
+        entries = (*self.front(), *self.near())
+        return tuple({entry.candidate.expression: entry for entry in entries}.values())
 
     def length(self, entry: Entry) -> float:
         """Nats to describe the rows by an entry."""

@@ -137,6 +137,8 @@ class SearchLoop:
         )
         self._polisher = Polisher(problem, self.archive, self.floor)
         self._best: Entry | None = None
+        # Length of the best description when competitors were last noted.
+        self._compared = float("inf")
         self._spent = 0
         self._budget: Budget | None = None
         # The step at which it was last asked within a turn whether the law is settled, and the answer.
@@ -175,6 +177,7 @@ class SearchLoop:
             for candidate in initial:
                 self._offer(candidate)
             while not self._over(steps, deadline) and not pause():
+                self._note_competitors()
                 self._try_conclusion()
                 if self._spent >= policy.deferred_steps:
                     self._admit_deferred(deadline)
@@ -207,9 +210,17 @@ class SearchLoop:
                 if self._spent >= self._refined + policy.refiner_interval:
                     self._refine(steps, deadline)
                 self._begin_ahead(deadline)
+        self._note_competitors()
         return SearchResult(
             self.archive, settled, tuple(self._warnings), scheduler.steps | self._refiner_steps
         )
+
+    def _note_competitors(self) -> None:
+        """Note what is known when the best description is shorter by a nat, from `competitor_steps` on."""
+        length = self._length(self._best)
+        if self._now >= self.stopping.policy.competitor_steps and length < self._compared - 1.0:
+            self._compared = length
+            self.archive.note_competitors()
 
     def _refine(self, steps: int | None, deadline: float, alone: bool = False) -> bool:
         """Have the best formulas varied; whether that made the shortest description clearly shorter.
@@ -331,6 +342,9 @@ class SearchLoop:
             self._take(candidate)
 
     def _take(self, candidate: Candidate) -> None:
+        if self._compared == float("inf"):
+            # In the middle of a turn: how long turns are depends on the steps that are asked for.
+            self._note_competitors()
         if not self._polisher.offer(candidate, self._length(self._best)):
             return
         best = self.best

@@ -48,6 +48,9 @@ class StoppingPolicy:
         every simpler formula has a description longer by `plain_nats`. Only a shorter form could take its
         place. There are at most exp(16), nine million, of these (Kraft's inequality), fewer than the pairs
         that enumeration goes through in a second.
+    competitor_steps
+        The probability of the best formula counts the competitors known when it was found, but not before so
+        many steps. It was fitted to searches of this length.
     refiner_steps, refiner_interval
         Refiners have a turn of at most so many steps before a formula is accepted, and otherwise after so
         many steps if the shortest description has changed.
@@ -69,6 +72,7 @@ class StoppingPolicy:
     deferred_steps: int = 60
     deferred_seconds: float = 8.0
     certain_nats: float = 16.0
+    competitor_steps: int = 40
     refiner_steps: int = 12
     refiner_interval: int = 30
 
