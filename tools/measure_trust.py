@@ -96,9 +96,14 @@ def is_usable(law: Law, seed: int) -> bool:
 
 
 def one(
-    number: int, seed: int, limits: dict[str, Any], laws_of: str, between: tuple[int, int]
+    number: int,
+    seed: int,
+    limits: dict[str, Any],
+    laws_of: str,
+    between: tuple[int, int],
+    levels: tuple[float, ...],
 ) -> list[dict[str, Any]]:
-    """Solve and judge one table with `between` so few and so many rows: one line."""
+    """Solve and judge a table with `between` so few and so many rows, noise of a level: one line."""
     from benchmarks_feynman.judge import has_form
     from benchmarks_feynman.sampling import sample
     from benchmarks_feynman.suites import select
@@ -115,7 +120,7 @@ def one(
             break
         law = laws[int(rng.integers(len(laws)))]
     rows = round(math.exp(rng.uniform(*map(math.log, between))))
-    kind, level = str(rng.choice(NOISES)), float(rng.choice(LEVELS))
+    kind, level = str(rng.choice(NOISES)), float(rng.choice(levels))
     dummy = int(rng.random() < 0.3)
     table = sample(law, rows=rows, seed=seed * 1000 + number, noise=0.0, dummy=dummy)
     target = noisy(table.clean, kind, level, rng)
@@ -146,6 +151,13 @@ def one(
         "dummy": dummy,
         "answer": None if best is None else best.text,
         "verdict": None if best is None else best.verdict,
+        "not_passed": []
+        if best is None
+        else [
+            said
+            for said, state in zip(best.verification, best.check_states, strict=True)
+            if state != "passed"
+        ],
         "probability": getattr(best, "probability", None),
         "is_law": right,
         "rows_shown": [record(row) for row in solution.pareto],
@@ -197,12 +209,20 @@ def main() -> None:
     parser.add_argument(
         "--rows", type=int, nargs=2, default=(20, 2000), metavar=("FEWEST", "MOST"), help="of the tables"
     )
+    parser.add_argument("--levels", type=float, nargs="+", default=LEVELS, help="of the noise")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, required=True)
     options = parser.parse_args()
     seconds = 10.0 if options.steps is None and options.time is None else options.time
     limits = {"time": seconds, "steps": options.steps}
-    work = partial(one, seed=options.seed, limits=limits, laws_of=options.laws, between=tuple(options.rows))
+    work = partial(
+        one,
+        seed=options.seed,
+        limits=limits,
+        laws_of=options.laws,
+        between=tuple(options.rows),
+        levels=tuple(options.levels),
+    )
     print(summary(run_tables(work, options.tables, options.results, options.jobs)))
 
 

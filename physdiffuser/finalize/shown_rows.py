@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from physdiffuser.core.solution import Equation
 from physdiffuser.report.text.digits import aligned
+
+FloatArray = npt.NDArray[np.float64]
 
 # A more complex formula must lower the error by this share: less is the same law in other words.
 LEAST_GAIN = 0.005
@@ -51,6 +56,25 @@ def left_out(rows: Sequence[Equation], chosen: int, rounding: float = 0.0) -> li
         and _fitted(row) <= constants
         and printed_error(row, rounding) <= most
     ]
+
+
+def rounding_error(target: FloatArray, weights: FloatArray | None, floor: float) -> float:
+    """The rmse that rounding of the target alone causes, weighted as the rmse of a formula is.
+
+    With weights for errors that are proportional to values of many decades, an rmse without them is thousands
+    of times as large.
+
+    Parameters
+    ----------
+    target, weights
+        Shape (rows,); weights None where all rows count the same.
+    floor
+        Relative loss that rounding causes.
+    """
+    scale = float(np.abs(target).max()) or 1.0
+    unit = target / scale
+    variance = np.average(np.square(unit - np.average(unit, weights=weights)), weights=weights)
+    return float(np.sqrt(floor * variance)) * scale
 
 
 def printed_error(row: Equation, rounding: float = 0.0) -> float:

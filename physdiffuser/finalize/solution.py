@@ -21,7 +21,7 @@ from physdiffuser.finalize.evidence.chi_square import chi_square_warning
 from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, diagnostics, shows_pattern
 from physdiffuser.finalize.evidence.figures import law_evidence
 from physdiffuser.finalize.evidence.poles import box_points
-from physdiffuser.finalize.evidence.probability import MODEL, row_probabilities
+from physdiffuser.finalize.evidence.probability import probability_of_law, row_probabilities
 from physdiffuser.finalize.evidence.unresolved_functions import unresolved_function
 from physdiffuser.finalize.exactness import Exactness, exactness
 from physdiffuser.finalize.finalists import conditional_form_prior
@@ -29,7 +29,7 @@ from physdiffuser.finalize.finalize import Law, finalize, rivals
 from physdiffuser.finalize.fit_rows import fit_rows
 from physdiffuser.finalize.input_errors import with_input_errors
 from physdiffuser.finalize.scoring import equation, predict
-from physdiffuser.finalize.shown_rows import left_out, rows_to_show
+from physdiffuser.finalize.shown_rows import left_out, rounding_error, rows_to_show
 from physdiffuser.finalize.written_form import rewritten_fit
 from physdiffuser.noise.reweighting import Reweighted
 from physdiffuser.report.text.summary import summaries
@@ -100,7 +100,7 @@ def build_solution(found: Found, control: RunControl) -> Solution:
         and not judged.exact
         and (evidence.structure > STRUCTURE or shows_pattern(dataset, prediction))
     )
-    probability = EXACT_PROBABILITY if judged.exact else MODEL.of(evidence)
+    probability = EXACT_PROBABILITY if judged.exact else probability_of_law(evidence, pattern)
     verified = _verified(front, found, control, pattern, judged, probability)
     shares = row_probabilities([row.description_length for row in front.equations], position, probability)
     if judged.exact:
@@ -159,8 +159,7 @@ def _final_front(found: Found, control: RunControl, searched: float) -> Front:
     made = [equation(law, dataset, split, dataset.names, own) for law, own in fitted]
     if not made:
         return Front([], [], [], [], 0, warnings)
-    scale = float(np.abs(dataset.target).max())
-    rounding = float(np.sqrt(loop.floor) * (dataset.target / scale).std()) * scale
+    rounding = rounding_error(dataset.target, dataset.weights, loop.floor)
     scored = [one for one, _ in made]
     shown = rows_to_show(scored, position, rounding)
     return Front(

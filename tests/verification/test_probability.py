@@ -11,9 +11,11 @@ from physdiffuser.expressions import parse
 from physdiffuser.finalize.evidence.figures import LawEvidence
 from physdiffuser.finalize.evidence.probability import (
     FEATURES,
+    INCOMPLETE,
     MODEL,
     OTHER_ROWS,
     features,
+    probability_of_law,
     row_probabilities,
 )
 from physdiffuser.finalize.evidence.residual_structure import residual_structure
@@ -40,6 +42,14 @@ def checked(probability: float | None) -> Verification:
     law, rows = parse("x*y", NAMES), np.arange(100)
     further = [] if probability is None else [probability_check(probability)]
     return verify(law, law, inputs, target, rows[:80], rows[80:], further=further)
+
+
+def test_a_formula_whose_residuals_show_a_pattern_is_hardly_the_law() -> None:
+    likely = dataclasses.replace(USUAL, rivals=0, noise=0.001)
+    assert probability_of_law(likely, pattern=False) == MODEL.of(likely) > 0.5
+    assert probability_of_law(likely, pattern=True) == INCOMPLETE < 0.05
+    unlikely = dataclasses.replace(USUAL, structure=30.0)
+    assert probability_of_law(unlikely, pattern=True) == MODEL.of(unlikely) < INCOMPLETE
 
 
 def test_there_is_one_feature_for_each_name() -> None:

@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from physdiffuser.core.solution import Equation
 from physdiffuser.data.dataset import Dataset
+from physdiffuser.expressions import to_text
 from physdiffuser.expressions.tree import variables
+from physdiffuser.report.text.digits import table_digits
 from physdiffuser.selection.description_length import residual_is_noise
 
 FloatArray = npt.NDArray[np.float64]
@@ -92,9 +94,10 @@ def diagnostics(
         )
     if left_out and not exact:
         other = left_out[-1]
+        text = to_text(other.expression, dataset.names, table_digits(other))
         found.append(
             f"a simpler formula with no larger error was not chosen, because its form is less usual: "
-            f"{other.text} (complexity {other.complexity}, rmse {other.rmse:.3g})"
+            f"{text} (complexity {other.complexity}, rmse {other.rmse:.3g})"
         )
     return tuple(found)
 

@@ -26,6 +26,9 @@ LARGE_NOISE = -5.0
 # If the chosen formula is not the law, the share of tables in which another row of the table is
 # (docs/calibration.md).
 OTHER_ROWS = 0.036
+# Of a formula whose residuals show a pattern: it is not complete. On development tables with such a structure
+# none of 126 was the law.
+INCOMPLETE = 0.02
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,12 @@ class ProbabilityModel:
         standard = (features(evidence) - np.array(self.means)) / np.array(self.deviations)
         logit = self.intercept + float(standard @ np.array(self.coefficients))
         return 1.0 / (1.0 + math.exp(-max(min(logit, 30.0), -30.0)))
+
+
+def probability_of_law(evidence: LawEvidence, pattern: bool) -> float:
+    """The probability that a formula is the law, small if its residuals show a pattern."""
+    probability = MODEL.of(evidence)
+    return min(probability, INCOMPLETE) if pattern else probability
 
 
 def features(evidence: LawEvidence) -> npt.NDArray[np.float64]:
