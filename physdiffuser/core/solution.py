@@ -52,8 +52,8 @@ class ConstantEstimate:
         Chance that an arbitrary constant would lie as near to a form that is as simple; None if not known, or
         not set.
     agrees_with
-        Product of physical constants in SI that a fitted constant agrees with, where the table has no units;
-        else None.
+        Product of physical constants in SI that a fitted constant agrees with, where the table has no units,
+        or a special value that lies too far off for it to be set; else None.
     """
 
     name: str

@@ -29,7 +29,6 @@ from physdiffuser.finalize.finalists import (
     with_standard,
 )
 from physdiffuser.finalize.policy import POLICY
-from physdiffuser.finalize.roots_of_squares import without_roots_of_squares
 from physdiffuser.finalize.standard_rows import standard_entries
 from physdiffuser.finalize.written_form import with_short_constants, written_form
 from physdiffuser.fitting import refit
@@ -165,8 +164,7 @@ def _final_law(
             written, changes = textbook(_refitted(named, problem)), (*changes, *names)
     rewritten = law.rewritten or written != law.final
     if law.loss > description_length.floor:
-        # Constants were made exact under weights of this law's own; those that are left are printed with
-        # errors and intervals under the weights of the table.
+        # Constants were made exact under weights of this law's own; what is printed has those of the table.
         written, freed = within_standard_error(written, problem)
         written, changes = _refitted(written, problem, tied=True), (*changes, *freed)
     if written == law.final:
@@ -286,7 +284,7 @@ def _finalize_one(
 ) -> Law:
     """Constants refitted and made exact where the rows allow it, and the formula simplified."""
     loss_of = partial(_loss, problem)
-    fitted = without_roots_of_squares(entry.candidate.expression, problem.inputs)
+    fitted = entry.candidate.expression
     if not quick:
         # Of a law that fits to the last digit the numbers are proved; there is nothing to be fitted.
         free = fitted if entry.loss <= description_length.floor else with_freed_constants(fitted)

@@ -11,6 +11,7 @@ from physdiffuser.expressions.simplification.factors import factors_of
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.simplification.textbook.rules import textbook
 from physdiffuser.expressions.tree import distinct_constants, fitted_constants, substitute, walk
+from physdiffuser.finalize.roots_of_squares import without_roots_of_squares
 from physdiffuser.search.refinement.rewriting import tame, worth_arranging
 
 # A textbook's form may be more complex by so much: `m*c2/sqrt(1 - v**2/c2)` has a number 1 more.
@@ -30,6 +31,7 @@ def written_form(expression: Expression, problem: Problem) -> Expression:
     problem
         The rows, and the operators that may occur.
     """
+    expression = without_roots_of_squares(expression, problem.inputs)
     if not _has_measured(expression) or not worth_arranging(expression, at_the_end=True):
         return expression
     made = textbook(expression)

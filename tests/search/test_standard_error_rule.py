@@ -10,6 +10,7 @@ from physdiffuser.data.arrays import dataset_from_arrays
 from physdiffuser.expressions import Number, Symbol, Variable, evaluate, parse, to_text
 from physdiffuser.expressions.tree import mul, power
 from physdiffuser.finalize.constants.standard_error import within_standard_error
+from physdiffuser.finalize.constants.statements import constants_of
 from physdiffuser.fitting.exact_constants.snapping import snap
 from physdiffuser.pipeline import solve_dataset
 
@@ -33,6 +34,13 @@ def test_a_set_constant_may_lie_one_standard_error_from_its_fitted_value(slope: 
     else:
         assert to_text(found, NAMES, digits=5) == f"{slope:.5g}*x"
         assert len(changes) == 1 and "3 lies" in changes[0] and f"fitted {slope}" in changes[0]
+
+
+@pytest.mark.parametrize(("slope", "said"), [(3.0011, "3"), (2.998, "3"), (3.0031, None)])
+def test_the_special_value_that_a_fitted_constant_agrees_with_is_said(slope: float, said: str | None) -> None:
+    law = mul(Number(slope), Variable(0))
+    (constant,) = constants_of(law, rows_with_slope(slope, 0.001))[0]
+    assert not constant.is_set and constant.agrees_with == said
 
 
 def test_given_constants_and_numbers_1_stay() -> None:

@@ -17,6 +17,7 @@ from physdiffuser.finalize.constants.physical import agreement, agreement_text
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.exact_constants.forms import form_table
 from physdiffuser.fitting.exact_constants.odds import as_exponent, chance_of, form_of
+from physdiffuser.fitting.exact_constants.proposals import special_value
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.uncertainty import Uncertainty, uncertainty
 from physdiffuser.fitting.varpro import SeparableModel
@@ -58,9 +59,7 @@ def constants_of(
         name = f"c{len(estimates) + 1}"
         if is_fitted(node):
             one = _fitted(name, float(node.value), known, free)  # type: ignore[union-attr]
-            if problem.units is None:
-                one = replace(one, agrees_with=agreement_text(one.value, one.sigma))
-            estimates.append(one)
+            estimates.append(replace(one, agrees_with=_agreement(one, problem, exponents[index])))
             free += 1
             continue
         value, text = value_of(node), to_text(node)
@@ -106,6 +105,17 @@ def _fitted(name: str, value: float, known: Uncertainty | None, position: int) -
         if not np.isfinite(high - low):
             low = high = sigma = None
     return ConstantEstimate(name, value, low, high, concise(value, sigma), False, fitted=value, sigma=sigma)
+
+
+def _agreement(constant: ConstantEstimate, problem: Problem, exponent: bool) -> str | None:
+    """The product of physical constants, or else the special value, that a fitted constant agrees with."""
+    if constant.sigma is None:
+        return None
+    named = agreement_text(constant.value, constant.sigma) if problem.units is None else None
+    if named is not None:
+        return named
+    special = special_value(constant.value, constant.sigma, form_table(()), exponent=exponent)
+    return None if special is None else to_text(special.expression)
 
 
 def is_quarter(exponent: float) -> bool:

@@ -20,7 +20,7 @@ from physdiffuser.fitting.exact_constants.forms import (
     fraction_cost,
     number_expression,
 )
-from physdiffuser.fitting.exact_constants.odds import as_exponent, odds
+from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, SettingRule, as_exponent, odds
 
 _FORMS = 4
 _NODE_CREDIT = 0.75
@@ -58,6 +58,32 @@ def _is_near(evidence: Evidence, value: float, error: float, form: Form, exponen
     """Whether a form is near enough to a constant: within `SettingRule.farthest`, if it is a value."""
     is_value = abs(form.value) != 1.0 and not (exponent and (4.0 * form.value).is_integer())
     return not is_value or abs(form.value - value) <= evidence.rule.farthest * error + 4e-16 * abs(value)
+
+
+def special_value(
+    value: float, error: float, table: FormTable, rule: SettingRule = DEFAULT_RULE, exponent: bool = False
+) -> Form | None:
+    """The special value that a fitted constant agrees with, the one least likely by chance; None without one.
+
+    It may lie too far off for the constant to be set to it.
+
+    Parameters
+    ----------
+    value, error
+        The fitted constant and its standard error.
+    table
+        All forms.
+    rule
+        How rare such an agreement must be.
+    exponent
+        Whether the constant is an exponent.
+    """
+    if not 0.0 < error < abs(value) < math.inf:
+        return None
+    near = [form for form in _forms(value, _FORM * error, table, exponent) if abs(form.value) != 1.0]
+    chances = [odds(table, value, error, form, exponent) for form in near]
+    best = min(chances, default=math.inf)
+    return near[chances.index(best)] if best <= rule.most_odds else None
 
 
 def removals(state: State) -> list[Proposal]:
