@@ -140,7 +140,9 @@ def best_attempt(table: Trajectories, options: DynamicsOptions, deadline: float)
         except NothingFoundError as error:
             failure = failure or error
             continue
-        if attempt.predicts or (not tried and attempt.explains and plan == every[0]):
+        margin = DECISIVE if plan.explicit_time else 0.0
+        shorter = not tried or attempt.whole_nats() < tried[0].whole_nats() - margin
+        if (attempt.predicts and shorter) or (not tried and attempt.explains and plan == every[0]):
             return _beside_second_order(attempt, table, options, deadline)
         tried.append(attempt)
     autonomous = [one for one in tried if not one.plan.explicit_time] or tried[:1]
@@ -169,7 +171,8 @@ def _beside_second_order(
     except NothingFoundError:
         return attempt
     gap = second.whole_nats() - attempt.whole_nats()
-    if second.predicts and gap < -LEAST_GAP:
+    no_worse = second.simulation.square <= attempt.simulation.square
+    if second.predicts and no_worse and gap < -DECISIVE:
         return second
     close = "equations of second order describe the trajectories nearly as well"
     apart = "no equations of second order describe the trajectories nearly as well"

@@ -17,17 +17,20 @@ from physdiffuser.selection.description_length import exact_nats
 
 TERM = 1.0
 """One more term in a sum."""
-FACTOR = 0.3
+CONSTANT = 2.0
+"""A term without variables."""
+FACTOR = -0.4
+"""A product of two parts, whose order does not matter."""
 VARIABLE = 0.7
-POWER = 0.9
-"""Each integer power above the first."""
+SQUARE, POWER = 2.2, 0.7
+"""A square, and each integer power above it."""
 SATURATION = 3.0
 """A denominator that holds a constant beside one variable."""
 POLE = 5.5
 """Any other denominator."""
 DISTANCE = 4.0
 """A power of a sum of squares, as of central forces."""
-REPEATED = 2.0
+REPEATED = 1.7
 """A part that stands in an earlier equation as well."""
 ROOT, FRACTION, FITTED_POWER, VARIABLE_POWER = 4.0, 6.0, 8.0, 12.0
 FUNCTIONS = {"sin": 2.5, "cos": 2.5, "exp": 3.5, "abs": 3.5, "sqrt": 4.0, "tanh": 4.5, "log": 5.0}
@@ -35,7 +38,7 @@ OTHER_FUNCTION = 6.0
 DEFINED_FUNCTION = 3.5
 """A function that the user has defined was defined because it is expected."""
 INNER_CONSTANT = 3.0
-"""A constant inside a function: its values make very different functions, of which one often fits."""
+"""A constant inside a function or power: its values make very different forms, of which one often fits."""
 NESTED = 4.0
 
 
@@ -100,7 +103,7 @@ class _Code:
         parts = sum(self.nats(argument, inside=inside) for argument in node.arguments)
         match node.operator:
             case "add" | "sub":
-                return TERM + parts
+                return TERM + parts + CONSTANT * sum(not variables(one) for one in node.arguments)
             case "mul":
                 return parts + (FACTOR if all(variables(one) for one in node.arguments) else 0.0)
             case "div":
@@ -119,7 +122,7 @@ class _Code:
         base, exponent = node.arguments
         if _is_distance(base) and isinstance(exponent, Number) and exponent.exact:
             return DISTANCE + self.leaf
-        below = self.nats(base, inside=inside)
+        below = self.nats(base, inside=inside) + (INNER_CONSTANT if _holds_constant(base) else 0.0)
         if isinstance(exponent, Parameter):
             return below + FITTED_POWER
         if not isinstance(exponent, Number):
@@ -127,7 +130,8 @@ class _Code:
         value = float(exponent.value)
         below += _denominator(base) if value < 0 else 0.0
         if value.is_integer():
-            return below + POWER * max(abs(value) - 1.0, 0.0)
+            further = abs(value) - 2.0
+            return below + (SQUARE + POWER * further if further >= 0.0 else 0.0)
         return below + (ROOT if (2.0 * value).is_integer() else FRACTION) + (NESTED if inside else 0.0)
 
 

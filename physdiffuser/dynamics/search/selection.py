@@ -206,7 +206,8 @@ class Selector:
             finer = self.fit(
                 best.skeletons, best.parts(), best.intervals, 2 * best.substeps, best.fit.initial
             )
-            change = np.abs(finer.fit.residuals - best.fit.residuals)
+            with np.errstate(invalid="ignore"):  # where both have diverged
+                change = np.abs(finer.fit.residuals - best.fit.residuals)
             finite = np.isfinite(change)
             settled = not finite.any() or float(change[finite].max()) < 0.05
             if _mean_square(finer) < 0.5 * _mean_square(best) or not settled:
