@@ -208,6 +208,8 @@ def summary(table: Trajectories, solutions: tuple[Solution, ...], simulation: Si
             by_state(simulation.r2_held_out),
             simulation.held_out,
             simulation.diverged,
+            None if simulation.horizon is None else simulation.horizon.exponent,
+            None if simulation.horizon is None else simulation.horizon.lyapunov_times,
         ),
         version=version(),
     )

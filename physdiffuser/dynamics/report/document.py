@@ -37,6 +37,8 @@ def dynamics_document(solution: DynamicsSolution) -> Json:
             "r2_held_out": dict(solution.simulation.r2_held_out),
             "held_out": solution.simulation.held_out or None,
             "diverged": solution.simulation.diverged,
+            "lyapunov_exponent": solution.simulation.lyapunov_exponent,
+            "horizon": solution.simulation.horizon,
         },
         "conserved": [
             {

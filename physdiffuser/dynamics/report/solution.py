@@ -54,12 +54,17 @@ class SimulationSummary:
         What was held out, in words; empty for nothing.
     diverged
         Whether a simulation blew up.
+    lyapunov_exponent, horizon
+        Of a chaotic system: the largest exponent, per unit of time, and how many Lyapunov times (its inverse)
+        the simulations from the first points follow the measured rows. None for others.
     """
 
     r2_fitted: Mapping[str, float | None]
     r2_held_out: Mapping[str, float | None]
     held_out: str
     diverged: bool
+    lyapunov_exponent: float | None = None
+    horizon: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

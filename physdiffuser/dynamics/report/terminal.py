@@ -64,6 +64,11 @@ def _simulation(solution: DynamicsSolution, style: Style) -> list[str]:
         lines += _labelled("Held out", [f"{squared} of {found.held_out}: {shown(dict(found.r2_held_out))}"])
     if found.diverged:
         lines += _labelled("", ["a simulation blew up before the last time"])
+    if found.horizon is not None and found.lyapunov_exponent is not None:
+        followed = (
+            f"chaotic: followed for {found.horizon:.1f} Lyapunov times of {1 / found.lyapunov_exponent:.3g}"
+        )
+        lines += _labelled("Horizon", [followed])
     return lines
 
 

@@ -15,6 +15,7 @@ from physdiffuser.dynamics.search.selection import Fitted, Selector, mean_square
 from physdiffuser.dynamics.trajectories.runs import Division, Trajectories
 from physdiffuser.dynamics.trajectories.smoothing import Curve
 from physdiffuser.dynamics.verification.band import path_errors
+from physdiffuser.dynamics.verification.chaos import Horizon, horizon
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -50,6 +51,8 @@ class Simulation:
         give it; None when there are none.
     bands
         Standard deviations of the simulated values by the errors of the constants, as in `path_errors`.
+    horizon
+        How far a chaotic system is predicted; None for others.
     """
 
     paths: tuple[FloatArray, ...]
@@ -61,6 +64,7 @@ class Simulation:
     informative: bool
     agrees: bool | None
     bands: tuple[FloatArray | None, ...] = ()
+    horizon: Horizon | None = None
 
 
 def simulate_all(
@@ -126,6 +130,7 @@ def simulate_all(
         informative,
         agrees,
         bands,
+        horizon(system, table, paths),
     )
 
 
