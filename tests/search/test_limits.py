@@ -24,6 +24,8 @@ INPUTS = np.random.default_rng(0).uniform(0.5, 3.0, (200, 2))
         ("exp(1 - 1*tanh(9*x))", "exp(-2*(9*x))"),
         ("3*y*sinh(x - 20)", "exp(-(x - 20))"),
         ("y*cosh(x + 11)", "exp(x + 11)"),
+        ("2e7*tanh(1.2e-7*x)*y", "1.2e-7*x"),
+        ("5e15/(1 + 4.6e24*exp(-2*x))", "5e15/(4.6e24*exp(-2*x))"),
     ],
 )
 def test_the_limit_takes_the_place_of_the_function(formula: str, limit: str) -> None:

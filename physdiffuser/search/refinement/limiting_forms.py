@@ -1,5 +1,6 @@
 """Functions that only act as a limit of themselves: `exp(c*u) - 1` with a tiny c, `atan(c*u) - pi/2` far out,
-and two values of one function that nearly cancel, `c*log(u + a) - c*log(u + b)`.
+`tanh(c*u)/c` with a tiny c, `1/(1 + c*exp(u))` with a large one, and two values of one function that nearly
+cancel, `c*log(u + a) - c*log(u + b)`.
 
 Fits drive constants there when a formula can take the shape of another only in the limit: `1/u` as
 `c*(pi/2 - atan(c*u))` with c growing without end. What stands for the limit is the other formula.
@@ -22,8 +23,12 @@ FloatArray = npt.NDArray[np.float64]
 CANCELLED = 0.02
 # Arguments from which on, or up to which, the first term of the series is the function.
 FAR, FAR_EXPONENT, NEAR = 10.0, 2.0, 0.1
+# Changes of an argument within which a function is a line, and the share of a sum that a constant must have.
+STRAIGHT, NEGLIGIBLE = 1e-3, 1e-6
 # A constant left over that is below this share of the rest is rounding.
 ROUNDING = 1e-9
+# Functions that a line takes the place of; at a point where they are level they are left alone.
+_SMOOTH = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "atan")
 
 
 def limiting_form(expression: Expression, inputs: FloatArray) -> Expression | None:
@@ -36,7 +41,7 @@ def limiting_form(expression: Expression, inputs: FloatArray) -> Expression | No
     arguments = tuple(limiting_form(argument, inputs) or argument for argument in expression.arguments)
     node = Apply(expression.operator, arguments)
     if node.operator in ("add", "sub"):
-        taken = _cancelled(node, inputs) or _difference(node, inputs)
+        taken = _cancelled(node, inputs) or _difference(node, inputs) or _larger_part(node, inputs)
         if taken is not None:
             return taken
     if node.operator == "log" and variables(node):
@@ -48,6 +53,10 @@ def limiting_form(expression: Expression, inputs: FloatArray) -> Expression | No
         far = _exponential(node, inputs)
         if far is not None:
             return far
+    if node.operator in _SMOOTH:
+        line = _line(node, inputs)
+        if line is not None:
+            return line
     return node if arguments != expression.arguments else None
 
 
@@ -61,6 +70,46 @@ def _exponential(node: Apply, inputs: FloatArray) -> Expression | None:
     sign = side if node.operator == "sinh" else 1.0
     tail = node.arguments[0] if side > 0 else call("neg", node.arguments[0])
     return mul(Number(0.5 * sign), call("exp", tail))
+
+
+def _larger_part(node: Apply, inputs: FloatArray) -> Expression | None:
+    """`constant ± u` without the constant, where u is much larger on all rows."""
+    for place, constant in enumerate(node.arguments):
+        other = node.arguments[1 - place]
+        if isinstance(constant, Number) and variables(other):
+            with np.errstate(all="ignore"):
+                least = np.abs(evaluate(other, inputs)).min()
+            if abs(float(constant.value)) < NEGLIGIBLE * least:
+                return call("neg", other) if node.operator == "sub" and place == 0 else other
+    return None
+
+
+def _line(node: Apply, inputs: FloatArray) -> Expression | None:
+    """`f(p + u)` with a small u as `f(p) + f'(p)*u`."""
+    moving, at = _without_constant(node.arguments[0])
+    with np.errstate(all="ignore"):
+        if not variables(moving) or not np.abs(evaluate(moving, inputs)).max() < STRAIGHT:
+            return None
+        near = [
+            evaluate(Apply(node.operator, (Number(at + step),)), inputs[:1]) for step in (-1e-5, 0.0, 1e-5)
+        ]
+    below, value, above = (float(np.ravel(one)[0]) for one in near)
+    slope = (above - below) / 2e-5
+    if not (math.isfinite(value) and abs(slope) > STRAIGHT):
+        return None
+    line = moving if at == 0 else mul(Number(slope), moving)
+    return line if value == 0 else add(line, Number(value))
+
+
+def _without_constant(node: Expression) -> tuple[Expression, float]:
+    """A sum without its constant, and the constant."""
+    if isinstance(node, Apply) and node.operator in ("add", "sub"):
+        left, right = node.arguments
+        if isinstance(right, Number):
+            return left, float(right.value) * (1.0 if node.operator == "add" else -1.0)
+        if isinstance(left, Number) and node.operator == "add":
+            return right, float(left.value)
+    return node, 0.0
 
 
 def _cancelled(node: Apply, inputs: FloatArray) -> Expression | None:
