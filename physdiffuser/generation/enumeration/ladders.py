@@ -11,6 +11,8 @@ from physdiffuser.generation.enumeration.registry import STAGES, Size
 
 # Reductions with one feature that a row for these alone takes, first ones first.
 MOST_OF_ONE_FEATURE = 2
+# Functions of single features are searched of so many.
+MOST_OF_FUNCTIONS = 6
 
 
 class Row(NamedTuple):
@@ -81,12 +83,16 @@ CLEAN = Ladder(
         Row("exact prefactors", Size(6_000, divisors=40, depth=2, shifts=120)),
         Row("parametric products", Size(40, divisors=30), at_most=1),
         Row("curves", Size(), at_most=1),
+        Row("residual pursuit", Size(20), at_most=1),
+        Row("function products", Size(6_000), at_most=1),
         Row("exact pairs", Size(15_000, divisors=3_000, depth=2)),
         Row("sums", Size(3_000)),
         Row("products", Size(1_500, divisors=300)),
         Row("scaled sums", Size(400, divisors=100), at_least=3),
-        Row("parametric sums", Size(6, divisors=4, shifts=20), at_most=1),
         Row("parametric products", Size(40, divisors=30), at_least=2, at_most=2),
+        Row("function products", Size(6_000), at_least=2, at_most=MOST_OF_FUNCTIONS),
+        Row("residual pursuit", Size(20), at_least=2, at_most=MOST_OF_FUNCTIONS),
+        Row("parametric sums", Size(6, divisors=4, shifts=20), at_most=1),
         Row("exact triples", Size(15_000, divisors=150, shifts=400)),
         Row("parametric sums", Size(6, divisors=4, shifts=20), at_least=2, at_most=2),
         Row("parametric products", Size(40, divisors=30), at_least=3),
@@ -115,10 +121,14 @@ NOISY = Ladder(
         Row("scaled sums", Size(400, divisors=100), at_most=2),
         Row("parametric products", Size(40, divisors=30), at_most=1),
         Row("curves", Size(), at_most=1),
+        Row("residual pursuit", Size(20), at_most=1),
+        Row("function products", Size(6_000), at_most=1),
         Row("sums", Size(3_000)),
         Row("products", Size(1_500, divisors=300)),
         Row("scaled sums", Size(400, divisors=100), at_least=3),
         Row("parametric products", Size(40, divisors=30), at_least=2, at_most=2),
+        Row("function products", Size(6_000), at_least=2, at_most=MOST_OF_FUNCTIONS),
+        Row("residual pursuit", Size(20), at_least=2, at_most=MOST_OF_FUNCTIONS),
         Row("scaled sums", Size(1_500, divisors=600)),
         Row("products", Size(10_000, divisors=1_000)),
         Row("parametric sums", Size(6, divisors=4, shifts=20), at_most=1),

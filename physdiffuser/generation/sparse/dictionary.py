@@ -241,6 +241,8 @@ def ladder(
     if count <= 4:
         yield polynomials(4, 4 if more else None, 2 if count <= 3 else None)
     if count <= 2:
+        if count == 1:
+            yield polynomials(6, 6)
         degree = 14 if count == 1 else 8
         if (degree + 1) ** count < rows:
             yield polynomials(degree)

@@ -23,7 +23,7 @@ from physdiffuser.generation.sparse.regression import (
     scaled,
 )
 from physdiffuser.generation.sparse.sums import candidate_of, combination, counted
-from physdiffuser.generation.sparse.targets import transformed
+from physdiffuser.generation.sparse.targets import EXACT_TRANSFORMS, transformed
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.transforms.transform import OutputTransform
 
@@ -113,7 +113,7 @@ class SparseGenerator(MeteredGenerator):
         self, problem: Problem, reduction: Reduction, name: str, dictionary: Dictionary, tolerance: float
     ) -> Work:
         """Sums that fit exactly."""
-        for transform, target, weights in transformed(problem, reduction):
+        for transform, target, weights in transformed(problem, reduction, more=EXACT_TRANSFORMS):
             design, wanted = scaled(dictionary.values, target, weights)
             columns = exact_span(design, wanted, tolerance)
             if columns is not None:

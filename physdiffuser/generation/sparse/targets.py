@@ -9,17 +9,22 @@ import numpy.typing as npt
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
-from physdiffuser.transforms.output_transforms import INVERSE, ROOT, SQUARE
+from physdiffuser.transforms.output_transforms import EXP, INVERSE, ROOT, SQUARE
 from physdiffuser.transforms.transform import OutputTransform, known_transforms
 
 FloatArray = npt.NDArray[np.float64]
 
+# Where nothing is left over, what noise would spoil is of use as well: y = log(x**3 + 2*x + 1).
+EXACT_TRANSFORMS = (OutputTransform((EXP,)),)
 # 1/y**2 and the like are polynomials often enough: y = k/sqrt(a**2 + b**2 - 2*a*b*cos(t)).
 DOUBLE_TRANSFORMS = (OutputTransform((SQUARE, INVERSE)), OutputTransform((ROOT, INVERSE)))
 
 
 def transformed(
-    problem: Problem, reduction: Reduction, single: Sequence[OutputTransform] | None = None
+    problem: Problem,
+    reduction: Reduction,
+    single: Sequence[OutputTransform] | None = None,
+    more: Sequence[OutputTransform] = (),
 ) -> Iterator[tuple[OutputTransform, FloatArray, FloatArray]]:
     """The target, factors divided out, under each output transform, with row weights.
 
@@ -27,6 +32,8 @@ def transformed(
     ----------
     single
         The transforms; those that tolerate noise, and some pairs of these, when None.
+    more
+        Transforms beside these.
     """
     left = reduction.divided_out(problem.inputs, problem.target, problem.weights)
     if left is None:
@@ -34,7 +41,7 @@ def transformed(
     divided, base = left
     every = (*known_transforms(1), *DOUBLE_TRANSFORMS)
     tolerant = [transform for transform in every if transform.noise_tolerant]
-    for transform in tolerant if single is None else single:
+    for transform in (*(tolerant if single is None else single), *more):
         if not transform.allowed(problem.operators):
             continue
         result = transform.undo(divided)

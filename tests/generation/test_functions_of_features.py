@@ -1,0 +1,90 @@
+"""Sums and products of functions of single columns, with constants inside."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
+from physdiffuser.expressions import Variable, evaluate, parse
+from physdiffuser.fitting import refit
+from physdiffuser.generation.enumeration import generator
+from physdiffuser.generation.enumeration.context import Context
+from physdiffuser.generation.enumeration.function_pool import functions_with_constants, products_of_two
+from physdiffuser.generation.enumeration.registry import STAGES, Size
+
+NAMES = ("a", "b", "c")
+
+
+def least_loss(stage: str, law: str, *, size: Size, noise: float = 0.0, rows: int = 300) -> float:
+    """The least mean square that a stage leaves of a law, relative to the target's variance, refitted."""
+    assert generator
+    random = np.random.default_rng(3)
+    inputs = random.uniform(0.3, 3.0, (rows, 3))
+    clean = evaluate(parse(law, NAMES), inputs)
+    target = clean + noise * clean.std() * random.standard_normal(rows)
+    problem = Problem(inputs, target, NAMES)
+    least = np.inf
+    with np.errstate(all="ignore"):
+        for found in STAGES[stage].run(Context(problem), size, Reduction.of_columns((), [0, 1, 2])):
+            if isinstance(found, Candidate):
+                assert problem.allows(found.expression)
+                refined = refit(found.expression, inputs, clean, iterations=60)
+                least = min(least, refined.loss if np.isfinite(refined.loss) else np.inf)
+    return least
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        "1.7*exp(-1.3*a) + 0.8*cos(2.1*b) + 0.25*log(c + 1)",
+        "0.9*sin(1.9*a) + 0.4*cos(5.3*a) + 2.1*exp(-0.6*b)",
+        "1.1*exp(-((a - 1.4)/0.5)**2) + 1.8*b/(b + 0.9) + 0.3*c**2",
+    ],
+)
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_sum_of_three_functions_is_found(law: str, noise: float) -> None:
+    assert least_loss("residual pursuit", law, size=Size(20), noise=noise) < 1e-16
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        "5.3 - 1.9*sin(a)*log(b + 1.2)/sinh(c)",
+        "2 + 1.6*exp(-0.7*a)*cos(1.9*b)",
+        "4.1 + 2.2*atan(a)*cosh(b)/tanh(c)",
+    ],
+)
+def test_a_constant_beside_a_product_is_found(law: str) -> None:
+    assert least_loss("function products", law, size=Size(6_000)) < 1e-16
+
+
+def test_functions_turn_no_more_than_they_may() -> None:
+    inputs = np.random.default_rng(0).uniform(0.0, 2.0, (100, 1))
+    context = Context(Problem(inputs, inputs[:, 0], ("a",)))
+    slow = functions_with_constants(context, [Variable(0)], turns=1)
+    every = functions_with_constants(context, [Variable(0)])
+    assert 0 < len(slow) < len(every)
+    order = np.argsort(inputs[context.screening_rows, 0])
+    rises = np.sign(np.diff(slow.values[:, order], axis=1))
+    assert ((rises[:, 1:] * rises[:, :-1] < 0).sum(axis=1) <= 1).all()
+
+
+def test_functions_of_one_column_have_no_products() -> None:
+    inputs = np.random.default_rng(0).uniform(0.1, 2.0, (50, 1))
+    context = Context(Problem(inputs, inputs[:, 0], ("a",)))
+    pool = functions_with_constants(context, [Variable(0)], most=3)
+    assert len(products_of_two(pool)) == 0
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        "1.7*log(0.8*a + sqrt(0.64*a**2 + 1)) + 0.4",
+        "2.4*log((a + sqrt(a**2 + b**2))/b)",
+    ],
+)
+def test_an_inverse_hyperbolic_sine_is_found(law: str) -> None:
+    assert least_loss("parametric products", law, size=Size(40, divisors=30)) < 1e-16
