@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from physdiffuser.core.archive import Entry
 from physdiffuser.core.problem import Problem
-from physdiffuser.expressions import Expression
+from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.models.tokens.skeleton import without_linear_coefficients
 from physdiffuser.search.archive import FEW_CONSTANTS, ParetoArchive
 from physdiffuser.selection.description_length import leaves_noise
+
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,9 @@ class StoppingPolicy:
     plain_nats, plain_share, plain_steps
         Where all constants but one are exact and every simpler formula has a description longer by so many
         nats, which does not happen by chance, a smaller share and fewer steps are enough.
+    same_law
+        A simpler formula whose values differ by at most so many times what the errors of the constants make
+        out is the same law with a constant in another place.
     min_rows, coarse
         In fewer rows every residual passes for noise, also that of a wrong formula for an exact law. There
         noise is taken for granted only if the numbers are rounded more coarsely than this.
@@ -51,6 +59,9 @@ class StoppingPolicy:
     competitor_steps
         The probability of the best formula counts the competitors known when it was found, but not before so
         many steps. It was fitted to searches of this length.
+    rival_nats
+        The same holds for a longer form if no other law has a description longer by less than this: what a
+        judge of forms says changes a description by nine nats at most (`selection.description_length`).
     refiner_steps, refiner_interval
         Refiners have a turn of at most so many steps before a formula is accepted, and otherwise after so
         many steps if the shortest description has changed.
@@ -64,6 +75,7 @@ class StoppingPolicy:
     plain_nats: float = 20.0
     plain_share: float = 0.25
     plain_steps: int = 6
+    same_law: float = 2.0
     min_rows: int = 30
     coarse: float = 1e-8
     unexplained: float = 0.5
@@ -73,6 +85,7 @@ class StoppingPolicy:
     deferred_seconds: float = 8.0
     certain_nats: float = 16.0
     competitor_steps: int = 40
+    rival_nats: float = 10.0
     refiner_steps: int = 12
     refiner_interval: int = 30
 
@@ -111,6 +124,7 @@ class StoppingRule:
         self._reached = 0
         self._reached_length = float("inf")
         self._noise_checked: dict[Expression, bool] = {}
+        self._same: dict[tuple[Expression, Expression], bool] = {}
 
     def improved(self, best: Entry, step: int) -> None:
         """Note that the best entry has changed."""
@@ -150,17 +164,48 @@ class StoppingRule:
         return (
             best is not None
             and self._noise_is_visible
-            and best.nats <= self.policy.certain_nats
             and best.constants <= 1
+            and (best.nats <= self.policy.certain_nats or not self._has_rival(best))
             and self._is_plain(best)
         )
 
+    def _has_rival(self, best: Entry) -> bool:
+        """Whether a judge of forms might prefer another law of those that were found."""
+        within = self._length(best) + self.policy.rival_nats
+        return any(
+            self._length(entry) < within and entry is not best and not self._is_same(entry, best)
+            for entry in self._archive.front()
+        )
+
     def _is_plain(self, best: Entry) -> bool:
-        """Whether every simpler formula, other than by its factors, has a much longer description."""
+        """Whether every simpler formula, other than by its constants, has a much longer description."""
         enough = self._length(best) + self.policy.plain_nats
-        form = without_linear_coefficients(best.candidate.expression)
         return all(
-            self._length(entry) > enough or without_linear_coefficients(entry.candidate.expression) == form
+            self._length(entry) > enough or self._is_same(entry, best)
             for entry in self._archive.front()
             if entry.complexity < best.complexity
         )
+
+    def _is_same(self, entry: Entry, best: Entry) -> bool:
+        """Whether a formula is another up to its factors, or has its values within the errors of the fits.
+
+        `0.4*exp(-0.501*x**2)` is simpler than `0.4*exp(-x**2/2)`, and speaks for it. The mean squared
+        difference of two fits of one law to n rows is about s**2/n for each constant.
+        """
+        one, other = entry.candidate.expression, best.candidate.expression
+        if without_linear_coefficients(one) == without_linear_coefficients(other):
+            return True
+        known = self._same.get((one, other))
+        if known is None:
+            problem = self._problem
+            values = evaluate(other, problem.inputs)
+            apart = _mean_square(evaluate(one, problem.inputs) - values, problem)
+            left = _mean_square(problem.target - values, problem)
+            errors = (1 + entry.constants + best.constants) / problem.rows
+            known = bool(apart <= self.policy.same_law * errors * left)
+            self._same[one, other] = known
+        return known
+
+
+def _mean_square(values: FloatArray, problem: Problem) -> float:
+    return float(np.average(np.square(values + np.zeros(problem.rows)), weights=problem.weights))

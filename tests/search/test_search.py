@@ -421,10 +421,26 @@ def test_late_generators_are_asked_before_noise_is_believed(noise: float, asked:
     deferred = _Proposes("late", "3*a*b", "3*a")
     quick = _Proposes("quick", "a**2*b", *(f"a*b + {i}" for i in range(2, 60)))
     loop = SearchLoop(problem(noise), {"quick": quick, "late": deferred}, deferred={"late"})
-    # As if the law were a long one.
-    loop.stopping.policy = replace(POLICY, certain_nats=0.0)
+    # As if the law were a long one, and others were near.
+    loop.stopping.is_certain = lambda best: False  # type: ignore[method-assign]
     result = loop.run(None, float("inf"))
     assert result.settled and bool(result.steps["late"]) is asked
+
+
+def test_late_generators_are_not_asked_about_a_long_law_without_rivals() -> None:
+    generators = {"quick": _Proposes("quick", "a**2*b", *["a"] * 60), "late": _Proposes("late", "3*a*b")}
+    loop = SearchLoop(problem(0.05), generators, deferred={"late"})
+    loop.stopping.policy = replace(POLICY, certain_nats=0.0)
+    result = loop.run(None, float("inf"))
+    assert result.settled and loop.stopping.is_certain(loop.best) and not result.steps["late"]
+
+
+def test_a_freed_constant_makes_no_other_law() -> None:
+    """`b*a**2.001` is near `b*a**2` with each number of rows, and does not delay the end."""
+    generators = {"quick": _Proposes("quick", "a**2*b", "a**2.0003*b", *["a"] * 60)}
+    loop = SearchLoop(problem(0.05), generators)
+    result = loop.run(None, float("inf"))
+    assert result.settled and loop.stopping.is_certain(loop.best)
 
 
 def test_late_generators_are_not_asked_about_a_short_law_far_better_than_all_simpler_ones() -> None:
