@@ -94,7 +94,8 @@ def build_solution(found: Found, control: RunControl) -> Solution:
     best, prediction = front.equations[position], front.predictions[position]
     judged = exactness(best.expression, dataset, prediction)
     above_floor = front.laws[position].loss > found.loop.floor
-    evidence = law_evidence(front.laws[position], found.result.archive)
+    agreeing = sum(constant.agrees_with is not None for constant in best.constants)
+    evidence = law_evidence(front.laws[position], found.result.archive, agreeing)
     pattern = (
         above_floor
         and not judged.exact

@@ -60,6 +60,16 @@ def test_the_law_with_other_constants_is_no_rival() -> None:
     assert rivals_of(archive) == 0
 
 
+@pytest.mark.parametrize(("agreeing", "constants"), [(0, 1), (1, 0), (2, 0)])
+def test_constants_that_agree_with_special_values_do_not_count(agreeing: int, constants: int) -> None:
+    archive = ParetoArchive(problem())
+    archive.offer(law())
+    (entry,) = archive.front()
+    form = entry.candidate.expression
+    known = law_evidence(Law(entry, form, form, entry.loss, entry.loss, ()), archive, agreeing)
+    assert known.constants == constants
+
+
 class Known:
     """An archive with given formulas and the nats by which each is longer than the first."""
 

@@ -30,8 +30,11 @@ class LawEvidence:
         Nats of the residuals that the law explains, over the nats of its form and constants.
     noise
         Standard deviation of the residuals relative to that of the target.
-    rows, constants, complexity
+    rows, complexity
         Of the table and the law.
+    constants
+        Its fitted constants, without those that agree with a special value: such a value is hardly met by
+        chance, whether or not it lies near enough for the constant to be set to it.
     form
         Nats of the form among the laws that the form prior has counted, for each unit of complexity; small
         for usual laws.
@@ -50,7 +53,7 @@ class LawEvidence:
     structure: float
 
 
-def law_evidence(law: Law, archive: ParetoArchive) -> LawEvidence:
+def law_evidence(law: Law, archive: ParetoArchive, agreeing: int = 0) -> LawEvidence:
     """The figures of a chosen law.
 
     Parameters
@@ -59,10 +62,12 @@ def law_evidence(law: Law, archive: ParetoArchive) -> LawEvidence:
         The chosen one.
     archive
         Of the search that found it.
+    agreeing
+        How many of its fitted constants agree with a special value (`ConstantEstimate.agrees_with`).
     """
     problem = archive.problem
     lengths_of = archive.description_length
-    rows, constants = problem.all_rows.rows, fitted_constants(law.final)
+    rows, constants = problem.all_rows.rows, max(fitted_constants(law.final) - agreeing, 0)
     loss = max(law.loss, lengths_of.floor)
     form = lengths_of.formula_nats(law.final) + constants * lengths_of.constant_nats
     return LawEvidence(
