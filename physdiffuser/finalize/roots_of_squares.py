@@ -14,7 +14,9 @@ FloatArray = npt.NDArray[np.float64]
 
 @np.errstate(all="ignore")
 def without_roots_of_squares(expression: Expression, inputs: FloatArray) -> Expression:
-    """The formula with `u` for `sqrt(u**2)` where `u` is never negative, and `-u` where it is never positive.
+    """The formula with `u` for `sqrt(u**2)` and `sqrt(u)**2` where `u` is never negative.
+
+    Where it is never positive, `sqrt(u**2)` is `-u`.
 
     Parameters
     ----------
@@ -39,10 +41,12 @@ def without_roots_of_squares(expression: Expression, inputs: FloatArray) -> Expr
 
 
 def _under_root(node: Expression) -> Expression | None:
-    """The `u` of `sqrt(u**2)`; None of anything else."""
+    """The `u` of `sqrt(u**2)` and `sqrt(u)**2`; None of anything else."""
     match node:
         case Apply("sqrt", (Apply("pow", (inner, Number(value=2))),)):
             return inner
         case Apply("pow", (Apply("pow", (inner, Number(value=2))), Number(value=half))) if half == 0.5:
+            return inner
+        case Apply("pow", (Apply("sqrt", (inner,)), Number(value=2))):
             return inner
     return None

@@ -34,7 +34,8 @@ def written_form(expression: Expression, problem: Problem) -> Expression:
     expression = without_roots_of_squares(expression, problem.inputs)
     if not _has_measured(expression) or not worth_arranging(expression, at_the_end=True):
         return expression
-    made = textbook(expression)
+    # A number is taken out of a root first.
+    made = without_roots_of_squares(textbook(expression), problem.inputs)
     if made == expression or complexity(made) > complexity(expression) + _MORE_COMPLEX:
         return expression
     few = len(distinct_constants(made)[1]) <= len(distinct_constants(expression)[1])
