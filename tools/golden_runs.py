@@ -39,6 +39,8 @@ ROWS = (20, 60, 200, 1_000, 5_000, 20_000)
 NOISE = (0.0, 0.01, 0.1)
 # Development laws, evenly spread over the suite.
 LAWS = 36
+# They are chosen from the laws that the suite had first, so that new laws leave the cases as they are.
+FIRST_LAWS = 570
 # Where processor or numpy differ, at least this share of the answers must have the same form.
 SAME_FORMS = 0.8
 
@@ -71,7 +73,7 @@ def _laws() -> Iterator[Case]:
     from benchmarks_feynman.sampling import sample
     from benchmarks_feynman.suites import load_suite
 
-    suite = load_suite("dev")
+    suite = load_suite("dev")[:FIRST_LAWS]
     for number in range(LAWS):
         law = suite[number * len(suite) // LAWS]
         rows, noise = ROWS[number % len(ROWS)], NOISE[number // 2 % len(NOISE)]
