@@ -109,7 +109,7 @@ def test_every_formula_is_a_claim(name: str) -> None:
 
 def test_a_new_claim_without_a_command_is_noticed() -> None:
     assert unclaimed("Without them the same law is found with `6.672e-11` in place of `G`.") == ["6.672e-11"]
-    assert unclaimed("`q = a/b`, `3*x`, `sin(x)**2` and `2.5035*exp(-0.30055*t)*cos(4*t)`") == [
+    assert unclaimed("`q = a/b`, `3*x`, `sin(x)**2` and `2.5037*exp(-0.30051*t)*cos(4.0009*t)`") == [
         "q = a/b",
         "3*x",
         "sin(x)**2",
