@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from physdiffuser.core.analysis import TableAnalysis
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
+from physdiffuser.expressions import Expression
 from physdiffuser.fitting import losses
 
 FloatArray = npt.NDArray[np.float64]
@@ -88,6 +90,28 @@ class Archive(Protocol):
     def best_loss(self) -> float:
         """The smallest loss so far; inf when empty."""
         ...
+
+
+def entries_to_vary(archive: Archive, seen: Container[Expression], within: float, most: int) -> list[Entry]:
+    """Entries that a refiner has not seen, the shortest description first.
+
+    Parameters
+    ----------
+    archive
+        The formulas found so far.
+    seen
+        Formulas that are left out.
+    within
+        By how many nats more than the shortest their description may be longer.
+    most
+        How many there are at most.
+    """
+    entries = sorted(archive.front(), key=archive.length)
+    if not entries:
+        return []
+    limit = archive.length(entries[0]) + within
+    fresh = [entry for entry in entries if entry.candidate.expression not in seen]
+    return [entry for entry in fresh if archive.length(entry) <= limit][:most]
 
 
 def same_loss(one: float, other: float) -> bool:

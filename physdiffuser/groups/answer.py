@@ -16,7 +16,6 @@ from physdiffuser.data.statements.groups import Groups, IntArray
 from physdiffuser.expressions import (
     Apply,
     Expression,
-    Number,
     Parameter,
     Variable,
     complexity,
@@ -25,7 +24,7 @@ from physdiffuser.expressions import (
 )
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
-from physdiffuser.expressions.tree import distinct_constants, substitute, variables, walk
+from physdiffuser.expressions.tree import distinct_constants, substitute, variables
 from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, shows_pattern
 from physdiffuser.finalize.scoring import root_mean_square
 from physdiffuser.fitting.accuracy import max_relative_error
@@ -144,12 +143,6 @@ def _augmented(dataset: Dataset, groups: Groups, named: GroupNames, equation: Eq
     return replace(dataset, inputs=inputs, columns=columns, groups=None)
 
 
-def _ordered(fit: JointFit) -> list[int]:
-    """The parameters in the order in which they stand in the formula."""
-    found = [node.index for node in walk(fit.skeleton) if isinstance(node, Parameter)]
-    return list(dict.fromkeys(found))
-
-
 def _estimate(name: str, value: float, error: float, quantile: float) -> ConstantEstimate:
     """A constant with its 95 % interval, or without one where its error is unknown."""
     half = float(quantile * error)
@@ -170,23 +163,17 @@ def _equation(
     blocks, errors, _ = JointModel(fit.skeleton, selection.rows).covariance(fit)
     freedom = selection.rows.rows - fit.constants
     quantile = student_quantile(0.95, freedom) if freedom > 0 else np.nan
-    order = _ordered(fit)
-    own = [index for index in order if not fit.shared[index]]
-    place = {index: number for number, index in enumerate(own)}
-
+    own = fit.own
     estimate = partial(_estimate, quantile=quantile)
-
-    expression, common = _arranged(readable(filled(fit, columns)), fit, columns)
+    expression, common = _arranged(readable(fit.filled(columns)), fit, columns)
     constants = tuple(
         estimate(f"c{number}", value, float(errors[index, 0]))
         for number, (index, value) in enumerate(common, start=1)
     )
     of_groups = {
         label: tuple(
-            estimate(
-                named.constants[place[index]], float(fit.parameters[index, code]), float(errors[index, code])
-            )
-            for index in own
+            estimate(name, float(fit.parameters[index, code]), float(errors[index, code]))
+            for name, index in zip(named.constants, own, strict=False)  # other formulas may have more
         )
         for code, label in enumerate(groups.labels)
     }
@@ -227,22 +214,7 @@ def _with_signs(fit: JointFit) -> JointFit:
 
 def _size(fit: JointFit) -> int:
     """Complexity of the arranged formula with a column for each constant of the groups."""
-    return complexity(arrange(filled(fit, max(variables(fit.skeleton), default=-1) + 1)))
-
-
-def filled(fit: JointFit, columns: int) -> Expression:
-    """The formula with its shared constants, and variables from `columns` on for those of the groups."""
-    own = [index for index in _ordered(fit) if not fit.shared[index]]
-    place = {index: columns + number for number, index in enumerate(own)}
-
-    def fill(node: Expression) -> Expression | None:
-        if not isinstance(node, Parameter):
-            return None
-        if fit.shared[node.index]:
-            return Number(float(fit.parameters[node.index, 0]))
-        return Variable(place[node.index])
-
-    return substitute(fit.skeleton, fill)
+    return complexity(arrange(fit.filled(max(variables(fit.skeleton), default=-1) + 1)))
 
 
 def _arranged(
@@ -263,9 +235,9 @@ def _arranged(
         _renumbered(expression, lambda index: index - columns if index >= columns else index + own)
     )
     back = _renumbered(first, lambda index: index + columns if index < own else index - own)
+    places = {abs(float(fit.parameters[index, 0])): int(index) for index in np.flatnonzero(fit.shared)}
     for tree in (readable(back), expression):
         _, values = distinct_constants(tree)
-        places = {abs(float(fit.parameters[index, 0])): int(index) for index in np.flatnonzero(fit.shared)}
         if len(values) == len(places) and all(abs(value) in places for value in values):
             return tree, [(places[abs(value)], value) for value in values]
     return expression, []

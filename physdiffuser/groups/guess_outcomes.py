@@ -9,8 +9,8 @@ import numpy as np
 from physdiffuser.core.solution import GuessOutcome, Solution
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.groups import Groups
-from physdiffuser.expressions import Expression, Number, Parameter, Variable, to_text
-from physdiffuser.expressions.tree import bind, substitute
+from physdiffuser.expressions import to_text
+from physdiffuser.expressions.tree import bind
 from physdiffuser.finalize.guess_outcomes import guess_state, outcome_of, unusable
 from physdiffuser.groups.joint_fit import JointFit
 from physdiffuser.groups.selection import GroupSelection
@@ -57,12 +57,5 @@ def group_guess_outcomes(
 
 def _shown(guess: Guess, fit: JointFit, names: Sequence[str]) -> str:
     """The guess with its shared constants as numbers; those of the groups keep the names that they have."""
-
-    def fill(node: Expression) -> Expression | None:
-        if not isinstance(node, Parameter):
-            return None
-        if fit.shared[node.index]:
-            return Number(float(fit.parameters[node.index, 0]))
-        return Variable(len(names) + node.index)
-
-    return to_text(substitute(fit.skeleton, fill), (*names, *guess.constants))
+    own = [guess.constants[index] for index in fit.own]
+    return to_text(fit.filled(len(names)), (*names, *own))

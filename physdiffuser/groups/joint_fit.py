@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import Expression
-from physdiffuser.expressions.tree import parameter_count
+from physdiffuser.expressions import Expression, Number, Parameter, Variable
+from physdiffuser.expressions.tree import parameter_count, substitute, walk
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 
 FloatArray = npt.NDArray[np.float64]
@@ -124,6 +124,25 @@ class JointFit:
         groups = self.parameters.shape[1]
         shared = int(self.shared.sum())
         return shared + int(groups) * (len(self.shared) - shared)
+
+    @property
+    def own(self) -> list[int]:
+        """Parameters of the groups' own constants, in the order in which they stand in the formula."""
+        found = [node.index for node in walk(self.skeleton) if isinstance(node, Parameter)]
+        return [index for index in dict.fromkeys(found) if not self.shared[index]]
+
+    def filled(self, columns: int) -> Expression:
+        """The formula with its shared constants, and variables from `columns` on for those of the groups."""
+        place = {index: columns + number for number, index in enumerate(self.own)}
+
+        def fill(node: Expression) -> Expression | None:
+            if not isinstance(node, Parameter):
+                return None
+            if self.shared[node.index]:
+                return Number(float(self.parameters[node.index, 0]))
+            return Variable(place[node.index])
+
+        return substitute(self.skeleton, fill)
 
 
 class JointModel:

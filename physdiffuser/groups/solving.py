@@ -18,7 +18,7 @@ from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting import Fit
 from physdiffuser.functions.standard_fits import fit_further_forms, fit_standard_forms
-from physdiffuser.groups.answer import filled, fit_and_held_out, group_solution
+from physdiffuser.groups.answer import fit_and_held_out, group_solution
 from physdiffuser.groups.candidates import Form, searched_forms
 from physdiffuser.groups.guess_outcomes import group_guess_outcomes
 from physdiffuser.groups.joint_fit import GroupedRows
@@ -177,7 +177,7 @@ def _report(selection: GroupSelection, dataset: Dataset, control: RunControl) ->
     front = selection.front()
     most = max(int((~law.fit.shared).sum()) for law in front)
     names = (*dataset.names, *(f"p{number + 1}" for number in range(most)))
-    formula = filled(best.fit, len(dataset.names))
+    formula = best.fit.filled(len(dataset.names))
     control.on_progress(
         Progress(
             elapsed=control.clock() - control.started,
@@ -186,7 +186,7 @@ def _report(selection: GroupSelection, dataset: Dataset, control: RunControl) ->
             loss=best.fit.loss,
             complexity=complexity(formula),
             generator="groups",
-            front=tuple(to_text(filled(law.fit, len(dataset.names)), names, digits=6) for law in front),
+            front=tuple(to_text(law.fit.filled(len(dataset.names)), names, digits=6) for law in front),
             latex=to_latex(formula, names, digits=6),
         )
     )

@@ -90,8 +90,9 @@ def group_prediction_interval(
     place = {first + named.constants.index(name): len(shared) + at for at, name in enumerate(own)}
     skeleton = substitute(skeleton, lambda node: _own_parameter(node, place))
     low, high = np.full((2, inputs.shape[0]), np.nan)
+    of_row = np.array(labels)
     for label in dict.fromkeys(label for label in labels if label):
-        rows = np.flatnonzero(np.array(labels) == label)
+        rows = np.flatnonzero(of_row == label)
         values = np.array([*shared, *(one.value for one in equation.groups.get(label, ()))])
         matrix = np.array(equation.group_covariance.get(label, ()))
         if len(matrix) != len(values):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from physdiffuser.core.archive import Archive, Entry
+from physdiffuser.core.archive import Archive, entries_to_vary
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.generation.diffusion.generator import DiffusionGenerator
@@ -51,7 +51,7 @@ class InfillingGenerator:
 
     def propose(self, problem: Problem, archive: Archive, budget: Budget) -> Iterator[Candidate]:
         """Rewritten entries that were not looked at before, fitted; returns when there are none left."""
-        entries = self._entries(archive)
+        entries = entries_to_vary(archive, self._seen, WITHIN, ENTRIES)
         if not entries or problem.rows < 4 or problem.columns == 0 or np.ptp(problem.target) == 0.0:
             return
         infiller, fitter = self._reader(problem)
@@ -73,14 +73,6 @@ class InfillingGenerator:
                     yield Candidate(found.expression, self.name, (*entry.candidate.derivation, note))
                 if not budget.spend():
                     return
-
-    def _entries(self, archive: Archive) -> list[Entry]:
-        entries = sorted(archive.front(), key=archive.length)
-        if not entries:
-            return []
-        limit = archive.length(entries[0]) + WITHIN
-        fresh = [entry for entry in entries if entry.candidate.expression not in self._seen]
-        return [entry for entry in fresh if archive.length(entry) <= limit][:ENTRIES]
 
     def _reader(self, problem: Problem) -> tuple[Infiller, Fitter]:
         from physdiffuser.generation.diffusion.infilling import Infiller

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.core.archive import Archive, Entry
+from physdiffuser.core.archive import Archive, entries_to_vary
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.derivation import LONGEST_SHOWN, found_as, target_symbol
 from physdiffuser.core.problem import Budget, Problem
@@ -60,7 +60,7 @@ class NeighbourGenerator:
     def propose(self, problem: Problem, archive: Archive, budget: Budget) -> Iterator[Candidate]:
         """Neighbours of entries that were not looked at before, fitted; returns when there are none left."""
         target = target_symbol(problem)
-        for number, entry in enumerate(self._entries(archive)):
+        for number, entry in enumerate(entries_to_vary(archive, self._seen, WITHIN, ENTRIES)):
             if budget.exhausted:
                 return
             found = entry.candidate
@@ -77,14 +77,6 @@ class NeighbourGenerator:
                 steps, self._fits = divmod(self._fits, FITS_PER_STEP)
                 if steps and not budget.spend(steps):
                     return
-
-    def _entries(self, archive: Archive) -> list[Entry]:
-        entries = sorted(archive.front(), key=archive.length)
-        if not entries:
-            return []
-        limit = archive.length(entries[0]) + WITHIN
-        fresh = [entry for entry in entries if entry.candidate.expression not in self._seen]
-        return [entry for entry in fresh if archive.length(entry) <= limit][:ENTRIES]
 
     def _around(self, problem: Problem, expression: Expression, *, moved: bool) -> Iterator[Expression]:
         parts = self._new([*removals(expression), *_exchanged(expression, problem.operators)])
