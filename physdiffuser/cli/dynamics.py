@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from physdiffuser.cli.process import messages
 from physdiffuser.cli.process.stdout import reserved_stdout
 from physdiffuser.cli.shared.options import FiniteNumber, Names, WholeNumber, table_options
-
-if TYPE_CHECKING:
-    from physdiffuser.dynamics.report.solution import DynamicsSolution
-    from physdiffuser.report.runfolder import RunFolder
 
 
 @click.command()
@@ -79,15 +75,17 @@ def dynamics(
     """
     from contextlib import ExitStack
 
+    from physdiffuser.cli.shared.run import open_folder, terminal_style
     from physdiffuser.dynamics.report.document import dynamics_document
     from physdiffuser.dynamics.report.page import dynamics_html
+    from physdiffuser.dynamics.report.terminal import render_dynamics
     from physdiffuser.dynamics.solve import solve_dynamics
     from physdiffuser.report.documents.json_document import document_text
 
     options["inputs"] = options["inputs"] or ()
     options["order"] = "auto" if options["order"] == "auto" else int(options["order"])
     with ExitStack() as stack:
-        folder = _open_folder(table, out, as_json)
+        folder = open_folder(table, out, as_json)
         if folder is not None:
             stack.enter_context(folder)
         solution = solve_dynamics(table, plugins=not no_plugins, **options)
@@ -100,22 +98,10 @@ def dynamics(
                 messages.note(f"{topic}: {text}")
         for text in solution.warnings:
             messages.warning(text)
-        messages.output(document_text(content) if as_json else _report(solution))
+        if as_json:
+            messages.output(document_text(content))
+        else:
+            messages.output(render_dynamics(solution, terminal_style()))
         if folder is not None and not quiet:
             messages.note(f"saved in {folder.path}")
     return 0
-
-
-def _open_folder(table: str, out: Path | None, as_json: bool) -> RunFolder | None:
-    from physdiffuser.report.runfolder import RunFolder, fresh_folder
-
-    if out is not None:
-        return RunFolder(out)
-    return None if as_json else fresh_folder(table)
-
-
-def _report(solution: DynamicsSolution) -> str:
-    from physdiffuser.cli.shared.run import terminal_style
-    from physdiffuser.dynamics.report.terminal import render_dynamics
-
-    return render_dynamics(solution, terminal_style())

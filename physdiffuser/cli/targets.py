@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sys
-import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from physdiffuser.cli.process import messages
 from physdiffuser.cli.process.stopping import Stopping
-from physdiffuser.cli.shared.progress import ProgressLine
-from physdiffuser.cli.shared.run import stop_warning, terminal_style
+from physdiffuser.cli.shared.run import AnyRun, open_folder, stop_warning, terminal_style
 
 if TYPE_CHECKING:
-    from physdiffuser.core.progress import Progress
     from physdiffuser.core.solution import Solution
     from physdiffuser.data.dataset import Dataset
     from physdiffuser.report.documents.table_record import TableRecord
@@ -27,32 +22,14 @@ REPORT_SECONDS = 1.0
 """Seconds of an idle machine for the report of each target."""
 
 
-class TargetsRun:
+class TargetsRun(AnyRun):
     """A run for several targets, and what is known while it goes.
 
-    Parameters
-    ----------
-    table, search, out, resume, as_json, quiet, started
-        As for `physdiffuser.cli.shared.run.Run`; `search` has `targets` in place of `target`.
+    Its `search` has `targets` in place of `target`. The law of each target is saved as soon as there is one.
     """
 
-    def __init__(
-        self,
-        table: str,
-        search: Mapping[str, Any],
-        *,
-        out: Path | None,
-        resume: bool,
-        as_json: bool,
-        quiet: bool,
-        started: float | None = None,
-    ) -> None:
-        self.table, self.search, self.out = table, search, out
-        self.resume, self.as_json, self.quiet = resume, as_json, quiet
-        self.started = time.monotonic() if started is None else started
-        # The law of each target is saved as soon as there is one.
-        self.save_every, self.ascii_only = 0.0, False
-        self.folder: RunFolder | None = None
+    def __init__(self, table: str, search: Mapping[str, Any], **options: Any) -> None:
+        super().__init__(table, search, **options)
         self.folders: dict[str, RunFolder] = {}
         self.records: dict[str, TableRecord] = {}
         self.solved: dict[str, Solution] = {}
@@ -65,17 +42,14 @@ class TargetsRun:
         check_learned_options(self.search)
         with contextlib.ExitStack() as stack:
             self._open_folders(stack)
-            line = ProgressLine(not self.quiet and sys.stderr.isatty(), self.search.get("time"))
+            line = self._progress_line()
             stack.callback(line.close)
-
-            def show(progress: Progress) -> None:
-                line.update(progress)
 
             found = solve_targets(
                 self.table,
                 **self.search,
                 resumed=self._resumed,
-                on_progress=show,
+                on_progress=line.update,
                 on_solution=self._save,
                 cancelled=stopping.cancelled,
                 started=self.started,
@@ -89,12 +63,9 @@ class TargetsRun:
             return code
 
     def _open_folders(self, stack: contextlib.ExitStack) -> None:
-        from physdiffuser.report.runfolder import RunFolder, fresh_folder
+        from physdiffuser.report.runfolder import RunFolder
 
-        if self.out is not None:
-            self.folder = RunFolder(self.out)
-        elif not self.as_json:
-            self.folder = fresh_folder(self.table)
+        self.folder = open_folder(self.table, self.out, self.as_json)
         if self.folder is None:
             return
         stack.enter_context(self.folder)
@@ -170,10 +141,6 @@ class TargetsRun:
             places = {name: self.folders[self._asked(name)].path.name for name in found.solutions}
             self.folder.save_page(report_page(found, places))
         self._note(f"saved in {self.folder.path}, with a folder for each target")
-
-    def _note(self, text: str) -> None:
-        if not self.quiet:
-            messages.note(text)
 
     def emergency(self, signal_number: int) -> None:
         """Print the laws found so far while the main thread is busy; called in another thread."""

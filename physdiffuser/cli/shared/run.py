@@ -36,8 +36,8 @@ ANSWER_SECONDS = 0.1
 """The same where no folder is written."""
 
 
-class Run:
-    """A run and what is known while it goes.
+class AnyRun:
+    """A run of `solve` and its options.
 
     Parameters
     ----------
@@ -78,18 +78,30 @@ class Run:
         self.ascii_only = False
         self.started = time.monotonic() if started is None else started
         self.folder: RunFolder | None = None
-        self.progress: Progress | None = None
-        self.record: TableRecord | None = None
+
+    def _progress_line(self) -> ProgressLine:
+        return ProgressLine(not self.quiet and sys.stderr.isatty(), self.search.get("time"))
+
+    def _note(self, text: str) -> None:
+        if not self.quiet:
+            messages.note(text)
+
+
+class Run(AnyRun):
+    """A run for one target, and what is known while it goes."""
+
+    progress: Progress | None = None
+    record: TableRecord | None = None
 
     def go(self, stopping: Stopping) -> int:
         """Search, save and print; returns the exit code."""
         with contextlib.ExitStack() as stack:
-            self.folder = self._open_folder()
+            self.folder = open_folder(self.table, self.out, self.as_json)
             if self.folder is not None:
                 stack.enter_context(self.folder)
             saved = self._saved()
             self._import_report()
-            line = ProgressLine(not self.quiet and sys.stderr.isatty(), self.search.get("time"))
+            line = self._progress_line()
             stack.callback(line.close)
             with self._saving():
                 solution = self._solve(stopping.cancelled, line.update, saved)
@@ -110,14 +122,6 @@ class Run:
 
             if stdout.stream().isatty():
                 import rich.table  # noqa: F401
-
-    def _open_folder(self) -> RunFolder | None:
-        from physdiffuser.report.runfolder import RunFolder, fresh_folder
-
-        if self.out is not None:
-            return RunFolder(self.out)
-        # Before the search: a folder that cannot be written should not cost a minute to find out.
-        return None if self.as_json else fresh_folder(self.table)
 
     def _saved(self) -> tuple[SavedFormulas, ...]:
         if self.folder is None:
@@ -260,10 +264,6 @@ class Run:
 
         messages.output(render(solution, terminal_style(ascii_only=self.ascii_only)))
 
-    def _note(self, text: str) -> None:
-        if not self.quiet:
-            messages.note(text)
-
     def emergency(self, signal_number: int) -> None:
         """Print and save the best so far while the main thread is busy; called in another thread."""
         progress = self.progress
@@ -286,6 +286,18 @@ class Run:
             messages.error(_NOTHING_YET)
         with contextlib.suppress(FileError):
             self._save_front()
+
+
+def open_folder(table: str, out: Path | None, as_json: bool) -> RunFolder | None:
+    """The run folder: `out`, or a fresh one under `runs/`, or none where a document is printed.
+
+    Called before the search: a folder that cannot be written should not cost a minute to find out.
+    """
+    from physdiffuser.report.runfolder import RunFolder, fresh_folder
+
+    if out is not None:
+        return RunFolder(out)
+    return None if as_json else fresh_folder(table)
 
 
 _NOTHING = (
