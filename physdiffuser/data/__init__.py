@@ -3,7 +3,7 @@
 from physdiffuser.data.aliases import assign_aliases
 from physdiffuser.data.arrays import dataset_from_arrays
 from physdiffuser.data.dataset import Column, Dataset
-from physdiffuser.data.loading import load_dataset, load_inputs
+from physdiffuser.data.loading import load_dataset
 from physdiffuser.data.readers.csv_safe import neutralise
 from physdiffuser.data.readers.formats import read_table
 from physdiffuser.data.table import Table, TableColumn
@@ -17,7 +17,6 @@ __all__ = [
     "assign_aliases",
     "dataset_from_arrays",
     "load_dataset",
-    "load_inputs",
     "neutralise",
     "read_table",
     "visible",

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from physdiffuser.data.building import dataset_from_table
 from physdiffuser.data.dataset import Dataset, FloatArray
@@ -191,52 +190,6 @@ def read_for_request(
 
     table = read_table(source, choose=choose, **options)
     return table, found[0]
-
-
-def load_inputs(
-    source: str | os.PathLike[str] | pandas.DataFrame,
-    columns: Sequence[str],
-    *,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    header: bool | None = None,
-    thousands: str | None = None,
-    units_row: bool = False,
-) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-    """Read the columns that a formula needs, for predictions.
-
-    Parameters
-    ----------
-    source
-        As in `load_dataset`; other columns of the table are not looked at.
-    columns
-        Original column names, in the order wanted.
-    encoding, delimiter, header, thousands, units_row
-        As in `read_table`.
-
-    Returns
-    -------
-    values : ndarray
-        Shape (kept rows, columns).
-    kept : ndarray
-        Which rows of the table these are, counted from 0; rows with a missing value are absent.
-
-    Raises
-    ------
-    DataError
-        When a column is missing or holds text.
-    """
-    matrix = read_columns(
-        source,
-        columns,
-        encoding=encoding,
-        delimiter=delimiter,
-        header=header,
-        thousands=thousands,
-        units_row=units_row,
-    )
-    kept = np.flatnonzero(~np.isnan(matrix).any(axis=1))
-    return (matrix if kept.size == matrix.shape[0] else matrix[kept]), kept
 
 
 def read_labels(

@@ -151,13 +151,6 @@ def size(expression: Expression) -> int:
     return sum(1 for _ in walk(expression))
 
 
-def depth(expression: Expression) -> int:
-    """Longest path from the root to a leaf, in nodes."""
-    if isinstance(expression, Apply):
-        return 1 + max(depth(argument) for argument in expression.arguments)
-    return 1
-
-
 def substitute(expression: Expression, replace: Callable[[Expression], Expression | None]) -> Expression:
     """Replace nodes from the top down.
 

@@ -1,7 +1,6 @@
 """Verification: equivalence of formulas, numerically and symbolically, and checks on fresh rows."""
 
 from physdiffuser.verification.equivalence import Rule, Verdict, equivalent
-from physdiffuser.verification.simplify import simplify
 from physdiffuser.verification.verify import Verification, verify
 from physdiffuser.verification.worker import SymbolicWorker, shared_worker
 
@@ -12,6 +11,5 @@ __all__ = [
     "Verification",
     "equivalent",
     "shared_worker",
-    "simplify",
     "verify",
 ]

@@ -75,19 +75,6 @@ def _common_points(
     return points
 
 
-def _simplify(job: Job) -> dict[str, Any]:
-    """Forms of a formula that sympy finds, to choose from."""
-    expression = _read(job, "expression")
-    symbolic = to_sympy(expression, positive=set(job["positive"]))
-    forms: list[list[str]] = []
-    for rewrite in (sympy.simplify, sympy.factor, sympy.cancel, sympy.trigsimp, sympy.radsimp):
-        try:
-            forms.append(to_prefix(from_sympy(rewrite(symbolic))))
-        except (ValueError, TypeError, NotImplementedError, sympy.PolynomialError):
-            continue
-    return {"forms": forms}
-
-
 def _derivative(job: Job) -> dict[str, Any]:
     """The derivative of a formula by a variable."""
     symbolic = to_sympy(_read(job, "expression"))
@@ -129,7 +116,6 @@ def _read(job: Job, key: str) -> Expression:
 _JOBS: Mapping[str, Callable[[Job], dict[str, Any]]] = {
     "ping": _ping,
     "zero": _zero,
-    "simplify": _simplify,
     "derivative": _derivative,
     "integral": _integral,
     "limit": _limit,

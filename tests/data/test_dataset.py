@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from physdiffuser.data import dataset_from_arrays, load_dataset, load_inputs
+from physdiffuser.data import dataset_from_arrays, load_dataset
 from physdiffuser.errors import DataError, UsageError
 
 TEXT = "planet,a (AU),w,T\nVenus,0.7,1,0.6\nEarth,1,2,1\nMars,1.5,0,1.9\nJupiter,5.2,1,11.9\n"
@@ -142,23 +142,6 @@ def test_arrays() -> None:
     ):
         with pytest.raises(DataError):
             dataset_from_arrays(**{"inputs": x, "target": y, **bad})
-
-
-def test_inputs_for_predictions(tmp_path: Path) -> None:
-    path = tmp_path / "new.csv"
-    path.write_text("b,label,a (AU)\n2,x,1\n,y,4\n3,z,\n5,q,6\n")
-    values, kept = load_inputs(path, ["a (AU)", "b"])
-    np.testing.assert_array_equal(values, [[1, 2], [6, 5]])
-    np.testing.assert_array_equal(kept, [0, 3])
-    values, kept = load_inputs(path, ["a_AU"])
-    np.testing.assert_array_equal(kept, [0, 1, 3])
-    with pytest.raises(DataError, match="the formula needs 'c', which"):
-        load_inputs(path, ["c"])
-    with pytest.raises(DataError, match="holds text"):
-        load_inputs(path, ["label"])
-    path.write_text("a\n1\n")
-    values, kept = load_inputs(path, ["a"])
-    assert values.tolist() == [[1.0]]
 
 
 def test_nothing_heavy_is_imported(table: Path) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from fractions import Fraction
+from functools import reduce
+from operator import mul
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from physdiffuser.expressions import Number, Parameter, Symbol, Variable, complexity, evaluate, parse, to_text
-from physdiffuser.expressions.tree import Apply, Expression, variables
-from physdiffuser.expressions.units.dimensionless import dimensionless_groups, monomial
+from physdiffuser.expressions import Number, Parameter, Symbol, Variable, complexity, evaluate, parse
+from physdiffuser.expressions.tree import Apply, Expression
+from physdiffuser.expressions.units.dimensionless import dimensionless_groups
 from physdiffuser.expressions.units.dimensions import (
     ANYTHING,
     UnbalancedError,
@@ -20,7 +22,6 @@ from physdiffuser.expressions.units.dimensions import (
     balances,
     unit_of,
 )
-from physdiffuser.expressions.units.unit_vectors import UnitVectors
 from physdiffuser.units.unit import DIMENSIONLESS, Unit
 
 NAMES = ("x", "t", "v", "m", "theta")
@@ -92,7 +93,6 @@ def test_unbalanced_formula_names_the_part(text: str, part: str) -> None:
 def test_fitted_constants_carry_units(text: str) -> None:
     target = ENERGY if "m*" in text else Unit.parse("m")
     assert balances(law(text), UNITS, target)
-    assert not balances(law(text), UNITS, target, policy="dimensionless")
 
 
 def test_constants_do_not_excuse_everything() -> None:
@@ -156,36 +156,6 @@ def test_value_scales_with_its_unit(expression: Expression) -> None:
     assert np.allclose(scaled[good], value[good] * size(checker.unit(code)), rtol=1e-6, atol=tolerance)
 
 
-@settings(max_examples=200)
-@given(st.lists(expressions, min_size=1, max_size=6))
-def test_vectors_agree_with_the_tree(library: list[Expression]) -> None:
-    vectors = UnitVectors.of(UNITS, ENERGY)
-    checker = UnitChecker(UNITS, ENERGY)
-    rows, known = vectors.library(library, checker)
-    for expression, row, is_known in zip(library, rows, known, strict=True):
-        if is_known:
-            assert vectors.decode(row) == checker.unit(checker.code(expression))
-    left, right = rows[known], rows[known][::-1]
-    chosen = [expression for expression, is_known in zip(library, known, strict=True) if is_known]
-    for operator in ("mul", "div", "add", "sub", "sqrt", "sin"):
-        arguments = (left, right) if operator in ("mul", "div", "add", "sub") else (left,)
-        units, valid = vectors.apply(operator, *arguments)
-        for index in range(len(chosen)):
-            pair = (chosen[index], chosen[-1 - index])[: len(arguments)]
-            code = checker.code(Apply(operator, pair))
-            if valid[index]:
-                # An exact 0 goes with any unit, which rows of numbers cannot say.
-                assert code == ANYTHING or vectors.decode(units[index]) == checker.unit(code)
-            elif code >= 0:
-                with pytest.raises(ValueError, match="finer"):
-                    vectors.encode(checker.unit(code))
-    keys = vectors.keys(rows)
-    assert np.array_equal(vectors.keys(rows + vectors.target), keys + vectors.keys(vectors.target))
-    for first in range(len(rows)):
-        for second in range(len(rows)):
-            assert (keys[first] == keys[second]) == np.array_equal(rows[first], rows[second])
-
-
 @given(
     st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=6),
     st.lists(st.integers(-3, 3), min_size=3, max_size=3),
@@ -205,33 +175,21 @@ def test_groups_follow_buckingham(columns: list[list[int]], goal: list[int]) -> 
         assert groups.prefactor is None
     else:
         assert groups.prefactor is not None
-        assert unit_of(monomial(groups.prefactor), tuple(units)) == target
+        powers = (unit**exponent for unit, exponent in zip(units, groups.prefactor, strict=True))
+        assert reduce(mul, powers) == target
 
 
-def test_a_law_is_rebuilt_from_its_groups() -> None:
+def test_groups_of_a_pendulum() -> None:
     # The period of a pendulum of finite mass: only length, gravity and the angle can matter.
-    names = ("l", "g", "m", "phi")
     units = tuple(map(Unit.parse, ("m", "m/s**2", "kg", "1")))
     groups = dimensionless_groups(units, Unit.parse("s"))
     assert groups.groups == ((0, 0, 0, 1),)
     assert groups.prefactor == (Fraction(1, 2), Fraction(-1, 2), 0, 0)
-    rng = np.random.default_rng(1)
-    inputs = rng.uniform(1.0, 2.0, (30, 4))
-    target = 2 * np.pi * np.sqrt(inputs[:, 0] / inputs[:, 1]) * (1 + inputs[:, 3] ** 2 / 16)
-    function = parse("2*pi*(1 + p**2/16)", ["p"])
-    assert np.allclose(evaluate(function, groups.values(inputs)), groups.scaled_target(inputs, target))
-    whole = groups.expand(function)
-    assert np.allclose(evaluate(whole, inputs), target)
-    assert variables(whole) == {0, 1, 3}
-    assert unit_of(whole, units) == Unit.parse("s")
-    assert "phi" in to_text(whole, names)
 
 
 def test_no_prefactor_without_a_constant() -> None:
     groups = dimensionless_groups([Unit.parse("m"), Unit.parse("m")], Unit.parse("s"))
     assert groups.prefactor is None
-    with pytest.raises(ValueError, match="no monomial"):
-        groups.expand(Number(1))
 
 
 def test_checking_is_fast_enough_for_every_candidate() -> None:

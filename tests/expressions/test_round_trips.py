@@ -35,7 +35,6 @@ from physdiffuser.expressions.simplification.exact import MAX_BITS
 from physdiffuser.expressions.sympy_bridge import from_sympy, to_sympy
 from physdiffuser.expressions.tree import (
     bind,
-    depth,
     free_constants,
     parameter_count,
     size,
@@ -201,7 +200,6 @@ def test_pickled_trees_are_equal_and_hash_alike() -> None:
 def test_tree_helpers() -> None:
     tree = parse("2*x1 + sin(x3)*x1", NAMES)
     assert size(tree) == len(list(walk(tree))) == 8
-    assert depth(tree) == 4
     assert variables(tree) == {0, 2}
     assert parameter_count(tree) == 0
     swapped = substitute(tree, lambda node: Variable(1) if node == Variable(0) else None)

@@ -15,7 +15,6 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions.tree import ONE, Expression, Number, Variable, div, mul, power, substitute
 from physdiffuser.units.unit import Unit
 
 FloatArray = npt.NDArray[np.float64]
@@ -38,68 +37,6 @@ class DimensionlessGroups:
 
     groups: tuple[tuple[int, ...], ...]
     prefactor: tuple[Fraction, ...] | None
-
-    def values(self, inputs: FloatArray) -> FloatArray:
-        """The groups on every row: shape (rows, columns) to (rows, groups)."""
-        with np.errstate(all="ignore"):
-            values = [np.prod(inputs ** np.array(group, dtype=float), axis=1) for group in self.groups]
-        return np.stack(values, axis=1) if values else np.empty((inputs.shape[0], 0))
-
-    def scaled_target(self, inputs: FloatArray, target: FloatArray) -> FloatArray:
-        """The target divided by the prefactor, shape (rows,).
-
-        Raises
-        ------
-        ValueError
-            If there is no prefactor.
-        """
-        if self.prefactor is None:
-            raise ValueError("no monomial of the columns has the target's unit")
-        with np.errstate(all="ignore"):
-            scaled: FloatArray = target / np.prod(
-                inputs ** np.array([float(exponent) for exponent in self.prefactor]), axis=1
-            )
-        return scaled
-
-    def expand(self, function: Expression) -> Expression:
-        """A formula over the groups, times the prefactor, as a formula over the columns.
-
-        Raises
-        ------
-        ValueError
-            If there is no prefactor.
-        """
-        if self.prefactor is None:
-            raise ValueError("no monomial of the columns has the target's unit")
-
-        def replace(node: Expression) -> Expression | None:
-            return monomial(self.groups[node.index]) if isinstance(node, Variable) else None
-
-        inner = substitute(function, replace)
-        factor = monomial(self.prefactor)
-        if factor == ONE:
-            return inner
-        return factor if inner == ONE else mul(factor, inner)
-
-
-def monomial(exponents: Iterable[int | Fraction]) -> Expression:
-    """The product of the columns raised to these exponents, as a fraction."""
-    above: Expression | None = None
-    below: Expression | None = None
-    for index, exponent in enumerate(exponents):
-        if not exponent:
-            continue
-        size = abs(Fraction(exponent))
-        factor: Expression = Variable(index)
-        if size != 1:
-            factor = power(factor, Number(int(size) if size.denominator == 1 else size))
-        if exponent > 0:
-            above = factor if above is None else mul(above, factor)
-        else:
-            below = factor if below is None else mul(below, factor)
-    if below is None:
-        return above or ONE
-    return div(above or ONE, below)
 
 
 def dimensionless_groups(units: Sequence[Unit], target: Unit) -> DimensionlessGroups:

@@ -16,16 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
 from physdiffuser.expressions.definitions import expanded
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.printing.format import to_text
 from physdiffuser.expressions.tree import Apply, Expression, Number, Symbol, Variable
 from physdiffuser.units.unit import DIMENSIONLESS, Unit
-
-ConstantPolicy = Literal["free", "dimensionless"]
-"""Whether a fitted constant may carry any unit, or is a pure number."""
 
 _ONE: Final = 0  # the code of "no unit"; other units get 1, 2, ... as they are met
 ANYTHING: Final = -1
@@ -52,8 +49,6 @@ class UnitChecker:
         Unit that formulas must have.
     constants
         Units of named constants; `pi` has none, and a name that is missing is as free as a fitted one.
-    policy
-        What fitted constants may carry.
     """
 
     def __init__(
@@ -61,7 +56,6 @@ class UnitChecker:
         units: Sequence[Unit],
         target: Unit,
         constants: Mapping[str, Unit] | None = None,
-        policy: ConstantPolicy = "free",
     ) -> None:
         self._codes: dict[Unit, int] = {DIMENSIONLESS: _ONE}
         self._units: list[Unit] = [DIMENSIONLESS]
@@ -71,7 +65,6 @@ class UnitChecker:
         self._target = self._code_of(target)
         named = {"pi": DIMENSIONLESS, **(constants or {})}
         self._named = {name: self._code_of(unit) for name, unit in named.items()}
-        self._fitted = ANYTHING if policy == "free" else _ONE
         self._seen: dict[Expression, int] = {}
 
     def balances(self, expression: Expression) -> bool:
@@ -122,11 +115,11 @@ class UnitChecker:
             return code
         if isinstance(node, Number):
             if isinstance(node.value, float):
-                return self._fitted
+                return ANYTHING
             return _ONE if node.value else ANYTHING  # 0 can be added to anything
         if isinstance(node, Symbol):
             return self._named.get(node.name, ANYTHING)
-        return self._fitted
+        return ANYTHING
 
     def _apply(self, node: Apply) -> int:
         operator, arguments = node.operator, node.arguments
@@ -239,10 +232,8 @@ def has_column(expression: Expression) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _checker(
-    units: tuple[Unit, ...], target: Unit, constants: tuple[tuple[str, Unit], ...], policy: ConstantPolicy
-) -> UnitChecker:
-    return UnitChecker(units, target, dict(constants), policy)
+def _checker(units: tuple[Unit, ...], target: Unit, constants: tuple[tuple[str, Unit], ...]) -> UnitChecker:
+    return UnitChecker(units, target, dict(constants))
 
 
 def balances(
@@ -250,22 +241,18 @@ def balances(
     units: tuple[Unit, ...],
     target: Unit,
     constants: Mapping[str, Unit] | None = None,
-    policy: ConstantPolicy = "free",
 ) -> bool:
     """Whether a formula over columns of these units can have the target's unit.
 
     For many formulas over the same columns, make a `UnitChecker` and keep it.
     """
-    return _checker(units, target, tuple(sorted((constants or {}).items(), key=_name)), policy).balances(
-        expression
-    )
+    return _checker(units, target, tuple(sorted((constants or {}).items(), key=_name))).balances(expression)
 
 
 def unit_of(
     expression: Expression,
     units: tuple[Unit, ...],
     constants: Mapping[str, Unit] | None = None,
-    policy: ConstantPolicy = "free",
     names: Sequence[str] | None = None,
 ) -> Unit | None:
     """Unit of a formula, None where a free constant decides it.
@@ -282,7 +269,7 @@ def unit_of(
     >>> str(unit_of(parse("2*x/t**2", ["x", "t"]), (m, s)))
     'm/s**2'
     """
-    checker = _checker(units, DIMENSIONLESS, tuple(sorted((constants or {}).items(), key=_name)), policy)
+    checker = _checker(units, DIMENSIONLESS, tuple(sorted((constants or {}).items(), key=_name)))
     return checker.unit_of(expression, names)
 
 

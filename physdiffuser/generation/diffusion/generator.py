@@ -51,14 +51,13 @@ class DiffusionGenerator(LearnedGenerator):
     ) -> Iterator[tuple[Expression, int] | None]:
         """See `LearnedGenerator.skeletons`: after the first round, every other round rewrites parts.
 
-        It takes the best formulas so far, from whichever generator, masks a random subtree of each
+        It takes the best formulas so far, from whichever generator, masks random subtrees of each
         and lets the network write it anew, given the rest and the rows.
         """
         best = archive.front()[-_REWRITTEN:] if number % 2 else []
         if not best:
             yield from super().skeletons(problem, reader, archive, number)
             return
-        from physdiffuser.expressions.tree import size
         from physdiffuser.generation.diffusion.infilling import Infiller
 
         rng = problem.generator(23, number)
@@ -67,11 +66,8 @@ class DiffusionGenerator(LearnedGenerator):
         votes: Counter[Expression] = Counter()
         for entry in best:
             formula = entry.candidate.expression
-            for _ in range(_HOLES):
-                position = int(rng.integers(size(formula)))
-                count = max(1, self.candidates // (len(best) * _HOLES))
-                votes.update(infiller.bare_infill(formula, position, count, rng))
-                yield None
+            votes.update(infiller.rewritten(formula, _HOLES, max(1, self.candidates // len(best)), rng))
+            yield None
         yield from votes.most_common()
 
     def options(self, model: LawModel) -> DiffusionSampling:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from physdiffuser.expressions import Apply, Expression, Variable, to_prefix
 from physdiffuser.expressions.tree import free_constants, size, substitute, variables, walk
-from physdiffuser.models.tokens.skeleton import with_linear_coefficients, without_linear_coefficients
+from physdiffuser.models.tokens.skeleton import without_linear_coefficients
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _HOLE = 1_000_000
 # Larger parts are not written anew by `Infiller.rewritten`.
 _LARGEST_HOLE = 9
+# By how many tokens a new subtree may be longer.
+_ROOM = 4
 
 
 class Infiller:
@@ -58,78 +60,8 @@ class Infiller:
         self.sampler = generator.sampler(self.model, Grammar(names, permitted))
         self._place = {column: place for place, column in enumerate(self.reading.columns) if column >= 0}
 
-    def infill(
-        self, formula: Expression, position: int, count: int, rng: np.random.Generator, room: int = 4
-    ) -> list[Expression]:
-        """Skeletons in which the subtree at `position` was written anew.
-
-        Parameters
-        ----------
-        formula
-            Over the problem's columns. Its fitted constants become constant placeholders.
-        position
-            Of the root of the subtree, in the order of `physdiffuser.expressions.tree.walk`.
-        count
-            How many to write. Lengths from one token to `room` more than the subtree has are shared
-            out evenly.
-        rng
-            Source of all noise.
-        room
-            By how many tokens the new subtree may be longer.
-
-        Returns
-        -------
-        Distinct skeletons over the problem's columns, most often written first, with a parameter
-        wherever a constant is to be fitted. Empty when the formula uses columns or numbers that the
-        network cannot read, or is too long.
-        """
-        chosen = self.reader.chosen
-
-        def replace(node: Expression) -> Expression | None:
-            return Variable(chosen[node.index]) if isinstance(node, Variable) else None
-
-        written = self.bare_infill(formula, position, count, rng, room)
-        return [with_linear_coefficients(substitute(skeleton, replace)) for skeleton in written]
-
-    def bare_infill(
-        self, formula: Expression, position: int, count: int, rng: np.random.Generator, room: int = 4
-    ) -> list[Expression]:
-        """As `infill`, but over the reader's columns and without linear coefficients."""
-        import torch
-
-        from physdiffuser.models.shipped import inference_precision
-        from physdiffuser.models.written import read_formula
-
-        nodes = list(walk(formula))
-        if not 0 <= position < len(nodes):
-            raise ValueError(f"position {position} is not in the formula of {len(nodes)} nodes")
-        length = size(nodes[position])
-        sides = self._sides(formula, position)
-        if sides is None:
-            return []
-        before, after = sides
-        longest = min(length + room, self.model.config.length - 1 - len(before) - len(after))
-        votes: Counter[Expression] = Counter()
-        for hole in range(1, longest + 1):
-            share = count // longest + (hole <= count % longest)
-            if share == 0:
-                continue
-            row = [*before, *[self.sampler.denoiser.mask_token] * hole, *after, self.sampler.grammar.end]
-            start = torch.tensor([row] * share, device=self.memory.device)
-            memory, mask = self.memory.expand(share, -1, -1), self.mask.expand(share, -1)
-            with inference_precision(memory.device):
-                filled = self.sampler.fill(start, memory, mask, rng)
-            for written in filled:
-                if written is None:
-                    continue
-                names = self.model.vocabulary.tokens
-                found = read_formula([names[token] for token in written], self.reading)
-                if found is not None:
-                    votes[found] += 1
-        return [expression for expression, _ in votes.most_common()]
-
     def rewritten(
-        self, formula: Expression, holes: int, count: int, rng: np.random.Generator, room: int = 4
+        self, formula: Expression, holes: int, count: int, rng: np.random.Generator
     ) -> list[Expression]:
         """Skeletons in which one of several subtrees was written anew, most often written first.
 
@@ -145,8 +77,6 @@ class Infiller:
             How many formulas to write, shared out over holes and lengths.
         rng
             Source of all noise.
-        room
-            By how many tokens a new subtree may be longer.
         """
         import torch
 
@@ -163,7 +93,7 @@ class Infiller:
             if sides is None:
                 continue
             before, after = sides
-            longest = min(sizes[place] + room, self.model.config.length - 1 - len(before) - len(after))
+            longest = min(sizes[place] + _ROOM, self.model.config.length - 1 - len(before) - len(after))
             lengths = rng.integers(1, longest + 1, max(1, count // len(chosen))) if longest > 0 else ()
             rows.extend([*before, *[mask_token] * int(hole), *after, end] for hole in lengths)
         if not rows:
@@ -230,8 +160,3 @@ def _with_hole(formula: Expression, position: int) -> Expression:
         return Apply(node.operator, tuple(visit(argument) for argument in node.arguments))
 
     return visit(formula)
-
-
-def subtrees(formula: Expression) -> list[int]:
-    """Positions at which a subtree can be replaced: every operator but the root."""
-    return [index for index, node in enumerate(walk(formula)) if index > 0 and isinstance(node, Apply)]
