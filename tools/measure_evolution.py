@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from benchmarks_feynman.suites import Law, load_suite
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import evaluate, to_text
 from physdiffuser.generation.evolution import EvolutionGenerator
+from physdiffuser.generation.evolution.policy import POLICY
 from physdiffuser.search.archive import ParetoArchive
 
 EXACT = 1e-9
@@ -36,7 +38,7 @@ def run(
     loss = "robust" if law.outliers else "squared"
     problem = Problem(table.inputs, table.target, table.names, loss=loss, seed=seed)  # type: ignore[arg-type]
     archive = ParetoArchive(problem)
-    generator = EvolutionGenerator(**options)  # type: ignore[arg-type]
+    generator = EvolutionGenerator(policy=replace(POLICY, **options))  # type: ignore[arg-type]
     limit = max(EXACT, 0.3 * noise)
     start = time.process_time()
     for candidate in generator.propose(problem, archive, Budget(steps)):
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--noise", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--option", action="append", type=_option, default=[], help="of EvolutionGenerator")
+    parser.add_argument("--option", action="append", type=_option, default=[], help="of EvolutionPolicy")
     options = parser.parse_args(arguments)
     laws = load_suite("dev")
     wanted = set(options.only.split(",")) - {""}

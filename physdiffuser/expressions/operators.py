@@ -227,7 +227,6 @@ def _function(
     sympy: str | None = None,
     domain: str = "all reals",
     c: str | None = None,
-    torch: str | None = None,
     degree: int | Fraction | None = None,
 ) -> OperatorSpec:
     return OperatorSpec(
@@ -239,7 +238,6 @@ def _function(
         partial(_sympy_function, sympy or name),
         domain=domain,
         c=c,
-        torch=torch,
         degree=degree,
     )
 

@@ -1,14 +1,15 @@
 """Trees as prefix token sequences, both ways.
 
 Tokens are operator names, `x1`, `x2`, ... for variables, `C` for a parameter (numbered in order of
-appearance), `pi` and the names of other known constants, and numbers as written (`2`, `-3`, `3/2`, `0.25`).
+appearance), `pi`, and numbers as written (`2`, `-3`, `3/2`, `0.25`). Other known constants are written by
+their names, and not read.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from physdiffuser.expressions.operators import OPERATORS
@@ -41,7 +42,7 @@ def to_prefix(expression: Expression) -> list[str]:
     return [_token(node) for node in walk(expression)]
 
 
-def from_prefix(tokens: Sequence[str], constants: Mapping[str, float] | None = None) -> Expression:
+def from_prefix(tokens: Sequence[str]) -> Expression:
     """The expression that a prefix sequence spells.
 
     Raises
@@ -49,7 +50,6 @@ def from_prefix(tokens: Sequence[str], constants: Mapping[str, float] | None = N
     ValueError
         If a token is unknown, or the sequence ends too early or too late.
     """
-    known = {"pi": PI} | {name: Symbol(name, value) for name, value in (constants or {}).items()}
     stack: list[Expression] = []
     parameters = sum(1 for token in tokens if token == PARAMETER_TOKEN)
     # Read from the end: the arguments of an operator are then complete when it is met.
@@ -65,8 +65,8 @@ def from_prefix(tokens: Sequence[str], constants: Mapping[str, float] | None = N
             stack.append(Parameter(parameters))
         elif match := _VARIABLE.fullmatch(token):
             stack.append(Variable(int(match[1]) - 1))
-        elif token in known:
-            stack.append(known[token])
+        elif token == PI.name:
+            stack.append(PI)
         else:
             stack.append(Number(_number(token)))
     if len(stack) != 1:

@@ -31,7 +31,6 @@ def to_sympy(
     names: Sequence[str] | None = None,
     *,
     positive: Collection[int] = frozenset(),
-    values: bool = False,
 ) -> Any:
     """An expression as a sympy expression.
 
@@ -43,8 +42,6 @@ def to_sympy(
         Variable names in column order; `x1`, `x2`, ... when not given.
     positive
         Columns whose symbols are declared positive; the others are declared real.
-    values
-        Put the values of the user's named constants in place of symbols. `pi` stays `pi`.
     """
     import sympy
 
@@ -65,7 +62,7 @@ def to_sympy(
             case Symbol(name=name, value=value):
                 if node == PI:
                     return sympy.pi
-                return sympy.Float(value) if values else _symbol(name, value > 0)
+                return _symbol(name, value > 0)
             case Variable(index=index):
                 name = names[index] if names is not None else f"x{index + 1}"
                 return _symbol(name, index in positive)

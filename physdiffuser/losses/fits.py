@@ -58,13 +58,7 @@ class Errors:
 
 
 @np.errstate(all="ignore")
-def fit_loss(
-    expression: Expression,
-    inputs: FloatArray,
-    target: FloatArray,
-    loss: Loss,
-    iterations: int = ITERATIONS,
-) -> LossFit:
+def fit_loss(expression: Expression, inputs: FloatArray, target: FloatArray, loss: Loss) -> LossFit:
     """Fit the constants of a formula, from the values they have.
 
     Parameters
@@ -75,8 +69,6 @@ def fit_loss(
         Shape (rows, columns) and (rows,).
     loss
         What is minimised.
-    iterations
-        Reweightings at most.
     """
 
     def nats(formula: Expression) -> float:
@@ -85,7 +77,7 @@ def fit_loss(
 
     best = LossFit(expression, nats(expression))
     current, waited = expression, 0
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         prediction = evaluate(current, inputs)
         if not np.isfinite(prediction).all():
             break

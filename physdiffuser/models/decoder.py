@@ -14,6 +14,9 @@ from physdiffuser.models.layers import DecoderBlock
 if TYPE_CHECKING or CHECK_ARRAYS:
     from jaxtyping import Bool, Float, Int
 
+# Feed-forward size over the width.
+_FACTOR = 4
+
 
 class DecoderState:
     """Keys and values of what has been decoded, one pair of caches a block."""
@@ -40,8 +43,6 @@ class Decoder(nn.Module):
         Size of the vectors, heads, blocks.
     length
         Longest sequence.
-    factor
-        Feed-forward size over the width.
     attention
         Variant used; it must support causal and cross-attention and a cache.
     """
@@ -54,7 +55,6 @@ class Decoder(nn.Module):
         heads: int,
         layers: int,
         length: int,
-        factor: int = 4,
         attention: str = "standard",
     ) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Decoder(nn.Module):
                 build_attention(spec, width, heads, {}),
                 build_attention(spec, width, heads, {}),
                 width=width,
-                factor=factor,
+                factor=_FACTOR,
                 causal=True,
             )
             for _ in range(layers)

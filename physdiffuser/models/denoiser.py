@@ -19,11 +19,12 @@ from physdiffuser.models.layers import DecoderBlock
 if TYPE_CHECKING or CHECK_ARRAYS:
     from jaxtyping import Bool, Float, Int
 
+# Feed-forward size over the width.
+_FACTOR = 4
+
 
 class Denoiser(nn.Module):
     """Logits for every position of a partly masked formula.
-
-    More than eight parameters: the fields of the denoiser's configuration, all keywords.
 
     Parameters
     ----------
@@ -37,8 +38,6 @@ class Denoiser(nn.Module):
         Longest window.
     soft_mask
         Whether the embedding of a mask also tells how large a part of the window is masked.
-    factor
-        Feed-forward size over the width.
     attention
         Variant used for self- and cross-attention; it must support both.
     """
@@ -53,7 +52,6 @@ class Denoiser(nn.Module):
         layers: int,
         length: int,
         soft_mask: bool,
-        factor: int = 4,
         attention: str = "standard",
     ) -> None:
         super().__init__()
@@ -69,7 +67,7 @@ class Denoiser(nn.Module):
                 build_attention(spec, width, heads, {}),
                 build_attention(spec, width, heads, {}),
                 width=width,
-                factor=factor,
+                factor=_FACTOR,
                 causal=False,
             )
             for _ in range(layers)

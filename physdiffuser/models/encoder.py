@@ -34,6 +34,10 @@ def to_bits(rows: Float16[Tensor, "batch rows places"]) -> Int16[Tensor, "batch 
     return bits.flatten(-2)
 
 
+# Feed-forward size over the width.
+_FACTOR = 2
+
+
 class SetEncoder(nn.Module):
     """Encodes a table into memory vectors.
 
@@ -59,8 +63,6 @@ class SetEncoder(nn.Module):
         Whether the token of a column also holds its partial residual curve (`features/partial_curves.py`).
     mixing
         Self-attention blocks over the memory.
-    factor
-        Feed-forward size over the width.
     """
 
     def __init__(
@@ -77,7 +79,6 @@ class SetEncoder(nn.Module):
         values: bool = False,
         curves: bool = False,
         mixing: int,
-        factor: int = 2,
     ) -> None:
         super().__init__()
         spec = find_attention(attention)
@@ -86,7 +87,7 @@ class SetEncoder(nn.Module):
 
         def block(cross: bool, plain: bool = False) -> AttentionBlock:
             module = build_attention(standard if plain else spec, width, heads, {} if plain else options)
-            return AttentionBlock(module, width=width, factor=factor, cross=cross)
+            return AttentionBlock(module, width=width, factor=_FACTOR, cross=cross)
 
         self.width, self.heads = width, heads
         self.coordinates = "coordinates" in spec.supports

@@ -177,12 +177,10 @@ def test_sympy_symbols_carry_signs_and_names_of_any_kind() -> None:
     assert agree_everywhere(again, tree, [(0.5, 2.0)] * len(names))
 
 
-def test_named_constants_reach_sympy_by_name_or_by_value() -> None:
-    import sympy
+def test_named_constants_reach_sympy_by_name() -> None:
 
     tree = Apply("mul", (Symbol("G", 6.674e-11), Variable(0)))
     assert {s.name for s in to_sympy(tree).free_symbols} == {"G", "x1"}
-    assert to_sympy(tree, values=True) == sympy.Float(6.674e-11) * sympy.Symbol("x1", real=True)
     assert from_sympy(to_sympy(tree), ["x1"], {"G": 6.674e-11}) == tree
 
 

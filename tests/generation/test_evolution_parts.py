@@ -50,17 +50,13 @@ def _formula(text: str) -> Expression:
     st.integers(-30, 30),
     st.integers(-30, 30),
     st.integers(-30, 30),
-    st.floats(0.1, 10),
-    st.sampled_from([0.0, 1.25, -3.5]),
 )
-def test_restoring_the_units_keeps_the_values(
-    text: str, first: int, second: int, target: int, factor: float, offset: float
-) -> None:
+def test_restoring_the_units_keeps_the_values(text: str, first: int, second: int, target: int) -> None:
     scaling = Scaling((first, second), target)
     own = _inputs((10.0**first, 10.0**second))
     expression = _formula(text)
-    inside = (offset + factor * evaluate(expression, scaling.apply(own))) * 10.0**target
-    restored = evaluate(scaling.restore(expression, offset, factor), own)
+    inside = evaluate(expression, scaling.apply(own)) * 10.0**target
+    restored = evaluate(scaling.restore(expression), own)
     np.testing.assert_allclose(restored, inside, rtol=1e-9, atol=1e-12 * np.abs(inside).max())
 
 

@@ -63,10 +63,8 @@ class Algebra:
     Bases remember their sign, so values of two algebras must not be mixed.
     """
 
-    def __init__(self, signs: Signs | None = None, *, gather: bool = True) -> None:
+    def __init__(self, signs: Signs | None = None) -> None:
         self.signs = signs or Signs()
-        # Whether `m*a + m*b` becomes `m*(a + b)`; `expand` turns this off.
-        self.gather = gather
 
     # ---- sums ----
 
@@ -120,7 +118,7 @@ class Algebra:
 
     def _primitive(self, terms: list[Product]) -> Sum:
         """Terms as a product of what they have in common and a primitive sum."""
-        common = common_factors(terms) if self.gather else ()
+        common = common_factors(terms)
         if common:
             inverse = Sum((Product(1, tuple((base, self.times_power(power, -1)) for base, power in common)),))
             divided = [self.multiply((Sum((term,)), inverse)) for term in terms]

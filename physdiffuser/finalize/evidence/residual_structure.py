@@ -28,7 +28,7 @@ COSINES, FOURIER = 12, 100
 MOST_ROWS = 5000
 
 
-def residual_structure(residuals: Array, inputs: Array, prediction: Array, seed: int = 0) -> float:
+def residual_structure(residuals: Array, inputs: Array, prediction: Array) -> float:
     """How much better the residuals are described by a smooth function of the inputs plus noise.
 
     Parameters
@@ -39,15 +39,13 @@ def residual_structure(residuals: Array, inputs: Array, prediction: Array, seed:
         Shape (rows, columns).
     prediction
         Of the law, shape (rows,): taken as one more column.
-    seed
-        Of the random features and of the sample of rows.
 
     Returns
     -------
     Logarithm of the largest Bayes factor over the processes, in nats, less the logarithm of their number;
     -inf if there are fewer than eight finite rows.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     columns = np.column_stack([inputs, prediction])
     rows = np.flatnonzero(np.isfinite(residuals) & np.isfinite(columns).all(axis=1))
     if len(rows) < 8:

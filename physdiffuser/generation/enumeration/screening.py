@@ -39,19 +39,21 @@ UNEXPLAINED = 0.9
 # A term whose share of the transformed target is below this is dropped.
 NEGLIGIBLE = 1e-6
 
+# Finds kept at each search cost.
+KEPT = 6
+
 
 class TopK:
     """The best few finds at each search cost."""
 
-    def __init__(self, keep: int = 6) -> None:
-        self.keep = keep
+    def __init__(self) -> None:
         self._best: dict[int, list[tuple[float, int, Callable[[], Match]]]] = {}
         self._count = 0
 
     def admits(self, cost: int, residual: float) -> bool:
         """Whether a find would be kept."""
         kept = self._best.get(cost, [])
-        return len(kept) < self.keep or -kept[0][0] > residual
+        return len(kept) < KEPT or -kept[0][0] > residual
 
     def add(self, cost: int, residual: float, make: Callable[[], Match]) -> None:
         """Keep a find if it is among the best of its cost; `make` builds it when it is looked at."""
@@ -60,7 +62,7 @@ class TopK:
         self._count += 1
         kept = self._best.setdefault(cost, [])
         heapq.heappush(kept, (-residual, self._count, make))
-        if len(kept) > self.keep:
+        if len(kept) > KEPT:
             heapq.heappop(kept)
 
     def take(self, slack: float = 1.3) -> list[Match]:

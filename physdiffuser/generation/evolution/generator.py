@@ -18,7 +18,7 @@ from physdiffuser.generation.evolution.blind import BlindMutation
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.enrich import enriched
 from physdiffuser.generation.evolution.mutation import Mutation, SemanticMutation, Surroundings
-from physdiffuser.generation.evolution.policy import POLICY
+from physdiffuser.generation.evolution.policy import POLICY, EvolutionPolicy
 from physdiffuser.generation.evolution.population import Elites, Individual
 from physdiffuser.generation.evolution.powerlaw import power_laws
 from physdiffuser.generation.evolution.profile import profile
@@ -36,69 +36,18 @@ _STREAM = 0xE701
 class EvolutionGenerator:
     """Populations with subtree mutation and crossover, constants fitted in every candidate.
 
-    More than eight parameters: the options of the generator, each a keyword that a user may set.
-
     Parameters
     ----------
-    offspring
-        Blind variations in a generation.
-    demands
-        Places in a generation for which the best building block is looked up.
-    lookups
-        Building blocks in a generation to which the best second one is looked up.
-    refinements
-        Formulas in a generation whose constants are refined by Levenberg-Marquardt.
-    iterations
-        Steps of each refinement.
-    restarts
-        Formulas in a generation whose constants are fitted from many starts.
-    probes
-        Formulas of the front in a generation of which every place is looked up.
-    enrichments
-        Places in such a formula where one more constant is tried.
-    blocks
-        Most building blocks.
-    width
-        Kinds of formula kept at each complexity.
-    limit
-        Most complex formulas kept, if the problem allows them.
-    decay
-        Parents of complexity c are drawn with odds `exp(-c/decay)`.
     mutations
-        Further variations, each given `demands` parents a generation.
+        Further variations, each given `EvolutionPolicy.subtree_targets` parents a generation.
+    policy
+        Sizes of a generation and of the population, among others; `POLICY` when None.
     """
 
     name = "evolution"
 
-    def __init__(
-        self,
-        *,
-        offspring: int = 192,
-        subtree_targets: int = 20,
-        lookups: int = 16,
-        refinements: int = 16,
-        iterations: int = 6,
-        restarts: int = 1,
-        probes: int = 2,
-        enrichments: int = 3,
-        blocks: int = 2500,
-        width: int = 16,
-        limit: int = 40,
-        decay: float = 20.0,
-        mutations: Sequence[Mutation] = (),
-    ) -> None:
-        self.offspring = offspring
-        self.subtree_targets = subtree_targets
-        self.lookups = lookups
-        self.refinements = refinements
-        self.iterations = iterations
-        self.restarts = restarts
-        self.probes = probes
-        self.enrichments = enrichments
-        self.block_limit = blocks
-        self.width = width
-        self.limit = limit
-        self.decay = decay
+    def __init__(self, *, mutations: Sequence[Mutation] = (), policy: EvolutionPolicy | None = None) -> None:
+        self._policy = POLICY if policy is None else policy
         self.generations = 0
         self._blind = BlindMutation()
         self._semantic = SemanticMutation()
@@ -134,8 +83,8 @@ class EvolutionGenerator:
         self._problem = problem
         self._rng = problem.generator(_STREAM)
         rows = np.arange(problem.rows)
-        if problem.rows > POLICY.screening_rows:
-            rows = np.sort(self._rng.choice(problem.rows, POLICY.screening_rows, replace=False))
+        if problem.rows > self._policy.screening_rows:
+            rows = np.sort(self._rng.choice(problem.rows, self._policy.screening_rows, replace=False))
         self._scaling = Scaling.of(problem.inputs, problem.target)
         self._inputs = self._scaling.apply(problem.inputs)
         self._target = self._scaling.apply_target(problem.target)
@@ -145,7 +94,7 @@ class EvolutionGenerator:
         columns = relevant_columns(self._scorer, problem.columns)
         allowed = problem.operators
         self._balanced = form_test(problem)
-        blocks = Blocks(self._scorer.inputs, columns, allowed, self.block_limit, self._balanced)
+        blocks = Blocks(self._scorer.inputs, columns, allowed, self._policy.blocks, self._balanced)
         arities = {name: OPERATORS[name].arity for name in sorted(allowed)}
         self._around = Surroundings(
             blocks,
@@ -157,7 +106,8 @@ class EvolutionGenerator:
             self._scaling.restore,
             self._scale_in,
         )
-        self._elites = Elites(min(problem.max_complexity, self.limit), self.width, self.decay)
+        limit = min(problem.max_complexity, self._policy.limit)
+        self._elites = Elites(limit, self._policy.width, self._policy.decay)
         self._seen: set[tuple[bytes, int]] = set()
         self._tried: set[Expression] = set()
         self._seeded: set[Expression] = set()
@@ -170,18 +120,17 @@ class EvolutionGenerator:
         if self._problem.loss == "robust":
             self._reweight()
         if not len(self._elites):
-            self._add(
-                [self._around.blocks.draw(self._rng) for _ in range(self.offspring)], "a building block"
-            )
+            drawn = [self._around.blocks.draw(self._rng) for _ in range(self._policy.offspring)]
+            self._add(drawn, "a building block")
             return
-        parents = self._elites.draw(self._rng, self.offspring)
+        parents = self._elites.draw(self._rng, self._policy.offspring)
         self._add(self._blind.propose(parents, self._around, self._rng), self._blind.name)
-        self._add(self._semantic.pairs(self.lookups, self._around, self._rng), self._semantic.name)
+        self._add(self._semantic.pairs(self._policy.lookups, self._around, self._rng), self._semantic.name)
         for mutation in self._informed:
-            parents = self._elites.draw(self._rng, self.subtree_targets)
+            parents = self._elites.draw(self._rng, self._policy.subtree_targets)
             self._add(mutation.propose(parents, self._around, self._rng), mutation.name)
         self._refine()
-        if self.generations % POLICY.limit_interval == 0:
+        if self.generations % self._policy.limit_interval == 0:
             self._restrict()
 
     def _restrict(self) -> None:
@@ -190,9 +139,9 @@ class EvolutionGenerator:
         if not front:
             return
         best = front[-1].loss
-        simplest = next(one for one in front if one.loss <= best * POLICY.as_good)
-        room = POLICY.room_exact if best <= 10 * LOSS_FLOOR else POLICY.room
-        most = min(self._problem.max_complexity, self.limit)
+        simplest = next(one for one in front if one.loss <= best * self._policy.as_good)
+        room = self._policy.room_exact if best <= 10 * LOSS_FLOOR else self._policy.room
+        most = min(self._problem.max_complexity, self._policy.limit)
         self._elites.restrict(min(most, simplest.complexity + room))
 
     def _add(
@@ -234,17 +183,17 @@ class EvolutionGenerator:
             if not one.simplified:
                 one.simplified = True
                 self._add(simpler(one.expression), one.source)
-        unprobed = [one for one in front if not one.probed][: self.probes]
+        unprobed = [one for one in front if not one.probed][: self._policy.probes]
         for one in unprobed:
             one.probed = True
             self._add(self._semantic.everywhere(one, self._around), self._semantic.name)
             self._enrich(one.expression)
-        pool = self._elites.front() + self._elites.draw(self._rng, 3 * self.refinements, 4)
+        pool = self._elites.front() + self._elites.draw(self._rng, 3 * self._policy.refinements, 4)
         ready = list({id(one): one for one in pool if not one.fitted}.values())
-        for one in ready[: self.refinements]:
+        for one in ready[: self._policy.refinements]:
             one.fitted = True
             self._improve(one.expression, one.offset != 0.0, one.source)
-        for _ in range(self.restarts):
+        for _ in range(self._policy.restarts):
             pool = self._elites.front() + self._elites.draw(self._rng, 8, 6)
             untried = [one for one in pool if free_constants(one.expression)[0] not in self._tried]
             if untried:
@@ -259,14 +208,14 @@ class EvolutionGenerator:
             scorer.target,
             scorer.share,
             self._problem.operators,
-            self.enrichments,
+            self._policy.enrichments,
         ):
             self._improve(richer, True, "one more constant")
 
     def _improve(self, expression: Expression, offset: bool, source: str) -> Expression | None:
         """Keep the formula with better constants, and return it."""
-        scorer = self._scorer
-        better = refine(expression, scorer.inputs, scorer.target, scorer.share, offset, self.iterations)
+        scorer, steps = self._scorer, self._policy.iterations
+        better = refine(expression, scorer.inputs, scorer.target, scorer.share, offset, steps)
         if better is None:
             return None
         refined, converged = better
@@ -300,7 +249,7 @@ class EvolutionGenerator:
 
         Iterated least squares. Not of the formula of smallest loss: that one bends towards the outliers.
         """
-        first, interval = POLICY.first_reweightings, POLICY.reweighting_interval
+        first, interval = self._policy.first_reweightings, self._policy.reweighting_interval
         if self.generations not in first and self.generations % interval:
             return
         target = self._scorer.target
@@ -309,7 +258,7 @@ class EvolutionGenerator:
         for one in self._elites.front():
             value = one.offset + one.factor * self._scorer.values([one.expression])[0]
             left = np.abs(target - value)
-            merit = np.log(np.median(left) + 1e-300) + POLICY.price * one.full_complexity
+            merit = np.log(np.median(left) + 1e-300) + self._policy.price * one.full_complexity
             if merit < best:
                 best, residual = merit, left
         if residual is None:
@@ -335,7 +284,7 @@ class EvolutionGenerator:
             trees.append(self._scale_in(candidate.expression))
         source = "a formula of another generator"
         self._add(trees, source)
-        for tree in trees[-POLICY.seeds :]:
+        for tree in trees[-self._policy.seeds :]:
             # Others may have the form and lack a constant: what would take long to reach by chance.
             fitted = self._improve(tree, True, source) or tree
             self._enrich(fitted)
@@ -355,7 +304,7 @@ class EvolutionGenerator:
         for one in self._elites.front():
             cost = one.full_complexity
             known = min((loss for size, loss in self._offered.items() if size <= cost), default=np.inf)
-            if one.loss >= known * POLICY.improvement:
+            if one.loss >= known * self._policy.improvement:
                 continue
             self._offered[cost] = one.loss
             candidate = self._candidate(one)

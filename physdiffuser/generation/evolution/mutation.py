@@ -67,15 +67,14 @@ class Mutation(Protocol):
 # Without its offset a formula may need none once the right part is in.
 _NO_OUTER = (1.0, 0.0)
 _OUTER = ("sqrt", "exp", "log")
+# Prices of a unit of complexity; a block is taken for each.
+_PARSIMONY = (0.01, 0.1, 0.4)
 
 
 class SemanticMutation:
     """A subtree replaced by the building block that comes closest to the target of its place."""
 
     name = "replacement by the nearest building block"
-
-    def __init__(self, parsimony: tuple[float, ...] = (0.01, 0.1, 0.4)) -> None:
-        self.parsimony = parsimony
 
     def propose(
         self, parents: Sequence[Individual], around: Surroundings, rng: np.random.Generator
@@ -135,7 +134,7 @@ class SemanticMutation:
         return asked
 
     def _fill(self, asked: list[tuple[_Place, SubtreeTarget]], around: Surroundings) -> list[Expression]:
-        found = answers([wanted for _, wanted in asked], around.blocks, self.parsimony)
+        found = answers([wanted for _, wanted in asked], around.blocks, _PARSIMONY)
         return [place.fill(term) for (place, _), terms in zip(asked, found, strict=True) for term in terms]
 
 

@@ -7,13 +7,33 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class EvolutionPolicy:
-    """What the population keeps, and when it is reweighted.
+    """What a generation tries, what the population keeps, and when it is reweighted.
 
-    Sizes of a generation are options of the generator. The values here were chosen on the development laws
-    with 0 and 1 % noise (`tools/measure_evolution.py`).
+    The values were chosen on the development laws with 0 and 1 % noise (`tools/measure_evolution.py`).
 
     Attributes
     ----------
+    offspring
+        Blind variations in a generation.
+    subtree_targets
+        Places in a generation for which the best building block is looked up.
+    lookups
+        Building blocks in a generation to which the best second one is looked up.
+    refinements, iterations
+        Formulas in a generation whose constants are refined by Levenberg-Marquardt, and steps of each.
+    restarts
+        Formulas in a generation whose constants are fitted from many starts.
+    probes, enrichments
+        Formulas of the front in a generation of which every place is looked up, and places in such a formula
+        where one more constant is tried.
+    blocks
+        Most building blocks.
+    width
+        Kinds of formula kept at each complexity.
+    limit
+        Most complex formulas kept, if the problem allows them.
+    decay
+        Parents of complexity c are drawn with odds `exp(-c/decay)`.
     screening_rows
         Rows on which formulas are compared; candidates are fitted on all rows of the problem.
     max_columns
@@ -33,6 +53,18 @@ class EvolutionPolicy:
         then only simpler ones are of interest.
     """
 
+    offspring: int = 192
+    subtree_targets: int = 20
+    lookups: int = 16
+    refinements: int = 16
+    iterations: int = 6
+    restarts: int = 1
+    probes: int = 2
+    enrichments: int = 3
+    blocks: int = 2500
+    width: int = 16
+    limit: int = 40
+    decay: float = 20.0
     screening_rows: int = 256
     max_columns: int = 12
     improvement: float = 0.99

@@ -53,16 +53,10 @@ class Scaling:
         """Scaled target, shape (rows,)."""
         return target / 10.0**self.target
 
-    def restore(self, expression: Expression, offset: float = 0.0, factor: float = 1.0) -> Expression:
-        """`10**target * (offset + factor*expression)` with the columns in their own units."""
+    def restore(self, expression: Expression) -> Expression:
+        """`10**target * expression` with the columns in their own units."""
         coefficient, rest = pull(expression, self.columns)
-        unit = 10.0**self.target
-        whole = scaled(coefficient * factor * unit, rest)
-        if offset == 0.0:
-            return whole
-        if isinstance(whole, Apply) and whole.operator == "neg":
-            return sub(Number(offset * unit), whole.arguments[0])
-        return add(Number(offset * unit), whole)
+        return scaled(coefficient * 10.0**self.target, rest)
 
 
 def _exponent(values: FloatArray) -> int:

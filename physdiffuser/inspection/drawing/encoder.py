@@ -219,15 +219,14 @@ def readers(
     return picture, {"reliance": hangs.mean(axis=1).tolist()}
 
 
-def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None, kind: str = "gather") -> Picture:
+def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None) -> Picture:
     """Choosy inducing points of the last block that differ: their rows on two columns of the table."""
-    noun = "point" if kind == "gather" else "slice"
-    weights = over_rows(showing, showing.encoder_weights(kind))[-1]
+    weights = over_rows(showing, showing.encoder_weights("gather"))[-1]
     first, second = pair or telling_pair(showing)
     rows = effective_rows(weights)
     chosen = _unlike(weights, rows)
     values = relative(weights)
-    figure = new_figure(10.5, 6.6, f"Rows read by choosy {noun}s of the last block", origin)
+    figure = new_figure(10.5, 6.6, "Rows read by choosy points of the last block", origin)
     panels = figure.subplots(2, 3, sharex=True, sharey=True)
     colours = around_one(np.stack([values[place] for place in chosen]))
     top = float(colours["norm"].vmax)
@@ -243,7 +242,7 @@ def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None, kin
             linewidths=0.4,
             **colours,
         )
-        panel.set_title(f"{noun} {point + 1}, head {head + 1}: {about(rows[head, point])}", fontsize=10)
+        panel.set_title(f"point {point + 1}, head {head + 1}: {about(rows[head, point])}", fontsize=10)
         panel.tick_params(labelsize=8.5)
         panel.spines[["top", "right"]].set_visible(False)
     for panel in panels[-1]:
@@ -253,17 +252,17 @@ def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None, kin
     even_bar(figure, dots, panels)
     return Picture(
         name="encoder-rows",
-        title=f"Choosy {noun}s, row by row",
+        title="Choosy points, row by row",
         caption=(
             f"Each dot is a row of the table, drawn on {showing.labels[first]} and "
-            f"{showing.labels[second]}; red and large: the {noun} takes more than an even share of it. The "
-            f"choosiest {noun} comes first, then those among the choosy that differ most from the ones "
+            f"{showing.labels[second]}; red and large: the point takes more than an even share of it. The "
+            "choosiest point comes first, then those among the choosy that differ most from the ones "
             "before."
         ),
         alt=(
             "Scatter plots. "
             + "; ".join(
-                f"{noun} {point + 1} looks at {about(rows[head, point])} of {weights.shape[-1]}"
+                f"point {point + 1} looks at {about(rows[head, point])} of {weights.shape[-1]}"
                 for head, point in chosen
             )
             + "."

@@ -247,23 +247,20 @@ def relative(weights: FloatArray) -> FloatArray:
     return result
 
 
-def around_one(values: FloatArray, least: float = 2.0) -> dict[str, Any]:
+def around_one(values: FloatArray) -> dict[str, Any]:
     """Colours of weights relative to even ones: white for 1, red above, blue below.
 
     The scale ends where all but the largest half percent are.
     """
     from matplotlib.colors import TwoSlopeNorm
 
-    top = max(least, float(np.quantile(values, 0.995)))
+    top = max(2.0, float(np.quantile(values, 0.995)))
     return {"cmap": SIGNED_MAP, "norm": TwoSlopeNorm(1.0, 0.0, top)}
 
 
-def label_axis(
-    axis: Any, labels: Sequence[str], every: int = 1, rotation: float = 0.0, size: float = 7.0
-) -> None:
+def label_axis(axis: Any, labels: Sequence[str], rotation: float = 0.0, size: float = 7.0) -> None:
     """Name the cells of a heat map along one axis."""
-    places = list(range(0, len(labels), every))
-    axis.set_ticks(places, [plain(labels[place], 14) for place in places], rotation=rotation, fontsize=size)
+    axis.set_ticks(range(len(labels)), [plain(one, 14) for one in labels], rotation=rotation, fontsize=size)
 
 
 def bar(figure: Figure, image: Any, axes: Any, label: str, ticks: Sequence[float] | None = None) -> None:
