@@ -15,28 +15,37 @@ from physdiffuser.cli.shared.options import FiniteNumber, Names, WholeNumber, ta
 @click.command()
 @click.pass_context
 @click.argument("table")
-@click.option("--time-column", metavar="COLUMN", help="Column of the time; else the first one.")
-@click.option("--states", type=Names(), metavar="A,B", help="State variables; else all other columns.")
-@click.option("--inputs", type=Names(), metavar="A,B", help="Known driving inputs, which are interpolated.")
-@click.option("--runs", metavar="COLUMN", help="Column of numbers that tells the runs apart.")
+@click.option("--time-column", metavar="COLUMN", help="Column of the time; by default the first one.")
+@click.option("--states", type=Names(), metavar="A,B", help="State variables; by default all other columns.")
+@click.option(
+    "--inputs",
+    type=Names(),
+    metavar="A,B",
+    help="Known inputs that drive the system; between rows they are interpolated.",
+)
+@click.option("--runs", metavar="COLUMN", help="Column with the number of the run that a row belongs to.")
 @click.option(
     "--order",
     type=click.Choice(["1", "2", "auto"]),
     default="auto",
     metavar="N",
     show_default=True,
-    help="1, 2 where only positions were measured, or auto.",
+    help="Order of the equations: 1, or 2 where only positions were measured; auto: both are tried.",
 )
 @table_options
 @click.option(
     "--time",
     type=FiniteNumber(above=0),
     metavar="SECONDS",
-    help="Most seconds; 60 unless --steps is given.",
+    help="Time limit; 60 unless --steps is given.",
 )
-@click.option("--steps", type=WholeNumber(1), metavar="N", help="Most steps of the search for each equation.")
+@click.option(
+    "--steps", type=WholeNumber(1), metavar="N", help="Limit in steps of the search for each equation."
+)
 @click.option("--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Random seed.")
-@click.option("--generators", type=Names(), metavar="A,B", help="Generators to use, not the default ones.")
+@click.option(
+    "--generators", type=Names(), metavar="A,B", help="Generators to use instead of the default ones."
+)
 @click.option("--operators", type=Names(), metavar="A,B", help="Operators that may occur: add,mul,sin,...")
 @click.option(
     "--max-complexity",
@@ -44,7 +53,7 @@ from physdiffuser.cli.shared.options import FiniteNumber, Names, WholeNumber, ta
     default=40,
     metavar="N",
     show_default=True,
-    help="Largest right-hand side.",
+    help="Complexity of the largest right-hand side.",
 )
 @click.option("--constants", metavar="g=9.81", help="Known constants that may occur.")
 @click.option(
@@ -52,9 +61,11 @@ from physdiffuser.cli.shared.options import FiniteNumber, Names, WholeNumber, ta
     type=click.Choice(["auto", "constant", "relative"]),
     default="auto",
     metavar="NAME",
-    help="Errors of the states: auto, constant, relative.",
+    help="How errors depend on the states: constant, relative; auto: chosen with the law.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder; else under runs/.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder; by default one under runs/."
+)
 @click.option("--no-plugins", is_flag=True, help="Use only what ships with physdiffuser.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.option("--quiet", is_flag=True, help="No notes on stderr; warnings stay.")

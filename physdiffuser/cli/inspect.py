@@ -23,31 +23,56 @@ _SUITES = ("fsred", "tiers", "ood", "dev", "textbook")
 @click.command(short_help="Look inside the learned generators.")
 @click.argument("table", required=False)
 @click.option("--equation", metavar="ID", help="A law of a suite, by id or name, instead of a table.")
-@click.option("--suite", type=click.Choice(_SUITES), metavar="NAME", help="Statistics over a suite instead.")
 @click.option(
-    "--sample", type=WholeNumber(2), default=10, metavar="N", show_default=True, help="Laws of --suite."
+    "--suite",
+    type=click.Choice(_SUITES),
+    metavar="NAME",
+    help="A suite, for statistics over its laws, instead of a table.",
 )
-@click.option("--target", metavar="COLUMN", help="Column to explain; else the last one.")
-@click.option("--inputs", type=Names(), metavar="A,B", help="Columns that may explain it; else all others.")
+@click.option(
+    "--sample",
+    type=WholeNumber(2),
+    default=10,
+    metavar="N",
+    show_default=True,
+    help="Number of laws that are drawn from --suite.",
+)
+@click.option("--target", metavar="COLUMN", help="Column to explain; by default the last one.")
+@click.option(
+    "--inputs", type=Names(), metavar="A,B", help="Columns that may explain it; by default all others."
+)
 @table_options
 @click.option("--columns", type=Names(), metavar="A,B", help="The two columns on which rows are drawn.")
-@click.option("--attention", metavar="NAME", help="Attention variant of the weights; else standard.")
-@click.option("--rows", type=WholeNumber(4), metavar="N", help="Rows drawn from a law; else 200.")
+@click.option("--attention", metavar="NAME", help="Attention variant of the weights; by default standard.")
+@click.option(
+    "--rows", type=WholeNumber(4), metavar="N", help="Rows of the table drawn from a law; 200 by default."
+)
 @click.option(
     "--noise", type=FiniteNumber(least=0), metavar="SIGMA", help="Relative noise on a law's target."
 )
 @click.option(
-    "--remask", type=FiniteNumber(least=0), metavar="P", help="Share of tokens that may be taken back."
+    "--remask",
+    type=FiniteNumber(least=0),
+    metavar="P",
+    help="Share of the revealed tokens that the sampler may mask again.",
 )
 @click.option(
-    "--trajectories", type=WholeNumber(1, 4096), metavar="N", help="Windows filled; else 64, 8 a law."
+    "--trajectories",
+    type=WholeNumber(1, 4096),
+    metavar="N",
+    help="Formulas sampled by diffusion: by default 64, and 8 for each law of --suite.",
 )
 @click.option("--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Random seed.")
 @click.option(
-    "--dpi", type=WholeNumber(50, 600), default=300, metavar="N", show_default=True, help="Of the PNG."
+    "--dpi",
+    type=WholeNumber(50, 600),
+    default=300,
+    metavar="N",
+    show_default=True,
+    help="Resolution of the PNG files.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder; else a fresh one in runs/."
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder; by default a fresh one in runs/."
 )
 @click.option("--quiet", is_flag=True, help="No progress and no notes on stderr; warnings stay.")
 @reserved_stdout()

@@ -36,8 +36,15 @@ if TYPE_CHECKING:
 @click.option(
     "--initial", type=InitialState(), metavar="X=1,Y=0", help="Simulate a run of 'dynamics' from this state."
 )
-@click.option("--until", type=FiniteNumber(above=0), metavar="T", help="... from time 0 to this time.")
-@click.option("--points", type=WholeNumber(2), metavar="N", help="... at so many times; 200 when not given.")
+@click.option(
+    "--until",
+    type=FiniteNumber(above=0),
+    metavar="T",
+    help="With --initial: simulate from time 0 to this time.",
+)
+@click.option(
+    "--points", type=WholeNumber(2), metavar="N", help="With --initial: number of times; 200 by default."
+)
 @row_option
 @target_option
 @click.option("--intervals", is_flag=True, help="Add the 95 % confidence interval of each prediction.")

@@ -9,42 +9,54 @@ import click
 
 from physdiffuser.cli.process import messages
 from physdiffuser.cli.process.stdout import reserved_stdout
-from physdiffuser.cli.shared.options import FiniteNumber, Formulas, Names, WholeNumber, table_options
+from physdiffuser.cli.shared.options import (
+    FiniteNumber,
+    Formulas,
+    Names,
+    SectionedCommand,
+    WholeNumber,
+    table_options,
+)
 from physdiffuser.core.problem import NoiseModelName
 from physdiffuser.errors import UsageError
 from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS, MOST_NEXT, SAVE_INTERVAL
 
 _DEVICES = click.Choice(["auto", "cpu", "cuda", "cpu-torch"])
-_DEVICE_HELP = "Compute device: cuda, cpu; auto: only the networks use a GPU."
-_LOSS_HELP = "squared, robust, huber, absolute, quantile=0.5, logistic; else squared or robust, found out."
-_NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mixed, robust."
+# Titles in the help, each at the option that it stands above.
+_SECTIONS = {
+    "target": "The table",
+    "operators": "What the law may be",
+    "noise": "Errors of the measurements",
+    "seconds": "The search",
+    "out": "The output",
+}
 
 
-@click.command()
+@click.command(cls=SectionedCommand, sections=_SECTIONS)
 @click.pass_context
 @click.argument("table")
-@click.option("--target", type=Names(), metavar="A,B", help="Column(s) to explain; else the last one.")
-@click.option("--inputs", type=Names(), metavar="A,B", help="Columns that may explain it; else all others.")
+@click.option("--target", type=Names(), metavar="A,B", help="Column(s) to explain; by default the last one.")
+@click.option(
+    "--inputs", type=Names(), metavar="A,B", help="Columns that may explain it; by default all others."
+)
 @click.option("--weights", metavar="COLUMN", help="Column with the weight of each row, 1/sigma**2.")
-@click.option("--errors", metavar="COLUMN", help="Instead: column with the error sigma of each row.")
-@click.option("--input-errors", metavar="X=0.01,Y=DY,Z=1%", help="Errors of inputs: number, column or %.")
+@click.option(
+    "--errors", metavar="COLUMN", help="Column with the standard error of each row, instead of weights."
+)
+@click.option(
+    "--input-errors",
+    metavar="X=0.01,Y=DY,Z=1%",
+    help="Standard errors of inputs: a number, a column or a percentage.",
+)
 @click.option("--units", metavar="FILE", help="JSON or YAML file with the unit of each column.")
 @table_options
 @click.option(
-    "--time",
-    "seconds",
-    type=FiniteNumber(above=0),
-    metavar="SECONDS",
-    help=f"Most seconds, start and reading included; {DEFAULT_SECONDS:g} unless --steps is given.",
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column that divides the rows into groups with constants of their own.",
 )
-@click.option("--steps", type=WholeNumber(1), metavar="N", help="Most steps: the same answer on every run.")
-@click.option(
-    "--seed", type=WholeNumber(0), default=DEFAULTS.seed, metavar="N", show_default=True, help="Random seed."
-)
-@click.option("--generators", type=Names(), metavar="A,B", help="Generators to use, not the default ones.")
-@click.option("--attention", metavar="NAME", help="Attention variant of the learned generators.")
-@click.option("--device", type=_DEVICES, default=DEFAULTS.device, metavar="NAME", help=_DEVICE_HELP)
-@click.option("--noise", type=FiniteNumber(least=0), metavar="SIGMA", help="Relative error of the target.")
 @click.option("--operators", type=Names(), metavar="A,B", help="Operators that may occur: add,mul,sqrt,...")
 @click.option(
     "--operator",
@@ -54,22 +66,8 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
     help="Define an operator, sinc(x)=sin(x)/x; may be repeated.",
 )
 @click.option("--forbid", multiple=True, metavar="F(G)", help="No G inside F, as sin(sin); may be repeated.")
-@click.option("--auto-origin", is_flag=True, help="Try columns far from 0, such as years, with a shift.")
-@click.option("--complexity", metavar="EXP=3,X=2", help="Complexity of operators and columns.")
 @click.option(
-    "--max-complexity",
-    type=WholeNumber(1),
-    default=DEFAULTS.max_complexity,
-    metavar="N",
-    show_default=True,
-    help="Largest formula.",
-)
-@click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    metavar="COLUMN",
-    help="Column that divides the rows into groups with constants of their own.",
+    "--constants", metavar="G=6.674e-11", help="Known constants that may occur; auto: those of physics."
 )
 @click.option(
     "--guess",
@@ -77,30 +75,84 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
     type=Formulas(),
     multiple=True,
     metavar="FORMULA",
-    help="Formula to start from, A*exp(-b*t), or @FILE; may be repeated.",
+    help="Formula to start from, A*exp(-b*t), or @FILE with one on each line; may be repeated.",
 )
-@click.option("--template", metavar="FORMULA", help="Form of the law, x*t + f(y): f is searched for.")
-@click.option("--known", metavar="FORMULA", help="Known part to which f(...) is added; *FORMULA: a factor.")
+@click.option("--template", metavar="FORMULA", help="Form of the law, x*t + f(y), with f to be found.")
+@click.option(
+    "--known",
+    metavar="FORMULA",
+    help="Known part of the law, to which an unknown function is added; with a * before it, multiplied.",
+)
 @click.option("--constraints", metavar="FILE", help="YAML file with what the law must satisfy.")
+@click.option("--auto-origin", is_flag=True, help="Try columns far from 0, such as years, with a shift.")
+@click.option("--complexity", metavar="EXP=3,X=2", help="Complexity that operators and columns have.")
 @click.option(
-    "--constants",
-    metavar="G=6.674e-11",
-    help="Known constants; auto: name fitted ones.",
+    "--max-complexity",
+    type=WholeNumber(1),
+    default=DEFAULTS.max_complexity,
+    metavar="N",
+    show_default=True,
+    help="Complexity of the largest formula to consider.",
 )
 @click.option(
-    "--loss",
-    default=DEFAULTS.loss,
-    metavar="NAME",
-    help=_LOSS_HELP,
+    "--noise", type=FiniteNumber(least=0), metavar="SIGMA", help="Relative error of the target, 0.01 for 1 %."
 )
 @click.option(
     "--noise-model",
     type=click.Choice(get_args(NoiseModelName)),
     default=DEFAULTS.noise_model,
     metavar="NAME",
-    help=_NOISE_MODEL_HELP,
+    help="Errors of the target: constant, relative, poisson, mixed, robust; auto: chosen with the law.",
 )
 @click.option("--scatter", type=click.Choice(["auto", "constant", "relative"]), hidden=True)
+@click.option(
+    "--loss",
+    default=DEFAULTS.loss,
+    metavar="NAME",
+    help="squared, robust, huber, absolute, quantile=0.5, logistic; auto: squared, or robust for outliers.",
+)
+@click.option(
+    "--time",
+    "seconds",
+    type=FiniteNumber(above=0),
+    metavar="SECONDS",
+    help=f"Time limit, start and reading included; {DEFAULT_SECONDS:g} unless --steps is given.",
+)
+@click.option(
+    "--steps",
+    type=WholeNumber(1),
+    metavar="N",
+    help="Limit in steps of the search: the same answer on every run, however fast the machine is.",
+)
+@click.option(
+    "--seed", type=WholeNumber(0), default=DEFAULTS.seed, metavar="N", show_default=True, help="Random seed."
+)
+@click.option(
+    "--generators", type=Names(), metavar="A,B", help="Generators to use instead of the default ones."
+)
+@click.option("--attention", metavar="NAME", help="Attention variant of the learned generators.")
+@click.option(
+    "--device",
+    type=_DEVICES,
+    default=DEFAULTS.device,
+    metavar="NAME",
+    help="cuda: all dense work on a GPU; cpu: none; auto: that of the networks, where there is one.",
+)
+@click.option("--jobs", type=WholeNumber(1), metavar="N", help="Processes; by default one for each core.")
+@click.option("--scheduler", metavar="ADDRESS", help="Dask cluster: tcp://HOST:PORT, or local:N.")
+@click.option("--no-plugins", is_flag=True, help="Use only what ships with physdiffuser.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder; by default one under runs/."
+)
+@click.option(
+    "--save-every",
+    type=FiniteNumber(least=0.1),
+    default=SAVE_INTERVAL,
+    metavar="SECONDS",
+    show_default=True,
+    help="How often the formulas so far are saved in the run folder.",
+)
+@click.option("--resume", is_flag=True, help="Start from what an earlier run left in --out.")
 @click.option(
     "--suggest-next",
     type=WholeNumber(0, MOST_NEXT),
@@ -108,20 +160,9 @@ _NOISE_MODEL_HELP = "Errors of the target: auto, constant, relative, poisson, mi
     metavar="N",
     help="Suggest N measurements that tell the remaining laws apart.",
 )
-@click.option("--suggest-range", metavar="X=0:10,...", help="Where to measure; else the table's ranges.")
-@click.option("--scheduler", metavar="ADDRESS", help="Dask cluster: tcp://HOST:PORT, or local:N.")
-@click.option("--jobs", type=WholeNumber(1), metavar="N", help="Processes; else one for each core.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder; else under runs/.")
 @click.option(
-    "--save-every",
-    type=FiniteNumber(least=0.1),
-    default=SAVE_INTERVAL,
-    metavar="SECONDS",
-    show_default=True,
-    help="How often the run folder is given what was found.",
+    "--suggest-range", metavar="X=0:10,...", help="Where to measure; by default the table's ranges."
 )
-@click.option("--resume", is_flag=True, help="Start from what an earlier run left in --out.")
-@click.option("--no-plugins", is_flag=True, help="Use only what ships with physdiffuser.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="No signs beyond ASCII in the report.")
 @click.option("--quiet", is_flag=True, help="No progress and no notes on stderr; warnings stay.")

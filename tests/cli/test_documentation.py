@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import physdiffuser.errors
 from physdiffuser.cli.app import BUILT_IN, cli
@@ -43,6 +44,14 @@ def test_every_option_and_argument_is_documented(command: str, parameter: click.
             assert f"`{spelling}" in text, f"{spelling} of {command} is not in docs/command-line.md"
     else:
         assert str(parameter.name).upper() in text
+
+
+def test_the_help_of_solve_has_titles_above_its_options() -> None:
+    text = CliRunner().invoke(cli, ["solve", "--help"]).output
+    titles = ("The table", "What the law may be", "Errors of the measurements", "The search", "The output")
+    places = [text.index(f"\n{title}:\n") for title in titles]
+    assert places == sorted(places)
+    assert places[1] < text.index("--template") < places[2] < places[3] < text.index("--steps") < places[4]
 
 
 def test_every_exit_code_is_documented() -> None:

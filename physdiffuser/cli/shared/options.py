@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -174,6 +174,33 @@ class Delimiter(_ParamType):
         return str(delimiter)
 
 
+class SectionedCommand(click.Command):
+    """A command whose help shows its options under titles.
+
+    Parameters
+    ----------
+    sections
+        The title that stands above an option, by the option's name.
+    """
+
+    def __init__(self, *arguments: Any, sections: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.sections = sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, in the order in which the command declares them."""
+        parts: dict[str, list[tuple[str, str]]] = {}
+        title = "Options"
+        for parameter in self.get_params(ctx):
+            title = self.sections.get(parameter.name or "", title)
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                parts.setdefault(title, []).append(record)
+        for title, records in parts.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
 def table_options(function: Function) -> Function:
     """The options that say how a table is written, shared by every command that reads one."""
     for option in reversed(
@@ -190,7 +217,7 @@ def table_options(function: Function) -> Function:
                 "--header/--no-header",
                 "header",
                 default=None,
-                help="Whether the first row holds names; found out when not given.",
+                help="Whether the first row holds names; by default the table decides.",
             ),
             click.option("--thousands", metavar="CHARACTER", help="What groups digits, as in 1,234."),
         ]
