@@ -47,9 +47,7 @@ def within_standard_error(expression: Expression, problem: Problem) -> tuple[Exp
 
 def _with_one_freed(expression: Expression, problem: Problem) -> tuple[Expression, str] | None:
     """The formula with the constant freed that is farthest off, the others fitted again; None if none is."""
-    nodes: list[Expression] = []
-    exponents: list[bool] = []
-    marked = marked_constants(expression, nodes, exponents)
+    marked, nodes, exponents = marked_constants(expression)
     if all(is_fitted(node) or _is_form(node, power) for node, power in zip(nodes, exponents, strict=True)):
         return None
     off: list[tuple[float, int, float]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,9 +50,7 @@ def constants_of(
         The rows it was fitted to.
     """
     known = _fit_of(expression, problem)
-    nodes: list[Expression] = []
-    exponents: list[bool] = []
-    marked = marked_constants(expression, nodes, exponents)
+    marked, nodes, exponents = marked_constants(expression)
     freed = freed_values(marked, nodes, problem)
     estimates: list[ConstantEstimate] = []
     free = 0
@@ -153,30 +152,47 @@ def value_of(node: Expression) -> float:
     return float(evaluate(node, np.zeros((1, 1)))[0])
 
 
-def marked_constants(
-    expression: Expression, nodes: list[Expression], exponents: list[bool], exponent: bool = False
-) -> Expression:
-    """The formula with a parameter for each constant, which are listed from left to right.
+class MarkedConstants(NamedTuple):
+    """The constants of a formula, from left to right.
 
-    A constant is a largest part without variables, in which nothing is fitted, or a fitted number.
+    Attributes
+    ----------
+    formula
+        With a parameter in place of each.
+    nodes
+        The constants.
+    exponents
+        Whether each is an exponent.
     """
-    is_leaf = not isinstance(expression, Apply)
-    leaves = [node for node in walk(expression) if not isinstance(node, Apply)]
-    set_part = all(isinstance(leaf, Symbol) or (isinstance(leaf, Number) and leaf.exact) for leaf in leaves)
-    if set_part or (is_leaf and is_fitted(expression)):
-        if is_fitted(expression) and expression in nodes:
-            return Parameter(nodes.index(expression))
-        nodes.append(expression)
-        exponents.append(exponent)
-        return Parameter(len(nodes) - 1)
-    if not isinstance(expression, Apply):
-        return expression
-    arguments = []
-    for position, argument in enumerate(expression.arguments):
-        power = expression.operator == "pow" and position == 1
-        usual = power and isinstance(argument, Number) and argument.exact and _is_usual(argument)
-        arguments.append(argument if usual else marked_constants(argument, nodes, exponents, power))
-    return Apply(expression.operator, tuple(arguments))
+
+    formula: Expression
+    nodes: Sequence[Expression]
+    exponents: Sequence[bool]
+
+
+def marked_constants(expression: Expression) -> MarkedConstants:
+    """The constants: largest parts without variables in which nothing is fitted, and fitted numbers."""
+    nodes: list[Expression] = []
+    exponents: list[bool] = []
+
+    def visit(node: Expression, exponent: bool = False) -> Expression:
+        leaves = [leaf for leaf in walk(node) if not isinstance(leaf, Apply)]
+        if is_fitted(node) or all(isinstance(one, Symbol | Number) and not is_fitted(one) for one in leaves):
+            if is_fitted(node) and node in nodes:
+                return Parameter(nodes.index(node))
+            nodes.append(node)
+            exponents.append(exponent)
+            return Parameter(len(nodes) - 1)
+        if not isinstance(node, Apply):
+            return node
+        arguments = []
+        for position, argument in enumerate(node.arguments):
+            power = node.operator == "pow" and position == 1
+            usual = power and isinstance(argument, Number) and argument.exact and _is_usual(argument)
+            arguments.append(argument if usual else visit(argument, power))
+        return Apply(node.operator, tuple(arguments))
+
+    return MarkedConstants(visit(expression), nodes, exponents)
 
 
 def _is_usual(exponent: Number) -> bool:
@@ -246,9 +262,7 @@ def _determined(
             continue
         part = jacobian[index] / size
         whole = float(np.sqrt(part @ part))
-        for _ in range(
-            2
-        ):  # twice is enough: Kahan, in Parlett, The Symmetric Eigenvalue Problem, section 6.9
+        for _ in range(2):  # enough: Kahan, in Parlett, The Symmetric Eigenvalue Problem, section 6.9
             for one in basis:
                 part = part - (part @ one) * one
         left = float(np.sqrt(part @ part))
