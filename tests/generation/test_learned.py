@@ -215,9 +215,10 @@ def test_sampling_at_temperature_zero_is_greedy(weights: Path) -> None:
     assert model.decoder is not None
     many, many_mask = memory.expand(5, -1, -1), mask.expand(5, -1)
     rng = np.random.default_rng(0)
-    found = sample(model.decoder, grammar, many, many_mask, places=12, temperature=0.0, rng=rng)
+    greedy, random = AutoregressiveSampling(temperature=0.0), AutoregressiveSampling(temperature=1.0)
+    found = sample(model.decoder, grammar, many, many_mask, places=12, options=greedy, rng=rng)
     assert len({item.tokens for item in found}) == 1
-    noisy = sample(model.decoder, grammar, many, many_mask, places=12, temperature=1.0, rng=rng)
+    noisy = sample(model.decoder, grammar, many, many_mask, places=12, options=random, rng=rng)
     assert len({item.tokens for item in noisy}) > 1
     for item in (*found, *noisy):
         assert complete([model.vocabulary.tokens[token] for token in item.tokens])

@@ -87,10 +87,8 @@ class AutoregressiveGenerator(LearnedGenerator):
                 memory[chosen],
                 mask[chosen],
                 places=places,
-                temperature=options.temperature,
+                options=options,
                 rng=rng,
-                top_k=options.top_k,
-                nucleus=options.nucleus,
             )
             yield [(int(row), item.tokens) for row, item in zip(rows, found, strict=True)]
 

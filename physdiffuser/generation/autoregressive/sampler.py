@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from physdiffuser.config import AutoregressiveSampling
 from physdiffuser.models.decoder import Decoder
 from physdiffuser.models.tokens.grammar import Grammar
 from physdiffuser.models.tokens.vocabulary import BOS
@@ -72,10 +73,8 @@ def sample(
     mask: Tensor,
     *,
     places: int,
-    temperature: float,
+    options: AutoregressiveSampling,
     rng: np.random.Generator,
-    top_k: int = 0,
-    nucleus: float = 1.0,
 ) -> list[Written]:
     """One formula for each row of the memory, tokens drawn with Gumbel noise in double precision.
 
@@ -87,12 +86,11 @@ def sample(
         (batch, tokens, width) and (batch, tokens), as the encoder returns them.
     places
         Longest formula in tokens.
-    temperature
-        0 takes the most likely token everywhere, 1 samples from the model.
+    options
+        Temperature (0 takes the most likely token everywhere, 1 samples from the model), `top_k` and
+        `nucleus` (see `truncated`).
     rng
         Source of the noise.
-    top_k, nucleus
-        See `truncated`.
     """
     batch = memory.shape[0]
     state = decoder.start()
@@ -104,9 +102,10 @@ def sample(
     for place in range(places + 1):
         found = _log_probabilities(decoder(last, memory, mask, state))
         found = np.where(grammar.permitted(open_arguments, places - place), found, -np.inf)
-        likely = truncated(found, top_k, nucleus)
-        noisy = likely + temperature * rng.gumbel(size=found.shape) if temperature else likely
-        chosen = noisy.argmax(axis=1)
+        likely = truncated(found, options.top_k, options.nucleus)
+        if options.temperature:
+            likely = likely + options.temperature * rng.gumbel(size=found.shape)
+        chosen = likely.argmax(axis=1)
         scores += np.where(finished, 0.0, found[np.arange(batch), chosen])
         ending = chosen == grammar.end
         for row in np.flatnonzero(~finished & ~ending):
