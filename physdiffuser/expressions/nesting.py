@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterable
 from physdiffuser.expressions.definitions import expanded
 from physdiffuser.expressions.tree import Apply, Expression, walk
 
-Nestings = frozenset[tuple[str, str]]
-"""Pairs of an outer and an inner operator."""
-
 
 def nesting_test(forbidden: Iterable[tuple[str, str]]) -> Callable[[Expression], bool]:
     """Whether a formula has none of the nestings, as written and with definitions expanded."""

@@ -19,7 +19,6 @@ from physdiffuser.search.refinement.guesses import Guess
 
 # Two formulas are one function if on so many rows they differ by less than this share of the deviation.
 _ROWS, _SAME = 300, 1e-5
-_DIGITS = 4
 
 
 def guess_outcomes(

@@ -6,15 +6,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
 from physdiffuser.plugin_system.calls import PluginWorker
 
 if TYPE_CHECKING:
     pass
 
-FloatArray = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 CALL_LIMIT = 30.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from physdiffuser.core.analysis import TableAnalysis
 from physdiffuser.core.archive import NOTHING_LEFT, Entry, relative_loss, same_loss
@@ -17,8 +16,6 @@ from physdiffuser.fitting import refit
 from physdiffuser.reduction.analysis import SharedAnalysis
 from physdiffuser.selection.cancellation import cancels
 from physdiffuser.selection.description_length import DescriptionLength
-
-FloatArray = npt.NDArray[np.float64]
 
 # Formulas off the front that describe the rows in nearly as few words are remembered: exact constants may yet
 # make one of them the shortest. So many nats more at most, and so many of them.

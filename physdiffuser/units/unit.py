@@ -88,11 +88,6 @@ class Unit:
         """
         return parse_unit(text).unit
 
-    @property
-    def dimensionless(self) -> bool:
-        """Whether all exponents are zero."""
-        return not self.exponents
-
     def exponent(self, symbol: str) -> Fraction:
         """Exponent of one base symbol."""
         return dict(self.exponents).get(symbol, Fraction(0))

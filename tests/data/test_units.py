@@ -35,7 +35,7 @@ def test_units_form_a_group(first: Unit, second: Unit, exponent: Fraction) -> No
     assert first * second / second == first
     assert (first * second) ** exponent == first**exponent * second**exponent
     assert hash(first * second) == hash(second * first)
-    assert (first / first).dimensionless
+    assert first / first == DIMENSIONLESS
 
 
 @pytest.mark.parametrize(

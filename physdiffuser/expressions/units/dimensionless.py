@@ -12,12 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-import numpy as np
-import numpy.typing as npt
-
 from physdiffuser.units.unit import Unit
 
-FloatArray = npt.NDArray[np.float64]
 MAX_COLUMNS = 14
 """Above it the smallest groups are not looked for among all choices of columns."""
 

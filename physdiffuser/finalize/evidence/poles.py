@@ -12,7 +12,6 @@ from physdiffuser.expressions.simplification.regular import divided_forms
 FloatArray = npt.NDArray[np.float64]
 
 _POINTS, _LINES, _STEPS = 1_000, 12, 64
-_SMALL = 1e-9
 _SAME = 1e-7
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from physdiffuser.core.archive import Archive, relative_loss
 from physdiffuser.core.candidate import Candidate
@@ -27,8 +26,6 @@ from physdiffuser.generation.evolution.restrictions import form_test, relevant_c
 from physdiffuser.generation.evolution.scaling import Scaling, without_signs
 from physdiffuser.generation.evolution.scoring import LOSS_FLOOR, Scorer
 from physdiffuser.generation.evolution.simplify import degenerate, simpler, strip, without_rounding
-
-FloatArray = npt.NDArray[np.float64]
 
 _STREAM = 0xE701
 

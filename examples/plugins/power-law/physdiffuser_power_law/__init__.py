@@ -10,8 +10,8 @@ import numpy as np
 from physdiffuser.core.archive import Archive
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Budget, Problem
+from physdiffuser.core.reduction import monomial
 from physdiffuser.expressions.tree import Number, mul
-from physdiffuser.expressions.units.dimensionless import monomial
 from physdiffuser.hookspecs import hookimpl
 from physdiffuser.specs import GeneratorSpec
 
@@ -41,12 +41,13 @@ class PowerLaws:
         while self.remaining:
             denominator = self.remaining.pop(0)
             exponents = [Fraction(round(power * denominator), denominator) for power in solution[:-1]]
+            powers = tuple((column, power) for column, power in enumerate(exponents) if power)
             with np.errstate(all="ignore"):
                 law = np.prod(problem.inputs ** np.array(exponents, dtype=float), axis=1)
             factor = float(law @ problem.target / (law @ law))
             if np.isfinite(factor):
                 yield Candidate(
-                    expression=mul(Number(factor), monomial(exponents)),
+                    expression=mul(Number(factor), monomial(powers, None)),
                     generator=self.name,
                     derivation=("a power law through all columns fits the logarithms",),
                 )
