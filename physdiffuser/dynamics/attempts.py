@@ -12,13 +12,15 @@ import numpy as np
 from physdiffuser.dynamics.options import DynamicsOptions
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, candidates
 from physdiffuser.dynamics.search.choice import Choice, Rival
+from physdiffuser.dynamics.search.coarse import may_be_exact, system_of_exact_values
 from physdiffuser.dynamics.search.constants import parameter_errors, with_exact_constants
-from physdiffuser.dynamics.search.selection import SHORT, Fitted, Selector, mean_square
+from physdiffuser.dynamics.search.selection import SHORT, WORSE, Fitted, Selector, mean_square
 from physdiffuser.dynamics.search.weak import weak_form
 from physdiffuser.dynamics.trajectories.runs import Division, Trajectories, divide
-from physdiffuser.dynamics.trajectories.smoothing import Curve, smooth_all
+from physdiffuser.dynamics.trajectories.smoothing import Curve, interpolated, smooth_all
 from physdiffuser.dynamics.verification.simulation import Simulation, simulate_all
 from physdiffuser.dynamics.verification.verdict import (
+    EXACT_FIT,
     LEAST_GAP,
     SystemVerdict,
     judge_system,
@@ -193,18 +195,14 @@ def attempted(table: Trajectories, options: DynamicsOptions, plan: Plan, deadlin
     if plan.order == 2:
         table = table.second_order()
     division = divide(table)
-    prepared = prepare(division.fitted, options, plan.explicit_time)
-    found = _all_candidates(prepared, options, deadline)
-    selector = Selector(prepared, lambda: clock.monotonic() > deadline)
-    best, rivals = Choice(selector).choose(found)
-    best = selector.lengthened(best)
+    prepared, found, selector, best, rivals = _selected(division.fitted, options, plan, deadline)
     if not np.isfinite(best.length):
         raise NothingFoundError(
             "no system of equations follows the trajectories. Give more time (--time) or steps (--steps), "
             "or check that the states are all that the system depends on."
         )
     exact = with_exact_constants(selector, best)
-    everything = prepare(table, options, plan.explicit_time)
+    everything = prepare(table, options, plan.explicit_time, prepared.exact)
     simulation = simulate_all(table, division, selector, exact, everything.curves, options.seed)
     errors = parameter_errors(selector, exact)
     judged = judge_system(exact, simulation, [gap for _, _, gap in rivals], prepared.exact, errors)
@@ -213,15 +211,41 @@ def attempted(table: Trajectories, options: DynamicsOptions, plan: Plan, deadlin
     )
 
 
-def prepare(table: Trajectories, options: DynamicsOptions, explicit_time: bool = False) -> Preparation:
-    """Smooth the states and set up the weak form."""
+def _selected(
+    rows: Trajectories, options: DynamicsOptions, plan: Plan, deadline: float
+) -> tuple[Preparation, list[list[Candidate]], Selector, Fitted, list[Rival]]:
+    """The best system for the rows, its rivals, and the candidates it was chosen from."""
+
+    def stop() -> bool:
+        return clock.monotonic() > deadline
+
+    prepared = prepare(rows, options, plan.explicit_time)
+    if may_be_exact(prepared):
+        exact = prepare(rows, options, plan.explicit_time, exact=True)
+        selector = Selector(exact, stop)
+        system = system_of_exact_values(selector, EXACT_FIT)
+        if system is not None:
+            beam, rivals = system
+            return exact, beam.lists, selector, beam.best, rivals
+    found = _all_candidates(prepared, options, deadline)
+    selector = Selector(prepared, stop)
+    best, rivals = Choice(selector).choose(found)
+    return prepared, found, selector, selector.lengthened(best), rivals
+
+
+def prepare(
+    table: Trajectories, options: DynamicsOptions, explicit_time: bool = False, exact: bool = False
+) -> Preparation:
+    """Smooth the states (interpolate them where they are known to be exact), and set up the weak form."""
     by_state: list[list[Curve]] = []
     for state in range(table.measured):
         series = []
         for run in table.runs:
             known = np.isfinite(run.states[:, state])
             series.append((run.times[known], run.states[known, state]))
-        by_state.append(smooth_all(series, options.noise_model))
+        by_state.append(
+            [interpolated(*one) for one in series] if exact else smooth_all(series, options.noise_model)
+        )
     if table.order == 2:
         by_state += [[curve.derivative() for curve in own] for own in by_state]
     curves = [[own[number] for own in by_state] for number in range(len(table.runs))]
@@ -258,6 +282,7 @@ def on_all_rows(attempt: Attempt) -> tuple[Fitted, Selector]:
     if attempt.everything.exact:
         intervals = whole.first
     fitted = whole.fit(free.skeletons, free.parts(), intervals, free.substeps)
-    if not np.isfinite(fitted.length) or mean_square(fitted) == math.inf:
+    # A fit to longer runs may end elsewhere; its constants are not those that were checked.
+    if not mean_square(fitted) <= WORSE * max(mean_square(exact), 1.0):
         return exact, selector
     return with_exact_constants(whole, fitted), whole

@@ -37,6 +37,8 @@ NULL_SPACE = 1e-11
 """Singular values of null vectors, relative to the largest one."""
 SMALL = 1e-7
 """Coefficients of null vectors that are 0 within rounding."""
+TRIVIAL = 1e-5
+"""A sum whose gradient is so small beside those of its terms is constant: `x - sin(x)` of tiny values."""
 MOST_LIBRARY = 90
 _DENOMINATOR = 1_000
 _SECONDS = 5.0
@@ -84,7 +86,8 @@ def conserved_quantities(flow: Sequence[Expression], states: FloatArray, seed: i
         if len(found) >= max(count - 1, 1):
             break
         slope = np.sum([value * gradients[one] for one, value in chosen.items()], axis=0)
-        if _depends(directions, slope):
+        parts = [np.abs(value * gradients[one]) for one, value in chosen.items()]
+        if np.abs(slope).max() <= TRIVIAL * np.max(parts) or _depends(directions, slope):
             continue
         quantity = _quantity(flow, terms, chosen, nodes)
         if quantity is not None:

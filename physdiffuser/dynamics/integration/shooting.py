@@ -232,8 +232,18 @@ def fit_segments(
     if math.isfinite(loss):
         _, by_parameters, by_initial = model.linearised(parameters, initial)
         normal = _reduced(by_parameters, by_initial)[0]
-        covariance = np.linalg.pinv(normal, rcond=1e-14, hermitian=True) if parameters.size else normal
+        covariance = _inverse(normal)
     return ShootingFit(parameters, initial, residuals, covariance, converged)
+
+
+def _inverse(normal: FloatArray) -> FloatArray:
+    """Pseudo-inverse of a normal matrix whose parameters may have very different units."""
+    if not normal.size:
+        return normal
+    size = np.sqrt(np.maximum(np.diag(normal), 0.0))
+    size = np.where(size > 0.0, size, 1.0)
+    unit = np.linalg.pinv(normal / np.outer(size, size), rcond=1e-14, hermitian=True)
+    return np.asarray(unit / np.outer(size, size), dtype=np.float64)
 
 
 def sensitivities(

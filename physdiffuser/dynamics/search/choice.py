@@ -13,7 +13,7 @@ from physdiffuser.dynamics.search.candidates import Candidate, renumbered
 from physdiffuser.dynamics.search.form_code import form_nats
 from physdiffuser.dynamics.search.linearised import finite_terms, linearised_sums
 from physdiffuser.dynamics.search.selection import WORSE, Fitted, Selector, mean_square
-from physdiffuser.dynamics.search.terms import library, products, term_sum
+from physdiffuser.dynamics.search.terms import library, products, shorter_sums, term_sum
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.selection.description_length import DescriptionLength
 
@@ -79,6 +79,7 @@ class Choice:
 
     def __init__(self, selector: Selector) -> None:
         self.selector, self.prepared = selector, selector.prepared
+        self._tolerance = TOLERANCE if self.prepared.exact else RANKING_TOLERANCE
         self._terms: list[Expression] | None = None
 
     def choose(self, found: Sequence[Sequence[Candidate]]) -> tuple[Fitted, list[Rival]]:
@@ -87,24 +88,34 @@ class Choice:
         Systems are compared on short segments, on which fits converge from poor constants, and those that
         are nearly as good on longer ones, which tell more apart: each segment has initial states of its own.
         """
-        lists = [self._shortlist(state, own) for state, own in enumerate(found)]
-        beam = Beam(lists, [0] * len(lists), self._fit_candidates([own[0] for own in lists]))
-        self._exchange(beam)
+        beam = self.exchanged([self._shortlist(state, own) for state, own in enumerate(found)])
         if not self.prepared.exact:
             for _ in range(ROUNDS):
-                if not self._with_linearised(beam):
+                if not self.with_linearised(beam):
                     break
             for intervals in (3 * self.selector.first, self.selector.longest):
                 longer = min(intervals, self.selector.longest)
                 if longer <= beam.best.intervals or self.selector.stop() or not self._longer(beam, longer):
                     break
-        return beam.best, [
-            (state, lists[state][number], other.length - beam.best.length)
+            while self._with_fewer_terms(beam) and not self.selector.stop():
+                pass
+        return beam.best, self.rivals(beam)
+
+    def exchanged(self, lists: list[list[Candidate]]) -> Beam:
+        """The best system of some candidates."""
+        beam = Beam(lists, [0] * len(lists), self._fit_candidates([own[0] for own in lists]))
+        self._exchange(beam)
+        return beam
+
+    def rivals(self, beam: Beam) -> list[Rival]:
+        """What it would cost to have another candidate in place of one equation."""
+        return [
+            (state, beam.lists[state][number], other.length - beam.best.length)
             for (state, number), other in beam.tried.items()
             if number != beam.chosen[state]
             and not any(
                 self._same(form, beam.best.expressions[state], state)
-                for form in (lists[state][number].expression, other.expressions[state])
+                for form in (beam.lists[state][number].expression, other.expressions[state])
             )
         ]
 
@@ -136,7 +147,7 @@ class Choice:
             if len(beam.lists) == 1:
                 break
 
-    def _with_linearised(self, beam: Beam) -> bool:
+    def with_linearised(self, beam: Beam) -> bool:
         """Offer sums of terms that the trajectories choose, for one equation after the other."""
         table, improved = self.prepared.table, False
         for state in range(len(table.states)):
@@ -148,21 +159,29 @@ class Choice:
             for one in self._linearised(beam.best, state):
                 if one.skeleton in known:
                     continue
-                beam.lists[state].append(one)
-                number = len(beam.lists[state]) - 1
-                candidates = [own[place] for own, place in zip(beam.lists, beam.chosen, strict=True)]
-                candidates[state] = one
-                parts = beam.best.parts()
-                parts[state] = one.parameters
-                trial = self.selector.fit(
-                    [c.skeleton for c in candidates],
-                    parts,
-                    beam.best.intervals,
-                    beam.best.substeps,
-                    tolerance=RANKING_TOLERANCE,
-                )
-                improved |= beam.offer(state, number, trial)
+                improved |= self._offer(beam, state, one)
         return improved
+
+    def _with_fewer_terms(self, beam: Beam) -> bool:
+        """Offer the best system without one of its terms, for each of these."""
+        improved = False
+        for state, (skeleton, part) in enumerate(zip(beam.best.skeletons, beam.best.parts(), strict=True)):
+            tried = [number for place, number in beam.tried if place == state]
+            known = {beam.lists[state][number].skeleton for number in tried}
+            for shorter, values in shorter_sums(skeleton, part):
+                if shorter not in known and not self.selector.stop():
+                    one = Candidate(shorter, values, math.nan, math.nan, "trajectories")
+                    improved |= self._offer(beam, state, one)
+        return improved
+
+    def _offer(self, beam: Beam, state: int, one: Candidate) -> bool:
+        """Fit the best system with another equation for one state; whether it is better."""
+        beam.lists[state].append(one)
+        skeletons, parts = list(beam.best.skeletons), beam.best.parts()
+        skeletons[state], parts[state] = one.skeleton, one.parameters
+        best = beam.best
+        trial = self.selector.fit(skeletons, parts, best.intervals, best.substeps, tolerance=self._tolerance)
+        return beam.offer(state, len(beam.lists[state]) - 1, trial)
 
     def _linearised(self, best: Fitted, state: int) -> list[Candidate]:
         """The shortest descriptions among sums of products, and among sums of any terms, for one rate."""
@@ -236,10 +255,9 @@ class Choice:
         return bool(np.nanmax(apart, initial=0.0) <= limit * spread)
 
     def _fit_candidates(self, chosen: Sequence[Candidate]) -> Fitted:
-        tolerance = TOLERANCE if self.prepared.exact else RANKING_TOLERANCE
         return self.selector.fit(
             [c.skeleton for c in chosen],
             [c.parameters for c in chosen],
             self.selector.first,
-            tolerance=tolerance,
+            tolerance=self._tolerance,
         )

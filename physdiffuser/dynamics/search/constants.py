@@ -10,19 +10,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.derivation import readable
 from physdiffuser.dynamics.search.selection import LEAST_SQUARE, Fitted, Selector, mean_square
-from physdiffuser.expressions import Expression, complexity, evaluate, value_and_jacobian
+from physdiffuser.expressions import Expression, Number, complexity, evaluate, value_and_jacobian
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
-from physdiffuser.expressions.tree import bind, free_constants
+from physdiffuser.expressions.tree import bind, free_constants, substitute
 from physdiffuser.fitting import snap
+from physdiffuser.fitting.exact_constants.forms import number_expression
 
 FloatArray = npt.NDArray[np.float64]
 
+SHORT_DIGITS = 5
+"""Digits of a decimal that is taken for exact where the trajectories have no noise."""
+WRITTEN, MOST = 10_000, 10**6
+"""Denominators that divide the first are written as decimals; larger numbers stay fitted."""
 SLACK = 2.0
 """Nats by which the trajectories may be described worse, and for each constant made exact."""
 
@@ -59,6 +65,8 @@ def with_exact_constants(selector: Selector, fitted: Fitted) -> Fitted:
 
 def _refitted(selector: Selector, fitted: Fitted, equations: Sequence[Expression]) -> Fitted | None:
     """The system of these equations fitted again; None where it describes the trajectories worse."""
+    if selector.prepared.exact:
+        equations = [_with_exact_decimals(equation) for equation in equations]
     pairs = [free_constants(tidy(equation, selector.prepared.weak.nodes)) for equation in equations]
     trial = selector.fit(
         [skeleton for skeleton, _ in pairs],
@@ -70,6 +78,23 @@ def _refitted(selector: Selector, fitted: Fitted, equations: Sequence[Expression
     fewer = fitted.fit.parameters.size - trial.fit.parameters.size
     allowed = selector.left(fitted.fit) + SLACK * (1 + max(fewer, 0))
     return trial if selector.left(trial.fit) <= allowed else None
+
+
+def _with_exact_decimals(expression: Expression) -> Expression:
+    """The formula with fractions in place of decimals of few digits, which no fit gives by chance."""
+
+    def exact(node: Expression) -> Expression | None:
+        if not isinstance(node, Number) or node.exact or not is_short(float(node.value), 0.0):
+            return None
+        value = Fraction(repr(float(node.value)))
+        return number_expression(value) if WRITTEN % value.denominator == 0 and abs(value) < MOST else None
+
+    return substitute(expression, exact)
+
+
+def is_short(value: float, tolerance: float) -> bool:
+    """Whether a number has few digits, up to a relative tolerance."""
+    return abs(float(f"{value:.{SHORT_DIGITS - 1}e}") - value) <= tolerance * abs(value)
 
 
 def _snapped(skeleton: Expression, values: FloatArray, errors: FloatArray, nodes: FloatArray) -> Expression:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from physdiffuser.dynamics.search.terms import summands
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Variable
 from physdiffuser.expressions.tree import substitute, variables, walk
 from physdiffuser.selection.description_length import exact_nats
@@ -35,6 +36,9 @@ REPEATED = 1.7
 ROOT, FRACTION, FITTED_POWER, VARIABLE_POWER = 4.0, 6.0, 8.0, 12.0
 FUNCTIONS = {"sin": 2.5, "cos": 2.5, "exp": 3.5, "abs": 3.5, "sqrt": 4.0, "tanh": 4.5, "log": 5.0}
 OTHER_FUNCTION = 6.0
+BESIDE = 2.5
+"""A function of variables that also stand bare in the same sum, as in `x - sin(x)`."""
+BENDING = frozenset({"sin", "cos", "exp", "tanh", "log", "atan"})
 DEFINED_FUNCTION = 3.5
 """A function that the user has defined was defined because it is expected."""
 INNER_CONSTANT = 3.0
@@ -69,9 +73,19 @@ def system_nats(skeletons: Sequence[Expression], columns: int) -> float:
     total = 0.0
     for skeleton in skeletons:
         form = substitute(skeleton, _without_numbers)
-        total += code.nats(form) + exact_nats(skeleton)
+        total += code.nats(form) + exact_nats(skeleton) + BESIDE * _functions_beside(form)
         code.known |= {node for node in walk(form) if isinstance(node, Apply)}
     return total
+
+
+def _functions_beside(form: Expression) -> int:
+    """How many terms of the sum have a function of variables that a term without functions holds as well."""
+    terms = summands(form)
+    bent = [any(isinstance(n, Apply) and n.operator in BENDING for n in walk(term)) for term in terms]
+    bare = [variables(term) for term, has in zip(terms, bent, strict=True) if not has and variables(term)]
+    return sum(
+        any(own <= variables(term) for own in bare) for term, has in zip(terms, bent, strict=True) if has
+    )
 
 
 def _without_numbers(node: Expression) -> Expression | None:

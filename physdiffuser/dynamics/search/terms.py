@@ -5,7 +5,7 @@ Subsets grow term by term from the best of the size below (a beam), which no thr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from physdiffuser.dynamics.search.sparse import BEAM, extended, pairs
 from physdiffuser.dynamics.search.weak import WeakForm
-from physdiffuser.expressions import ONE, Expression, Number, Parameter, Variable, evaluate
-from physdiffuser.expressions.tree import add, call, div, mul, power, sub
+from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter, Variable, evaluate
+from physdiffuser.expressions.tree import add, call, div, mul, power, sub, substitute, walk
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -58,6 +58,7 @@ def library(columns: int, states: int) -> list[Expression]:
     terms += [mul(leaf, one) for leaf in leaves for one in periodic]
     terms += [mul(a, b) for a, b in combinations_with_replacement(periodic, 2)]
     for a, b in combinations(leaves[:states], 2):
+        terms.append(sub(a, b))  # what couples two bodies or boxes has one constant
         terms += [
             call("sin", sub(a, b)),
             call("sin", add(a, b)),
@@ -147,3 +148,32 @@ def term_sum(terms: Sequence[Expression]) -> Expression:
         tree = part if tree is None else add(tree, part)
     assert tree is not None
     return tree
+
+
+def shorter_sums(skeleton: Expression, parameters: FloatArray) -> Iterator[tuple[Expression, FloatArray]]:
+    """The sum without one of its terms, for each of these, with the parameters that are left."""
+    parts = summands(skeleton)
+    for place in range(len(parts) if len(parts) > 1 else 0):
+        kept = parts[:place] + parts[place + 1 :]
+        tree = kept[0]
+        for part in kept[1:]:
+            tree = add(tree, part)
+        used = sorted({node.index for node in walk(tree) if isinstance(node, Parameter)})
+        yield _renamed(tree, {old: new for new, old in enumerate(used)}), parameters[used]
+
+
+def summands(node: Expression) -> list[Expression]:
+    """Terms of a sum; the formula itself where it is none."""
+    if isinstance(node, Apply) and node.operator == "add":
+        return [part for argument in node.arguments for part in summands(argument)]
+    if isinstance(node, Apply) and node.operator == "sub":
+        left, right = node.arguments
+        return [*summands(left), *(mul(Number(-1), part) for part in summands(right))]
+    return [node]
+
+
+def _renamed(tree: Expression, numbers: dict[int, int]) -> Expression:
+    def replace(node: Expression) -> Expression | None:
+        return Parameter(numbers[node.index]) if isinstance(node, Parameter) else None
+
+    return substitute(tree, replace)

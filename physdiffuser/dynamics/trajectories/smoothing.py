@@ -36,6 +36,8 @@ DECISIVE = 3.0
 _ORDERS = (3, 4)
 _NEIGHBOURS = (2, 4, 6, 8, 10, 12, 14)
 _STILL_FALLING = 2.5
+_COARSELY = 4.0
+"""Polynomials of higher degree miss the points of a coarsely sampled curve by so many times less."""
 _NORMAL_MEDIAN = 1.4826
 _COARSE, _FINE = 1.5, 0.25
 """Steps of the decimal logarithm of the penalty."""
@@ -126,8 +128,7 @@ def smooth(times: FloatArray, values: FloatArray, kind: NoiseKind = "constant") 
     scale = float(values.std()) or 1.0
     noise = neighbour_noise(times, values)
     if noise < NO_NOISE * scale:
-        degree = min(DEGREE, 2 * ((times.size - 1) // 2) - 1)
-        return Curve(make_interp_spline(times, values, k=degree), noise, kind, None, math.inf)
+        return interpolated(times, values, kind)
     if kind == "constant":
         return _penalised(times, values, np.ones(times.size), "constant")
     curve = _penalised(times, values, np.ones(times.size), "constant")
@@ -136,6 +137,12 @@ def smooth(times: FloatArray, values: FloatArray, kind: NoiseKind = "constant") 
         size = np.maximum(np.abs(curve.value(times)), floor)
         curve = _penalised(times, values, 1.0 / size**2, "relative")
     return curve
+
+
+def interpolated(times: FloatArray, values: FloatArray, kind: NoiseKind = "constant") -> Curve:
+    """A curve through all values, which have no noise."""
+    degree = min(DEGREE, 2 * ((times.size - 1) // 2) - 1)
+    return Curve(make_interp_spline(times, values, k=degree), 0.0, kind, None, math.inf)
 
 
 def smooth_all(
@@ -170,6 +177,22 @@ def neighbour_noise(times: FloatArray, values: FloatArray) -> float:
     With few neighbours what is left over is the curve's own bending, which falls from degree to degree;
     noise does not. If it still falls at the highest degree, no noise is seen.
     """
+    left = _missed_by_neighbours(times, values)
+    if not left:
+        return math.inf
+    if len(left) == len(_NEIGHBOURS) and left[-1] < left[-2] / _STILL_FALLING < left[-3] / _STILL_FALLING**2:
+        return 0.0
+    return min(left)
+
+
+def falls_with_neighbours(times: FloatArray, values: FloatArray) -> bool:
+    """Whether polynomials through more neighbours miss the points by far less, as they do not miss noise."""
+    left = _missed_by_neighbours(times, values)
+    return len(left) == len(_NEIGHBOURS) and min(left) < left[1] / _COARSELY
+
+
+def _missed_by_neighbours(times: FloatArray, values: FloatArray) -> list[float]:
+    """By how much a point differs from the polynomial through its neighbours, for ever more of these."""
     left: list[float] = []
     for count in _NEIGHBOURS:
         if times.size < count + 3:
@@ -182,11 +205,7 @@ def neighbour_noise(times: FloatArray, values: FloatArray) -> float:
         unit = np.abs(missed) / np.sqrt(1.0 + np.square(weights).sum(axis=1))
         # The median: a few sharp bends are no noise.
         left.append(_NORMAL_MEDIAN * float(np.median(unit)))
-    if not left:
-        return math.inf
-    if len(left) == len(_NEIGHBOURS) and left[-1] < left[-2] / _STILL_FALLING < left[-3] / _STILL_FALLING**2:
-        return 0.0
-    return min(left)
+    return left
 
 
 def _lagrange(sites: FloatArray, at: FloatArray) -> FloatArray:

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.core.solution import Verdict
+from physdiffuser.dynamics.search.constants import is_short
 from physdiffuser.dynamics.search.selection import Fitted, mean_square
 from physdiffuser.dynamics.verification.simulation import Simulation
-from physdiffuser.expressions import Apply, Expression
+from physdiffuser.expressions import Apply, Expression, Number
 from physdiffuser.expressions.tree import fitted_constants, walk
 from physdiffuser.verification.checks import CheckState
 
@@ -33,6 +34,8 @@ EXACT_FIT = 1e3
 """The same for values without noise, in units of the accuracy of integration (an error of 3e-9)."""
 MOST_CONSTANTS, MOST_EXACT = 4, 1
 """Fitted constants of an equation that can be verified, with and without noise."""
+SHORT_ERROR = 1e-8
+"""Relative error up to which a constant without noise agrees with a decimal of few digits."""
 HIGHEST = 0.995
 
 
@@ -84,6 +87,14 @@ def has_fitted_power(expression: Expression) -> bool:
         isinstance(node, Apply) and node.operator == "pow" and fitted_constants(node.arguments[1]) > 0
         for node in walk(expression)
     )
+
+
+def _unexplained(expression: Expression, exact: bool) -> int:
+    """Fitted constants; without noise those alone that are no decimals of few digits."""
+    if not exact:
+        return fitted_constants(expression)
+    numbers = [node for node in walk(expression) if isinstance(node, Number) and not node.exact]
+    return sum(not is_short(float(one.value), SHORT_ERROR) for one in numbers)
 
 
 def _noise_checks(fitted: Fitted, errors: Sequence[FloatArray]) -> Iterator[tuple[bool, str, str]]:
@@ -183,7 +194,7 @@ def judge_system(
     else:
         for one in _noise_checks(fitted, errors):
             check(*one)
-    most = max(fitted_constants(expression) for expression in fitted.expressions)
+    most = max(_unexplained(expression, exact) for expression in fitted.expressions)
     check(
         most <= (MOST_EXACT if exact else MOST_CONSTANTS),
         "no equation has more fitted constants than such trajectories can prove",

@@ -1,0 +1,48 @@
+"""States and times in SI units, very small or very large; constants with few digits; needless terms."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.integrate import solve_ivp
+
+from physdiffuser import solve_dynamics
+from physdiffuser.dynamics.search.terms import shorter_sums
+from physdiffuser.expressions import parse, to_text
+from physdiffuser.expressions.tree import bind, free_constants
+
+
+@pytest.mark.parametrize(("state", "time"), [(1e-9, 1e-12), (1e12, 1e12)])
+def test_units_do_not_change_the_verdict(state: float, time: float) -> None:
+    def rates(t: float, s: npt.NDArray[np.float64]) -> list[float]:
+        return [-0.9 * s[0] * s[1], 0.9 * s[0] * s[1] - 0.5 * s[1]]
+
+    t = np.linspace(0.0, 5.0, 120)
+    a, b = solve_ivp(rates, (0, 5), [3.0, 0.1], t_eval=t, rtol=1e-11, atol=1e-13, method="DOP853").y
+    found = solve_dynamics({"t": t * time, "a": a * state, "b": b * state}, steps=4)
+    assert found.is_verified
+    factor = list(free_constants(found.expressions[0])[1]) or [0.9 / (state * time)]
+    assert abs(factor[0]) == pytest.approx(0.9 / (state * time), rel=1e-9)
+    assert not any("sin" in one.text for one in found.conserved)
+
+
+def test_decimals_of_exact_trajectories_are_exact() -> None:
+    def rates(t: float, s: npt.NDArray[np.float64]) -> list[float]:
+        return [s[1], -0.8 * s[0] - 0.15 * s[0] ** 3 - 0.12 * s[1]]
+
+    t = np.linspace(0.0, 20.0, 200)
+    x = solve_ivp(rates, (0, 20), [2.0, 0.0], t_eval=t, rtol=1e-11, atol=1e-13, method="DOP853").y[0]
+    found = solve_dynamics({"t": t, "x": x}, order=2, steps=2)
+    best = found.equations[0].best
+    assert best is not None
+    assert best.text == "-0.8*x - 0.12*x_dot - 0.15*x**3"
+    assert found.is_verified
+
+
+def test_sums_lose_one_term_at_a_time() -> None:
+    skeleton, values = free_constants(parse("1.5*x - 2.5*x**2 + 3.5*y", ["x", "y"]))
+    shorter = [bind(form, list(part)) for form, part in shorter_sums(skeleton, np.array(values))]
+    texts = {to_text(one, ["x", "y"]).replace(" ", "") for one in shorter}
+    assert len(texts) == 3
+    assert "1.5*x+3.5*y" in texts
