@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from physdiffuser.core.archive import Entry, relative_loss, same_loss
+from physdiffuser.core.archive import Entry, same_loss
 from physdiffuser.core.derivation import readable
+from physdiffuser.core.formula_fits import loss_of, refitted
 from physdiffuser.core.problem import Problem
-from physdiffuser.expressions import Expression, Number, complexity, evaluate
+from physdiffuser.expressions import Expression, Number, complexity
 from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.simplification.textbook.rules import textbook
@@ -31,7 +32,6 @@ from physdiffuser.finalize.finalists import (
 from physdiffuser.finalize.policy import POLICY
 from physdiffuser.finalize.standard_rows import standard_entries
 from physdiffuser.finalize.written_form import with_short_constants, written_form
-from physdiffuser.fitting import refit
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.refinement.exact_constants import with_exact_constants
 from physdiffuser.search.refinement.limiting_forms import limiting_form
@@ -169,7 +169,7 @@ def _final_law(
         written, changes = _refitted(written, problem, tied=True), (*changes, *freed)
     if written == law.final:
         return law
-    loss = relative_loss(problem, evaluate(written, problem.inputs))
+    loss = loss_of(written, problem)
     return replace(law, final=written, loss=loss, changes=changes, rewritten=rewritten)
 
 
@@ -195,7 +195,7 @@ def _determined_law(
     regular = regular_form(law.final, problem.inputs, positive=problem.positive)
     if regular is None or not problem.allows(regular):
         return law
-    loss = relative_loss(problem, evaluate(regular, problem.inputs))
+    loss = loss_of(regular, problem)
     changes = (*law.changes, "divided out, so that no pole is left between the rows")
     return replace(law, final=regular, loss=loss, changes=changes)
 
@@ -283,13 +283,12 @@ def _finalize_one(
     stop: Callable[[], bool],
 ) -> Law:
     """Constants refitted and made exact where the rows allow it, and the formula simplified."""
-    loss_of = partial(_loss, problem)
     fitted = entry.candidate.expression
     if not quick:
         # Of a law that fits to the last digit the numbers are proved; there is nothing to be fitted.
         free = fitted if entry.loss <= description_length.floor else with_freed_constants(fitted)
         fitted = _refitted(free, problem)
-    fitted_loss = loss_of(fitted)
+    fitted_loss = loss_of(fitted, problem)
     if quick:
         return Law(entry, fitted, _readable(fitted, problem), fitted_loss, fitted_loss, ())
     final = fitted
@@ -297,13 +296,9 @@ def _finalize_one(
     if fitted_constants(fitted):
         final, changes, limit = _with_exact_constants(fitted, fitted_loss, problem, description_length, stop)
         if limit is not None:
-            fitted, fitted_loss = limit, loss_of(limit)
+            fitted, fitted_loss = limit, loss_of(limit, problem)
     final = _simplified(final, problem, description_length.floor)
-    return Law(entry, fitted, _readable(final, problem), loss_of(final), fitted_loss, changes)
-
-
-def _loss(problem: Problem, expression: Expression) -> float:
-    return relative_loss(problem, evaluate(expression, problem.inputs))
+    return Law(entry, fitted, _readable(final, problem), loss_of(final, problem), fitted_loss, changes)
 
 
 def _readable(expression: Expression, problem: Problem) -> Expression:
@@ -314,13 +309,11 @@ def _readable(expression: Expression, problem: Problem) -> Expression:
 def _refitted(expression: Expression, problem: Problem, tied: bool = False) -> Expression:
     if not fitted_constants(expression):
         return expression
-    refitted = refit(
-        expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss, tied=tied
-    ).expression
-    if not problem.satisfies(refitted):
+    new = refitted(expression, problem, tied=tied)
+    if not problem.satisfies(new):
         assert problem.rules is not None  # or it would satisfy them
         return problem.rules.fitted(expression, problem) or expression
-    return refitted if _loss(problem, refitted) <= _loss(problem, expression) else expression
+    return new if loss_of(new, problem) <= loss_of(expression, problem) else expression
 
 
 def _with_exact_constants(
@@ -337,7 +330,7 @@ def _with_exact_constants(
     # log(c*x/y) must not be taken apart into logarithms with a constant each.
     tied = fitted_constants(arranged) <= fitted_constants(fitted)
     usable = tied and problem.allows(arranged) and tame(arranged, fitted)
-    as_good = usable and _as_good(_loss(problem, arranged), fitted_loss, description_length.floor)
+    as_good = usable and _as_good(loss_of(arranged, problem), fitted_loss, description_length.floor)
     start = arranged if as_good else fitted
     final: Expression = fitted
     changes: tuple[str, ...] = ()
@@ -355,13 +348,11 @@ def _with_exact_constants(
     limit = limiting_form(final, problem.inputs)
     if limit is not None and worth_arranging(limit, at_the_end=True):
         # Snapping may free a constant that then runs away: what is meant is the limit.
-        limit = refit(
-            limit, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss
-        ).expression
+        limit = refitted(limit, problem)
         snapped = with_exact_constants(arrange(limit, positive=positive), problem, stop)
         short = description_length.length(snapped.expression, snapped.loss)
         if problem.allows(snapped.expression) and short < description_length.length(
-            final, _loss(problem, final)
+            final, loss_of(final, problem)
         ):
             change = "a function near its limit is replaced by it"
             return snapped.expression, (*changes, change, *snapped.changes), limit
@@ -378,7 +369,7 @@ def _simplified(final: Expression, problem: Problem, floor: float) -> Expression
         shorter = allowed and complexity(simplified) <= complexity(final)
         # Multiplying out may split one constant in two, which are then no longer tied.
         tied = fitted_constants(simplified) <= fitted_constants(final)
-        if shorter and tied and _as_good(_loss(problem, simplified), _loss(problem, final), floor):
+        if shorter and tied and _as_good(loss_of(simplified, problem), loss_of(final, problem), floor):
             return simplified
     return final
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from physdiffuser.core.formula_fits import refitted
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import FloatArray, Solution
 from physdiffuser.core.solution_parts.next_measurements import NextMeasurement, NextMeasurements
@@ -15,7 +16,7 @@ from physdiffuser.design.discrimination import Exploration, Prediction, discrimi
 from physdiffuser.design.points import Range, as_shares, candidate_points, column_ranges
 from physdiffuser.expressions import Expression, evaluate, to_text
 from physdiffuser.expressions.tree import distinct_constants
-from physdiffuser.fitting import refit, uncertainty
+from physdiffuser.fitting import uncertainty
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.noise.models import KINDS, fit_noise_model
 from physdiffuser.noise.precision import decimal_precision
@@ -120,13 +121,7 @@ def surviving_laws(solution: Solution, found: Found) -> list[SurvivingLaw]:
     own = best.description_length if best.description_length is not None else np.inf
     shortest = min([own, *(law.length for law in laws)])
     for entry in (*archive.front(), *archive.near()):
-        expression = refit(
-            entry.candidate.expression,
-            archive.problem.inputs,
-            archive.problem.target,
-            weights=archive.problem.weights,
-            loss=problem.loss,
-        ).expression
+        expression = refitted(entry.candidate.expression, replace(archive.problem, loss=problem.loss))
         laws.append(SurvivingLaw(expression, None, archive.length(entry)))
     chosen = next((law for law in laws if law.expression == best.expression), None)
     first = chosen or SurvivingLaw(best.expression, None, own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from physdiffuser.core.archive import relative_loss
+from physdiffuser.core.formula_fits import loss_of
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Number, complexity, evaluate
 from physdiffuser.expressions.simplification.factors import factors_of
@@ -56,18 +56,14 @@ def with_short_constants(expression: Expression, problem: Problem, floor: float)
     floor
         Relative loss that rounding alone causes.
     """
-    if not fitted_constants(expression) or _loss(expression, problem) > floor:
+    if not fitted_constants(expression) or loss_of(expression, problem) > floor:
         return expression
 
     def rounded(node: Expression) -> Expression | None:
         return Number(float(f"{node.value:.15g}")) if isinstance(node, Number) and not node.exact else None
 
     made = substitute(expression, rounded)
-    return made if _loss(made, problem) <= max(_loss(expression, problem), _ROUNDING_LOSS) else expression
-
-
-def _loss(expression: Expression, problem: Problem) -> float:
-    return relative_loss(problem, evaluate(expression, problem.inputs))
+    return made if loss_of(made, problem) <= max(loss_of(expression, problem), _ROUNDING_LOSS) else expression
 
 
 def _has_measured(expression: Expression) -> bool:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from physdiffuser.core.analysis import TableAnalysis
-from physdiffuser.core.archive import NOTHING_LEFT, Entry, relative_loss, same_loss
+from physdiffuser.core.archive import NOTHING_LEFT, Entry, same_loss
 from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.formula_fits import loss_of, refitted
 from physdiffuser.core.problem import Problem
-from physdiffuser.expressions import Expression, complexity, evaluate
+from physdiffuser.expressions import Expression, complexity
 from physdiffuser.expressions.tree import fitted_constants
-from physdiffuser.fitting import refit
 from physdiffuser.reduction.analysis import SharedAnalysis
 from physdiffuser.selection.cancellation import cancels
 from physdiffuser.selection.description_length import DescriptionLength
@@ -77,7 +77,7 @@ class ParetoArchive:
         cost = complexity(candidate.expression)
         if cost > self.problem.max_complexity or not self.problem.admits(candidate.expression):
             return False
-        loss = relative_loss(self.problem, evaluate(candidate.expression, self.problem.inputs))
+        loss = loss_of(candidate.expression, self.problem)
         if not np.isfinite(loss):
             return False
         constants = fitted_constants(candidate.expression)
@@ -125,14 +125,14 @@ class ParetoArchive:
     def _judged(self, candidate: Candidate, whole: Problem, nats: float) -> tuple[Candidate, float]:
         """The loss on all rows, with the constants fitted to them where that may matter."""
         expression = candidate.expression
-        loss = relative_loss(whole, evaluate(expression, whole.inputs))
+        loss = loss_of(expression, whole)
         constants = fitted_constants(expression)
         length = self.description_length.total(nats, constants, loss)
         if not constants or length > self._shortest + REFITTED:
             return candidate, loss
-        fit = refit(expression, whole.inputs, whole.target, weights=whole.weights, loss=whole.loss)
-        fitted = relative_loss(whole, evaluate(fit.expression, whole.inputs))
-        return (replace(candidate, expression=fit.expression), fitted) if fitted < loss else (candidate, loss)
+        new = refitted(expression, whole)
+        fitted = loss_of(new, whole)
+        return (replace(candidate, expression=new), fitted) if fitted < loss else (candidate, loss)
 
     def _remember(self, entry: Entry, length: float) -> None:
         self._near[entry.candidate.expression] = (length, entry)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.core.formula_fits import loss_of, refitted
 from physdiffuser.core.problem import Problem
-from physdiffuser.expressions import ONE, ZERO, Apply, Expression, Number, Parameter, evaluate
+from physdiffuser.expressions import ONE, ZERO, Apply, Expression, Number, Parameter
 from physdiffuser.expressions.tree import bind, distinct_constants, substitute
-from physdiffuser.fitting import refit
 from physdiffuser.fitting.exact_constants.folding import fold_units
-from physdiffuser.fitting.losses import relative_loss
 from physdiffuser.fitting.uncertainty import Uncertainty, uncertainty
 from physdiffuser.report.text.digits import tightening
 from physdiffuser.selection.description_length import DescriptionLength
@@ -53,7 +52,7 @@ def with_determined_constants(
     stop
         Asked before each fit; once it answers True, the formula so far is given.
     """
-    length = description_length.length(expression, _loss(expression, problem))
+    length = description_length.length(expression, loss_of(expression, problem))
     while (simpler := _simpler(expression, problem, description_length, length, stop)) is not None:
         expression, length = simpler
     return expression
@@ -69,10 +68,8 @@ def _simpler(
     for candidate in _candidates(expression, problem):
         if stop():
             return None
-        fitted = refit(
-            candidate, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss
-        ).expression
-        new = description_length.length(fitted, _loss(fitted, problem))
+        fitted = refitted(candidate, problem)
+        new = description_length.length(fitted, loss_of(fitted, problem))
         if new <= length + _SLACK and problem.allows(fitted):
             return fitted, new
     return None
@@ -123,8 +120,3 @@ def _singular(known: Uncertainty) -> npt.NDArray[np.bool_]:
     errors = known.standard_errors
     factors = np.array(tightening(tuple(map(tuple, known.correlation.tolist())), errors.size))
     return ~np.isfinite(errors) | ((errors > np.abs(known.parameters)) & (factors > _TIED))
-
-
-def _loss(expression: Expression, problem: Problem) -> float:
-    prediction = evaluate(expression, problem.inputs)
-    return relative_loss(prediction, problem.target, problem.weights, problem.loss)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from physdiffuser.core.formula_fits import refitted
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import PI, Expression, Number, Parameter, Symbol, to_text
 from physdiffuser.expressions.tree import substitute, walk
@@ -17,7 +18,6 @@ from physdiffuser.finalize.constants.statements import (
     marked_constants,
     value_of,
 )
-from physdiffuser.fitting import refit
 
 # Standard errors by which setting a constant may move it.
 FARTHEST = 1.0
@@ -60,7 +60,7 @@ def _with_one_freed(expression: Expression, problem: Problem) -> tuple[Expressio
             off.append((away / sigma if sigma > 0.0 else np.inf, index, fitted))
     for away, index, fitted in sorted(off, reverse=True):
         parts = [Number(fitted) if place == index else node for place, node in enumerate(nodes)]
-        found = _refitted(_with_parts(marked, parts), problem)
+        found = refitted(_with_parts(marked, parts), problem, tied=True)
         if problem.allows(found) and problem.satisfies(found):
             said = f"{to_text(nodes[index])} lies {away:.2g} standard errors from the fitted {fitted:.6g}"
             return found, f"{said}, which stays"
@@ -78,9 +78,3 @@ def _is_named(node: Expression) -> bool:
 
 def _with_parts(marked: Expression, parts: list[Expression]) -> Expression:
     return substitute(marked, lambda node: parts[node.index] if isinstance(node, Parameter) else None)
-
-
-def _refitted(expression: Expression, problem: Problem) -> Expression:
-    return refit(
-        expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss, tied=True
-    ).expression

@@ -10,11 +10,10 @@ import math
 
 import numpy as np
 
-from physdiffuser.core.archive import relative_loss
+from physdiffuser.core.formula_fits import loss_of, refitted
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Expression, Number, evaluate
 from physdiffuser.expressions.tree import add, mul, sub, substitute, variables, walk
-from physdiffuser.fitting import refit
 
 _FUNCTIONS = frozenset(("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan"))
 # The rows must prefer the function by so many nats: odds of 20 to 1.
@@ -33,7 +32,7 @@ def unresolved_function(expression: Expression, problem: Problem) -> str | None:
     problem
         The rows of the fit. The line and the other fitted constants are fitted again.
     """
-    own = relative_loss(problem, evaluate(expression, problem.inputs))
+    own = loss_of(expression, problem)
     for node in dict.fromkeys(walk(expression)):
         if not isinstance(node, Apply) or node.operator not in _FUNCTIONS or not variables(node):
             continue
@@ -44,14 +43,7 @@ def unresolved_function(expression: Expression, problem: Problem) -> str | None:
         def in_its_place(part: Expression, node: Apply = node, line: Expression = line) -> Expression | None:
             return line if part == node else None
 
-        straight = refit(
-            substitute(expression, in_its_place),
-            problem.inputs,
-            problem.target,
-            weights=problem.weights,
-            loss=problem.loss,
-        ).expression
-        other = relative_loss(problem, evaluate(straight, problem.inputs))
+        other = loss_of(refitted(substitute(expression, in_its_place), problem), problem)
         if math.isfinite(other) and 0.5 * problem.rows * math.log(other / own) < LEAST_NATS:
             return node.operator
     return None

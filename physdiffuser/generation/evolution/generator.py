@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from physdiffuser.core.archive import Archive, relative_loss
+from physdiffuser.core.archive import Archive
 from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.formula_fits import loss_of
 from physdiffuser.core.problem import Budget, Problem
-from physdiffuser.expressions import OPERATORS, Expression, Number, Variable, complexity, evaluate, to_text
+from physdiffuser.expressions import OPERATORS, Expression, Number, Variable, complexity, to_text
 from physdiffuser.expressions.tree import free_constants, mul, substitute
 from physdiffuser.fitting import fit_constants, refit
 from physdiffuser.fitting.student import student_weights
@@ -308,7 +309,7 @@ class EvolutionGenerator:
             if profile(candidate.expression, self._problem.operators) is None:
                 continue
             cost = complexity(candidate.expression)
-            loss = relative_loss(self._problem, evaluate(candidate.expression, self._problem.inputs))
+            loss = loss_of(candidate.expression, self._problem)
             if any(entry.loss <= loss * (1 + 1e-9) and entry.complexity <= cost for entry in archive.front()):
                 continue
             yield candidate

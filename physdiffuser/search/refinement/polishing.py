@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.formula_fits import refitted
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import fitted_constants, free_constants
-from physdiffuser.fitting import refit
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.refinement.limiting_forms import limiting_form
 from physdiffuser.search.refinement.rewriting import (
@@ -65,7 +65,7 @@ class Polisher:
     def _offer_variants(self, candidate: Candidate, shortest: float) -> None:
         expression = candidate.expression
         if fitted_constants(expression) and self._archive.best_loss > self._floor:
-            expression = self._refitted(expression)
+            expression = refitted(expression, self._problem)
         if expression != candidate.expression:
             self._archive.offer(replace(candidate, expression=expression))
         if self._archive.latest <= shortest + WORTH_ARRANGING:
@@ -76,7 +76,7 @@ class Polisher:
         """In place of a formula whose terms cancel, the formula that it approaches."""
         limit = limiting_form(candidate.expression, self._problem.inputs)
         if limit is not None and worth_arranging(limit):
-            limit = self._refitted(arrange(limit, positive=self._problem.positive))
+            limit = refitted(arrange(limit, positive=self._problem.positive), self._problem)
             self._archive.offer(replace(candidate, expression=self._permitted(limit)))
 
     def _offer_constrained(self, candidate: Candidate) -> bool:
@@ -100,7 +100,7 @@ class Polisher:
         limit = limiting_form(expression, self._problem.inputs)
         if limit is not None and worth_arranging(limit):
             # A function at its limit stands for a simpler one.
-            limit = arrange(self._refitted(limit), positive=positive)
+            limit = arrange(refitted(limit, self._problem), positive=positive)
             forms += [limit, worth_rounding(limit)]
         for form in dict.fromkeys((*forms, worth_rounding(expression))):
             if worth_arranging(form):
@@ -111,8 +111,3 @@ class Polisher:
 
     def _permitted(self, expression: Expression) -> Expression:
         return expression if "pow" in self._problem.operators else without_powers(expression)
-
-    def _refitted(self, expression: Expression) -> Expression:
-        problem = self._problem
-        fit = refit(expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss)
-        return fit.expression
