@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from physdiffuser.data.readers.sources import read_bounded
-from physdiffuser.errors import FileError, UsageError
+from physdiffuser.errors import UsageError
 from physdiffuser.io.display import visible
 from physdiffuser.io.safe_yaml import load_yaml
+from physdiffuser.io.small_files import read_text
 
 MAX_BYTES = 1_000_000
 Positive = Annotated[int, Field(gt=0)]
@@ -251,23 +251,12 @@ def load_training_config(source: str | Path) -> TrainingConfig:
     UsageError
         If it is not valid YAML or does not follow the schema; every fault is named with its key.
     """
-    path = Path(source)
     name = visible(str(source), 200)
-    try:
-        if str(source) in recipes():
-            text = (files("physdiffuser") / "configs" / f"{source}.yaml").read_text(encoding="utf-8")
-        else:
-            data = read_bounded(path, MAX_BYTES)
-            if data is None:
-                raise UsageError(f"{name}: more than {MAX_BYTES:,} bytes; this is no training configuration")
-            text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: not UTF-8 text at byte {error.start}; save it as UTF-8") from error
-    except OSError as error:
-        raise FileError(
-            f"cannot read the configuration '{name}': {error.strerror or error}; "
-            f"give a YAML file or one of the recipes {', '.join(recipes())}"
-        ) from error
+    if str(source) in recipes():
+        text = (files("physdiffuser") / "configs" / f"{source}.yaml").read_text(encoding="utf-8")
+    else:
+        hint = f"; give a YAML file or one of the recipes {', '.join(recipes())}"
+        text = read_text(Path(source), MAX_BYTES, "a configuration", refused=UsageError, hint=hint)
     return parse_training_config(load_yaml(text, name), name)
 
 

@@ -14,9 +14,10 @@ from physdiffuser.constraints.catalogue import KINDS
 from physdiffuser.constraints.constraint import Constraint, Region, number
 from physdiffuser.core.problem import FloatArray
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.errors import FileError, UsageError
+from physdiffuser.errors import UsageError
 from physdiffuser.io.display import visible
 from physdiffuser.io.safe_yaml import load_yaml
+from physdiffuser.io.small_files import read_text
 
 MOST, MOST_BYTES = 50, 100_000
 _EXAMPLE = "write a list, as in '- increasing: x'"
@@ -56,7 +57,7 @@ def read_constraints(source: object, dataset: Dataset) -> tuple[Constraint, ...]
     name = "constraints"
     if isinstance(source, str | Path):
         name = f"constraints file '{visible(str(source))}'"
-        source = load_yaml(_text(Path(source)), name)
+        source = load_yaml(read_text(Path(source), MOST_BYTES, "constraints"), name)
     if isinstance(source, Mapping):
         source = [{kind: value} for kind, value in source.items()]
     if not isinstance(source, Sequence) or isinstance(source, str):
@@ -73,21 +74,6 @@ def read_constraints(source: object, dataset: Dataset) -> tuple[Constraint, ...]
         except UsageError as error:
             raise UsageError(f"{where} ({entry.kind}): {error}") from None
     return tuple(found)
-
-
-def _text(path: Path) -> str:
-    from physdiffuser.data.readers.sources import read_bounded
-
-    try:
-        data = read_bounded(path, MOST_BYTES)
-    except OSError as error:
-        raise FileError(f"cannot read '{visible(str(path))}': {error.strerror or error}") from None
-    if data is None:
-        raise FileError(f"'{visible(str(path))}' is larger than {MOST_BYTES:,} bytes; constraints are short")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileError(f"'{visible(str(path))}' is no UTF-8 text (byte {error.start + 1})") from None
 
 
 def _entry(item: object, where: str) -> _Entry:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from physdiffuser.data.readers.sources import read_bounded
 from physdiffuser.errors import FileError
+from physdiffuser.io.small_files import read_bounded
 
 MAX_BYTES = 10_000_000
 DESCRIPTION = "model.json"

@@ -21,12 +21,12 @@ from typing import Any
 
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.readers.csv_safe import neutralise
-from physdiffuser.data.readers.sources import read_bounded
 from physdiffuser.errors import DataError, FileError, UsageError
 from physdiffuser.expressions import to_text
 from physdiffuser.io.atomic import write_bytes_atomic, write_text_atomic
 from physdiffuser.io.display import visible
 from physdiffuser.io.folder_lock import FolderLock
+from physdiffuser.io.small_files import read_bounded
 from physdiffuser.report.documents.document_reader import Reader
 from physdiffuser.report.documents.json_document import SCHEMA, document, document_text
 from physdiffuser.report.documents.solution_reader import solution_from_document, upgraded

@@ -64,7 +64,7 @@ def test_missing_and_unreadable_files(tmp_path: Path) -> None:
         load_training_config(tmp_path / "nowhere.yaml")
     path = tmp_path / "latin.yaml"
     path.write_bytes("out: caf\xe9\n".encode("latin-1"))
-    with pytest.raises(UsageError, match="not UTF-8"):
+    with pytest.raises(UsageError, match="is not UTF-8"):
         load_training_config(path)
 
 

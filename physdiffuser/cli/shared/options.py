@@ -112,33 +112,18 @@ class Formulas(_ParamType):
             return value
         if not value.startswith("@"):
             return (value,)
-        lines = [line.strip() for line in _small_file(value[1:]).splitlines()]
+        from pathlib import Path
+
+        from physdiffuser.io.small_files import read_text
+
+        text = read_text(Path(value[1:]), _MOST_BYTES, "a list of formulas")
+        lines = [line.strip() for line in text.splitlines()]
         formulas = tuple(line for line in lines if line and not line.startswith("#"))
         if not formulas:
             self.fail(
                 f"the file '{visible(value[1:])}' holds no formula; write one on each line.", param, ctx
             )
         return formulas
-
-
-def _small_file(path: str) -> str:
-    from pathlib import Path
-
-    from physdiffuser.data.readers.sources import read_bounded
-    from physdiffuser.errors import FileError
-
-    try:
-        data = read_bounded(Path(path), _MOST_BYTES)
-    except OSError as error:
-        raise FileError(f"cannot read '{visible(path)}': {error.strerror or error}") from None
-    if data is None:
-        raise FileError(
-            f"'{visible(path)}' is larger than {_MOST_BYTES:,} bytes; a list of formulas is short"
-        )
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileError(f"'{visible(path)}' is no UTF-8 text (byte {error.start + 1})") from None
 
 
 class InitialState(_ParamType):

@@ -102,21 +102,6 @@ def _suggest(path: str) -> str:
     return f"Did you mean '{visible(str(Path(folder, close[0])))}'?" if close else ""
 
 
-def read_bounded(path: Path, most: int) -> bytes | None:
-    """The content of a small file, or None when it has more than `most` bytes.
-
-    Devices and pipes have no size that could be asked for beforehand, and may never end.
-
-    Raises
-    ------
-    OSError
-        When it cannot be read.
-    """
-    with path.open("rb") as stream:
-        data = stream.read(most + 1)
-    return data if len(data) <= most else None
-
-
 class _File(io.RawIOBase):
     """A file that is not read beyond the limits."""
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.data.readers.sources import read_bounded
-from physdiffuser.errors import FileError, UsageError
+from physdiffuser.errors import UsageError
 from physdiffuser.io.display import listed, visible
 from physdiffuser.io.safe_yaml import load_yaml
+from physdiffuser.io.small_files import read_text
 from physdiffuser.units.unit import FEYNMAN_BASE, ParsedUnit, Unit, parse_unit
 from physdiffuser.units.unit_names import SI_BASE
 
@@ -146,15 +146,7 @@ def _unbracketed(text: str) -> str:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        data = read_bounded(path, MAX_BYTES)
-        if data is None:
-            raise UsageError(f"{path}: more than {MAX_BYTES:,} bytes; this is no file of units")
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: byte {error.start} is not UTF-8; a file of units is UTF-8 text") from error
+    text = read_text(path, MAX_BYTES, "units", refused=UsageError)
     # JSON is YAML too, so one strict reader serves both.
     content = load_yaml(text.replace("\t", "  "), str(path), only_text=True)
     if not isinstance(content, dict) or not content:
