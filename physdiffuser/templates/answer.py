@@ -17,12 +17,15 @@ from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, Number, Parameter, complexity, evaluate, to_text
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import bind, fitted_constants, substitute
+from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, shows_pattern
 from physdiffuser.finalize.finalize import Law
 from physdiffuser.finalize.scoring import equation, predict, root_mean_square
 from physdiffuser.fitting import Fit, fit_constants
 from physdiffuser.search.table_search import Found, on_rows
 from physdiffuser.templates.joint_fit import Model
 from physdiffuser.templates.template import Template
+from physdiffuser.verification import verify
+from physdiffuser.verification.checks import Check, residual_check
 
 NOT_CALIBRATED = "no probability is known for laws with a template"
 LOST = "the chosen law could not be divided into the functions of the template"
@@ -32,10 +35,11 @@ _AGREES, _ROWS = 1e-8, 1_000
 _DENOMINATOR, _SAME = 12, 1e-9
 # Constants below this share of the largest are those of terms that the law does not have.
 _NOTHING = 1e-12
+_VERIFYING_SECONDS = 3.0
 
 
 def with_parts(solution: Solution, template: Template, models: Sequence[Model], dataset: Dataset) -> Solution:
-    """The solution with the formulas of the unknown functions.
+    """The solution with the formulas of the unknown functions, and without rows that are not of the template.
 
     Parameters
     ----------
@@ -58,7 +62,12 @@ def with_parts(solution: Solution, template: Template, models: Sequence[Model], 
     parts = parts_of(best.expression, template, models, dataset)
     if parts is None:
         return replace(solution, warnings=(*solution.warnings, LOST))
-    return replace(solution, template=parts)
+    kept = [
+        row
+        for row in solution.pareto
+        if row == solution.best or parts_of(row.expression, template, models, dataset) is not None
+    ]
+    return replace(solution, template=parts, pareto=tuple(kept))
 
 
 def _unrated(row: Equation) -> Equation:
@@ -75,6 +84,13 @@ def _unrated(row: Equation) -> Equation:
     return made
 
 
+def keeps_template(solution: Solution, template: Template, models: Sequence[Model], dataset: Dataset) -> bool:
+    """Whether the last fits, which free each number of a law by itself, cannot have left the template."""
+    if template.has_repeated_functions or solution.best is None:
+        return False
+    return parts_of(solution.best.expression, template, models, dataset) is not None
+
+
 def with_tied_constants(
     solution: Solution,
     template: Template,
@@ -82,9 +98,11 @@ def with_tied_constants(
     candidates: Sequence[Candidate],
     found: Found,
 ) -> Solution:
-    """The chosen law as a template with a function in several places has it: with the same constants there.
+    """The chosen law as the template has it: known numbers as given, a function in several places with the
+    same constants there.
 
-    The last fits of a law free each number by itself.
+    The last fits of a law free each number by itself. Where they have led out of the template, the law is
+    the model with the shortest description.
 
     Parameters
     ----------
@@ -102,8 +120,10 @@ def with_tied_constants(
         return solution
     dataset, rows = found.dataset, found.split.fit
     law = predict(best.expression, dataset.inputs)
+    lost = parts_of(best.expression, template, models, dataset) is None
     values = [predict(model.expression, dataset.inputs) for model in models]
-    nearest = int(np.argmin([root_mean_square(one - law, dataset.weights) for one in values]))
+    distances = [root_mean_square(one - law, dataset.weights) for one in values]
+    nearest = 0 if lost and not template.has_repeated_functions else int(np.argmin(distances))
     problem = on_rows(found.problem, dataset, rows)
     fit = fit_constants(
         models[nearest].skeleton,
@@ -118,14 +138,17 @@ def with_tied_constants(
     entry = Entry(replace(candidates[nearest], expression=shown), complexity(shown), fit.loss)
     tied = Law(entry, fit.expression, shown, fit.loss, fit.loss, ())
     made, prediction = equation(tied, dataset, found.split, dataset.names, problem)
-    made = replace(
-        made,
-        verdict=best.verdict,
-        verdict_reason=best.verdict_reason,
-        verification=best.verification,
-        check_states=best.check_states,
-        description_length=best.description_length,
-    )
+    if lost:
+        made = _checked(made, dataset, found, prediction)
+    else:
+        made = replace(
+            made,
+            verdict=best.verdict,
+            verdict_reason=best.verdict_reason,
+            verification=best.verification,
+            check_states=best.check_states,
+            description_length=best.description_length,
+        )
     rest = [made if row == best else row for row in solution.pareto]
     points = solution.fit_points
     if points is not None:
@@ -133,6 +156,30 @@ def with_tied_constants(
         test[found.split.test] = True
         points = sample_fit_points(dataset.target, prediction, test, inputs=dataset.inputs)
     return replace(solution, best=made, pareto=tuple(rest), derivation=made.derivation, fit_points=points)
+
+
+def _checked(made: Equation, dataset: Dataset, found: Found, prediction: FloatArray) -> Equation:
+    """The law with checks of its own: those of the law that was left do not hold for it."""
+    further = [residual_check(shows_pattern(dataset, prediction))] if dataset.rows >= ENOUGH_ROWS else []
+    checked = verify(
+        made.expression,
+        made.expression,
+        dataset.inputs,
+        dataset.target,
+        found.split.fit,
+        found.split.test,
+        names=dataset.names,
+        weights=dataset.weights,
+        further=[*further, Check("open", NOT_CALIBRATED, NOT_CALIBRATED)],
+        seconds=_VERIFYING_SECONDS,
+    )
+    return replace(
+        made,
+        verdict=checked.verdict,
+        verdict_reason=checked.reason,
+        verification=checked.sentences,
+        check_states=checked.states,
+    )
 
 
 def _arranged(fit: Fit, model: Model, template: Template, inputs: FloatArray) -> Expression:

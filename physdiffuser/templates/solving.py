@@ -19,9 +19,9 @@ from physdiffuser.core.solution import Solution
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.constants import parse_constants
 from physdiffuser.errors import DataError, UsageError
-from physdiffuser.expressions import Parameter, complexity, to_text
+from physdiffuser.expressions import Number, Parameter, complexity, to_text
 from physdiffuser.expressions.printing.latex import to_latex
-from physdiffuser.expressions.tree import bind
+from physdiffuser.expressions.tree import add, bind
 from physdiffuser.finalize.rescaling.magnitudes import Magnitudes
 from physdiffuser.finalize.solution import build_solution
 from physdiffuser.noise.precision import decimal_precision
@@ -30,7 +30,7 @@ from physdiffuser.search.formulas import search_formulas
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import pose_table, prepare, search_table
 from physdiffuser.selection.description_length import rounding_loss
-from physdiffuser.templates.answer import with_parts, with_tied_constants
+from physdiffuser.templates.answer import keeps_template, with_parts, with_tied_constants
 from physdiffuser.templates.joint_fit import FEW_STARTS, Form, JointFits, Model, forms_of
 from physdiffuser.templates.partial_tables import enclosing, partial_table
 from physdiffuser.templates.template import Template, UnknownFunction, known_part, read_template
@@ -91,11 +91,12 @@ def solve_template(
     candidates = [search.candidate(model) for model in models]
     found = search_table(prepared, own, control, candidates)
     solution = build_solution(found, control)
-    if template.has_repeated_functions and solution.status != "exact":
+    of_laws = [*models, *search.of_laws(solution)]
+    if solution.status != "exact" and not keeps_template(solution, template, of_laws, dataset):
         solution = with_tied_constants(solution, template, models, candidates, found)
     if resumed:
         solution = replace(solution, warnings=(*solution.warnings, _STARTS_ANEW))
-    return with_parts(solution, template, models, dataset)
+    return with_parts(solution, template, of_laws, dataset)
 
 
 class TemplateSearch:
@@ -200,6 +201,19 @@ class TemplateSearch:
 
     def _known(self, name: str, model: Model) -> bool:
         return model.forms[name].skeleton in self.pools[name]
+
+    def of_laws(self, solution: Solution) -> list[Model]:
+        """Models with the forms of the solution for the only function, where it takes all columns.
+
+        `22 + f(...)` has a law of any form, 22 subtracted from its constant term.
+        """
+        functions, names = self.template.functions, self.dataset.names
+        if len(functions) != 1 or functions[0].arguments != names or self.template.constants:
+            return []
+        laws = [row.expression for row in solution.pareto]
+        forms = forms_of([form for law in laws for form in (law, add(law, Number(1.0)))])
+        made = [self.fits.fit({functions[0].name: form}, np.zeros(0), FEW_STARTS) for form in forms]
+        return [one for one in made if one is not None]
 
     def candidate(self, model: Model) -> Candidate:
         """A model as a formula of the table."""

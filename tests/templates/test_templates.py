@@ -111,6 +111,22 @@ def test_known_parts_are_templates() -> None:
     assert found == pytest.approx(1 + 2 * Y)
 
 
+def test_a_law_of_rough_rows_is_one_of_the_template() -> None:
+    # No simple law: the last fits would free the numbers, and give a formula that is not of the template.
+    table = np.genfromtxt("examples/cooling_water.csv", delimiter=",", skip_header=3)
+    columns = {"time": table[::4, 0], "temp": table[::4, 1]}
+    for known, start in (("22", 22.0), ("22 + 70*exp(-k*time)", 92.0)):
+        solution = solve(columns, target="temp", known=known, steps=4)
+        assert solution.best is not None and solution.template is not None
+        assert not any("could not be divided" in text for text in solution.warnings)
+        rate = solution.template.constants.get("k", 0.0)
+        part = 22 + (start - 22) * np.exp(-rate * columns["time"])
+        inner = value(solution.template.functions["f"], ("time",), columns["time"])
+        law = value(solution.best.text, ("time",), columns["time"])
+        assert law == pytest.approx(part + inner, rel=1e-7)
+        assert solution.best.verdict != "verified"
+
+
 def test_units_hold_for_the_complete_formula() -> None:
     units = {"x": "m", "t": "s", "z": "m"}
     solution = solve({"x": X, "t": T, "z": X + 4.905 * T**2}, template="x + f(t)", units=units, steps=15)
