@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from physdiffuser import solve_dynamics
 from physdiffuser.dynamics.search.terms import shorter_sums
-from physdiffuser.expressions import parse, to_text
+from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.expressions.tree import bind, free_constants
 
 
@@ -46,3 +46,17 @@ def test_sums_lose_one_term_at_a_time() -> None:
     texts = {to_text(one, ["x", "y"]).replace(" ", "") for one in shorter}
     assert len(texts) == 3
     assert "1.5*x+3.5*y" in texts
+
+
+def test_sums_inside_products_lose_terms_as_well() -> None:
+    skeleton, values = free_constants(parse("x*(1.5*y - 2.5) - 3.5*y", ["x", "y"]))
+    shorter = [bind(form, list(part)) for form, part in shorter_sums(skeleton, np.array(values))]
+    point = np.array([[2.0, 3.0]])
+    assert sorted(float(evaluate(one, point)[0]) for one in shorter) == [-15.5, -10.5, -1.5, 4.0]
+
+
+def test_a_table_without_dynamics_says_so() -> None:
+    rng = np.random.default_rng(0)
+    found = solve_dynamics({"t": np.arange(60.0), "x": rng.standard_normal(60)}, order=1, steps=1)
+    assert any("shows no dynamics" in text for text in found.warnings)
+    assert not found.is_verified

@@ -43,6 +43,8 @@ DEFINED_FUNCTION = 3.5
 """A function that the user has defined was defined because it is expected."""
 INNER_CONSTANT = 3.0
 """A constant inside a function or power: its values make very different forms, of which one often fits."""
+WAVE_CONSTANT = 6.0
+"""... of a sine or cosine: states are seldom scaled angles, and part of a wave bends like a parabola."""
 NESTED = 4.0
 
 
@@ -129,7 +131,8 @@ class _Code:
         if known is None:
             known = OTHER_FUNCTION if OPERATORS[node.operator].definition is None else DEFINED_FUNCTION
         inner = sum(self.nats(argument, inside=True) for argument in node.arguments)
-        constants = INNER_CONSTANT if any(_holds_constant(argument) for argument in node.arguments) else 0.0
+        own = WAVE_CONSTANT if node.operator in ("sin", "cos") else INNER_CONSTANT
+        constants = own if any(_holds_constant(argument) for argument in node.arguments) else 0.0
         return known + inner + constants + (NESTED if inside else 0.0)
 
     def _power(self, node: Apply, *, inside: bool) -> float:

@@ -6,7 +6,7 @@ Subsets grow term by term from the best of the size below (a beam), which no thr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 
@@ -151,15 +151,28 @@ def term_sum(terms: Sequence[Expression]) -> Expression:
 
 
 def shorter_sums(skeleton: Expression, parameters: FloatArray) -> Iterator[tuple[Expression, FloatArray]]:
-    """The sum without one of its terms, for each of these, with the parameters that are left."""
-    parts = summands(skeleton)
-    for place in range(len(parts) if len(parts) > 1 else 0):
-        kept = parts[:place] + parts[place + 1 :]
-        tree = kept[0]
-        for part in kept[1:]:
-            tree = add(tree, part)
+    """The formula without one term of its sums, for each of these, with the parameters that are left."""
+    for tree in dict.fromkeys(_without_a_term(skeleton)):
         used = sorted({node.index for node in walk(tree) if isinstance(node, Parameter)})
         yield _renamed(tree, {old: new for new, old in enumerate(used)}), parameters[used]
+
+
+def _without_a_term(node: Expression) -> Iterator[Expression]:
+    if not isinstance(node, Apply):
+        return
+    if node.operator in ("add", "sub"):
+        left, right = node.arguments
+        if not _is_sum(right):
+            yield left
+        if not _is_sum(left):
+            yield right if node.operator == "add" else mul(Number(-1), right)
+    for place, argument in enumerate(node.arguments):
+        for shorter in _without_a_term(argument):
+            yield replace(node, arguments=(*node.arguments[:place], shorter, *node.arguments[place + 1 :]))
+
+
+def _is_sum(node: Expression) -> bool:
+    return isinstance(node, Apply) and node.operator in ("add", "sub")
 
 
 def summands(node: Expression) -> list[Expression]:
@@ -173,7 +186,7 @@ def summands(node: Expression) -> list[Expression]:
 
 
 def _renamed(tree: Expression, numbers: dict[int, int]) -> Expression:
-    def replace(node: Expression) -> Expression | None:
+    def renamed(node: Expression) -> Expression | None:
         return Parameter(numbers[node.index]) if isinstance(node, Parameter) else None
 
-    return substitute(tree, replace)
+    return substitute(tree, renamed)
