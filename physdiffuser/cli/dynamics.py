@@ -55,6 +55,7 @@ from physdiffuser.cli.shared.options import FiniteNumber, Names, WholeNumber, ta
     show_default=True,
     help="Complexity of the largest right-hand side.",
 )
+@click.option("--units", metavar="FILE", help="JSON or YAML file with the unit of each column.")
 @click.option("--constants", metavar="g=9.81", help="Known constants that may occur.")
 @click.option(
     "--noise-model",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from physdiffuser.errors import UsageError
 from physdiffuser.options import SolveOptions
+
+if TYPE_CHECKING:
+    from physdiffuser.data.statements.unit_files import UnitSource
 
 Order = Literal[1, 2, "auto"]
 NoiseModel = Literal["auto", "constant", "relative"]
@@ -35,6 +38,8 @@ class DynamicsOptions:
     order
         1 for `dx/dt = f(x, t)`, 2 for `d2x/dt2 = f(x, dx/dt, t)` where only positions were measured;
         "auto" decides from the data.
+    units
+        Units of the time, the states and the inputs, as in `SolveOptions`: equations must balance.
     noise_model
         Whether the errors of the measured states are constant or relative to the value; "auto" finds out.
     """
@@ -48,6 +53,7 @@ class DynamicsOptions:
     max_complexity: int = 40
     order: Order = "auto"
     noise_model: NoiseModel = "auto"
+    units: UnitSource | None = None
     plugins: bool = True
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from physdiffuser.dynamics.report.conserved import conserved
 from physdiffuser.dynamics.report.solution import DynamicsSolution, SimulatedRun
 from physdiffuser.dynamics.trajectories.reading import TrajectoryRequest, read_trajectories
 from physdiffuser.dynamics.trajectories.runs import Trajectories
+from physdiffuser.dynamics.trajectories.units import with_units
 from physdiffuser.dynamics.verification.doubts import doubts
 from physdiffuser.dynamics.verification.simulation import kept_points
 from physdiffuser.errors import UsageError
@@ -78,6 +79,8 @@ def solve_dynamics(
     chosen = DynamicsOptions.of(options)
     request = TrajectoryRequest(time_column, None if states is None else tuple(states), tuple(inputs), runs)
     table = read_trajectories(source, request, **reading)
+    if chosen.units is not None:
+        table = with_units(table, chosen.units)
     return solve_trajectories(table, chosen, started)
 
 

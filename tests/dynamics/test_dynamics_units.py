@@ -9,6 +9,9 @@ from scipy.integrate import solve_ivp
 
 from physdiffuser import solve_dynamics
 from physdiffuser.dynamics.search.terms import shorter_sums
+from physdiffuser.dynamics.trajectories.reading import TrajectoryRequest, read_trajectories
+from physdiffuser.dynamics.trajectories.units import RateUnits, with_units
+from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.expressions.tree import bind, free_constants
 
@@ -53,6 +56,24 @@ def test_sums_inside_products_lose_terms_as_well() -> None:
     shorter = [bind(form, list(part)) for form, part in shorter_sums(skeleton, np.array(values))]
     point = np.array([[2.0, 3.0]])
     assert sorted(float(evaluate(one, point)[0]) for one in shorter) == [-15.5, -10.5, -1.5, 4.0]
+
+
+def test_equations_balance_in_the_units_of_the_table() -> None:
+    t = np.linspace(0.0, 3.0, 40)
+    request = TrajectoryRequest(None, None, (), None)
+    table = read_trajectories({"t": t, "height": 4.9 * t**2}, request)
+    units = RateUnits(with_units(table, {"t": "s", "height": "m"}).second_order())
+    names = ["height", "height_dot", "t"]
+    falling, wrong = (
+        free_constants(parse(text, names))[0]
+        for text in ("9.81234 - 0.31234*height_dot**2", "9.81234*cos(height)")
+    )
+    assert units.balances(falling, 1)
+    assert not units.balances(wrong, 1)
+    assert RateUnits(table).balances(wrong, 0)
+    assert "units are ignored" in with_units(table, {"t": "s"}).warnings[0]
+    with pytest.raises(UsageError, match="no column 'hight'"):
+        with_units(table, {"t": "s", "hight": "m"})
 
 
 def test_a_table_without_dynamics_says_so() -> None:

@@ -148,7 +148,7 @@ def test_the_commands_of_the_readme_run(monkeypatch: pytest.MonkeyPatch, tmp_pat
     ]
     commands = [line.partition("&& ")[2] or line for line in commands]
     commands = [line for line in commands if line.startswith("physdiffuser ") and "data.csv" not in line]
-    assert len(commands) == 7
+    assert len(commands) == 8
     (tmp_path / "examples").symlink_to(EXAMPLES)
     monkeypatch.chdir(tmp_path)
     for command in commands:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from physdiffuser.dynamics.search.terms import library, products, sparse_sums
 from physdiffuser.dynamics.search.weak import NODES, WeakForm
 from physdiffuser.dynamics.trajectories.runs import Trajectories
 from physdiffuser.dynamics.trajectories.smoothing import Curve
+from physdiffuser.dynamics.trajectories.units import RateUnits
 from physdiffuser.expressions import Expression, Parameter, Variable, complexity
 from physdiffuser.expressions.tree import Apply, bind, free_constants, mul, substitute
 from physdiffuser.finalize.constants.freed import with_freed_constants
@@ -90,6 +92,11 @@ class Preparation:
     exact: bool
     columns: tuple[int, ...]
 
+    @cached_property
+    def units(self) -> RateUnits:
+        """Which right-hand sides balance."""
+        return RateUnits(self.table)
+
     @property
     def measure(self) -> DescriptionLength:
         """Descriptions of the weak form; windows overlap, so rows are counted by their steps."""
@@ -131,6 +138,7 @@ def candidates(prepared: Preparation, state: int, options: SolveOptions) -> list
         solved = prepared.exact and any(one.loss < SOLVED for one in found)
     if not solved:
         found += search_candidates(prepared, state, options)
+    found = [one for one in found if prepared.units.balances(one.skeleton, state)]
     # Of few or noisy points many sums fit the smoothed rates; the usual ones are judged by the trajectories.
     usual = ranked(term_candidates(prepared, state, order=2), MOST_USUAL)
     best, first = ranked(found), 3 if prepared.exact else MOST_CANDIDATES // 3
@@ -163,6 +171,7 @@ def term_candidates(prepared: Preparation, state: int, order: int | None = None)
         library(len(columns), min(states, len(columns))) if order is None else products(len(columns), order)
     )
     terms = [renumbered(term, names) for term in every]
+    terms = [term for term in terms if prepared.units.balances(mul(Parameter(0), term), state)]
     for one in sparse_sums(weak, state, terms):
         yield scored(prepared, state, one.skeleton, one.parameters, "terms", one.loss)
 
@@ -232,11 +241,12 @@ def derivative_table(prepared: Preparation, state: int) -> Dataset:
     weights = 1.0 / (error**2 + (1e-8 * spread if prepared.exact else 0.05 * float(np.median(error))) ** 2)
     columns = (*table.states, *table.inputs, table.time)
     name = f"d{table.states[state].alias}_dt"
+    unit, time = table.states[state].unit, table.time.unit
     return Dataset(
         matrix[:, list(prepared.columns)],
         target,
         tuple(columns[place] for place in prepared.columns),
-        Column(name, name),
+        Column(name, name, None if unit is None or time is None else unit / time),
         weights / weights.mean(),
         source=table.source,
     )

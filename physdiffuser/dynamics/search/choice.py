@@ -14,7 +14,8 @@ from physdiffuser.dynamics.search.form_code import form_nats
 from physdiffuser.dynamics.search.linearised import finite_terms, linearised_sums
 from physdiffuser.dynamics.search.selection import WORSE, Fitted, Selector, mean_square
 from physdiffuser.dynamics.search.terms import library, products, shorter_sums, term_sum
-from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.expressions import Expression, Parameter, evaluate
+from physdiffuser.expressions.tree import mul
 from physdiffuser.selection.description_length import DescriptionLength
 
 JOINT, WEAK_JOINT = 4, 4
@@ -157,7 +158,7 @@ class Choice:
                 break
             known = {one.skeleton for one in beam.lists[state]}
             for one in self._linearised(beam.best, state):
-                if one.skeleton in known:
+                if one.skeleton in known or not self.prepared.units.balances(one.skeleton, state):
                     continue
                 improved |= self._offer(beam, state, one)
         return improved
@@ -217,7 +218,9 @@ class Choice:
             columns = self.prepared.columns
             names = dict(enumerate(columns))
             every = library(len(columns), min(len(self.prepared.table.states), len(columns)))
-            self._terms = finite_terms([renumbered(term, names) for term in every], self.prepared.weak.nodes)
+            terms = [renumbered(term, names) for term in every]
+            terms = [term for term in terms if self.prepared.units.balances(mul(Parameter(0), term), 0)]
+            self._terms = finite_terms(terms, self.prepared.weak.nodes)
         return self._terms
 
     def _longer(self, beam: Beam, intervals: int) -> bool:

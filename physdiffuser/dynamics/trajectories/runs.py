@@ -111,7 +111,9 @@ class Trajectories:
             while name in taken or alias in taken:
                 name, alias = f"{name}_", f"{alias}_"
             taken |= {name, alias}
-            derivatives.append(Column(name, alias))
+            known = column.unit is not None and self.time.unit is not None
+            unit = column.unit / self.time.unit if known else None  # type: ignore[operator]
+            derivatives.append(Column(name, alias, unit))
         runs = [
             replace(run, states=np.concatenate([run.states, np.full_like(run.states, np.nan)], axis=1))
             for run in self.runs
