@@ -58,7 +58,13 @@ class Errors:
 
 
 @np.errstate(all="ignore")
-def fit_loss(expression: Expression, inputs: FloatArray, target: FloatArray, loss: Loss) -> LossFit:
+def fit_loss(
+    expression: Expression,
+    inputs: FloatArray,
+    target: FloatArray,
+    loss: Loss,
+    weights: FloatArray | None = None,
+) -> LossFit:
     """Fit the constants of a formula, from the values they have.
 
     Parameters
@@ -69,11 +75,13 @@ def fit_loss(expression: Expression, inputs: FloatArray, target: FloatArray, los
         Shape (rows, columns) and (rows,).
     loss
         What is minimised.
+    weights
+        Shape (rows,), of mean 1: how many rows each counts as.
     """
 
     def nats(formula: Expression) -> float:
         prediction = evaluate(formula, inputs)
-        return loss.nats(target, prediction) if np.isfinite(prediction).all() else math.inf
+        return loss.nats(target, prediction, weights) if np.isfinite(prediction).all() else math.inf
 
     best = LossFit(expression, nats(expression))
     current, waited = expression, 0
@@ -81,7 +89,7 @@ def fit_loss(expression: Expression, inputs: FloatArray, target: FloatArray, los
         prediction = evaluate(current, inputs)
         if not np.isfinite(prediction).all():
             break
-        aim, share = loss.working(target, prediction)
+        aim, share = loss.working(target, prediction, weights)
         if not (np.isfinite(aim).all() and np.isfinite(share).all() and share.max() > 0):
             break
         share = np.maximum(share, 1e-9 * share.max())
@@ -102,6 +110,7 @@ def bootstrap_errors(
     loss: Loss,
     seed: int,
     over: Callable[[], bool],
+    weights: FloatArray | None = None,
 ) -> Errors | None:
     """Errors of the constants of a fitted formula; None where they cannot be given.
 
@@ -123,7 +132,8 @@ def bootstrap_errors(
         if over():
             return None
         some = rng.integers(rows, size=rows)
-        fit = fit_loss(expression, inputs[some], target[some], loss)
+        own = None if weights is None else weights[some] / weights[some].mean()
+        fit = fit_loss(expression, inputs[some], target[some], loss, own)
         found = distinct_constants(fit.expression)[1]
         if len(found) == len(values) and np.isfinite(found).all():
             drawn.append(found)

@@ -52,20 +52,38 @@ class Likelihood(Protocol):
         ...
 
 
+class Measure(Protocol):
+    """A figure of a target, a prediction and weights of the rows, which count as numbers of rows."""
+
+    def __call__(
+        self, target: FloatArray, prediction: FloatArray, weights: FloatArray | None = None
+    ) -> float: ...
+
+
+class Working(Protocol):
+    """The target and the weights of the least squares that lower a loss."""
+
+    def __call__(
+        self, target: FloatArray, prediction: FloatArray, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]: ...
+
+
 @dataclass(frozen=True)
 class Loss:
     """What is minimised.
+
+    Weights of rows, where there are some, have the mean 1: a row of weight 2 counts as two equal rows.
 
     Attributes
     ----------
     name
         For the report and the document.
     mean
-        Mean loss of `(target, prediction)`.
+        Mean loss of `(target, prediction, weights)`.
     nats
         Negative logarithm of the likelihood of all rows, best scale and parameters put in.
     working
-        `(target, prediction)` to the target and the weights of the least squares that lower the loss.
+        `(target, prediction, weights)` to the target and the weights of least squares that lower the loss.
     smoothed
         What the first search aims at, from the target in each neighbourhood, shape (rows, neighbours); None
         for the target itself.
@@ -74,9 +92,9 @@ class Loss:
     """
 
     name: str
-    mean: Callable[[FloatArray, FloatArray], float]
-    nats: Callable[[FloatArray, FloatArray], float]
-    working: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
+    mean: Measure
+    nats: Measure
+    working: Working
     smoothed: Callable[[FloatArray], FloatArray] | None = None
     is_logit: bool = False
 
@@ -100,7 +118,7 @@ def loss_of(asked: Any) -> Loss | None:
         if asked == "huber":
             return _of_residuals("huber", _huber_mean, _huber_nats, _huber_slope)
         if asked == "absolute":
-            return _of_residuals("absolute", _absolute, _laplace_nats(_absolute), np.sign)
+            return _of_residuals("absolute", _absolute, _laplace_nats(_absolute), _sign)
         if asked == "logistic":
             return Loss("logistic", _logistic, _logistic_nats, _logistic_working, _logit, is_logit=True)
         name, _, level = asked.partition("=")
@@ -134,23 +152,28 @@ def check_target(loss: Loss, target: FloatArray) -> None:
 
 def _of_residuals(
     name: str,
-    mean: Callable[[FloatArray], float],
-    nats: Callable[[FloatArray], float],
-    slope: Callable[[FloatArray], FloatArray],
+    mean: Callable[[FloatArray, FloatArray], float],
+    nats: Callable[[FloatArray, FloatArray], float],
+    slope: Callable[[FloatArray, FloatArray], FloatArray],
 ) -> Loss:
-    """A loss of the residual alone, from its mean, its nats and its derivative."""
+    """A loss of the residual alone, from its mean, its nats and its derivative, each with weights."""
 
-    def working(target: FloatArray, prediction: FloatArray) -> tuple[FloatArray, FloatArray]:
-        residual = target - prediction
-        size = _sizes(residual)
-        return target, np.abs(slope(residual)) / size
+    def working(
+        target: FloatArray, prediction: FloatArray, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        residual, count = target - prediction, _counts(target, weights)
+        return target, count * np.abs(slope(residual, count)) / _sizes(residual)
 
     return Loss(
         name,
-        lambda target, prediction: mean(target - prediction),
-        lambda target, prediction: nats(target - prediction),
+        lambda target, prediction, weights=None: mean(target - prediction, _counts(target, weights)),
+        lambda target, prediction, weights=None: nats(target - prediction, _counts(target, weights)),
         working,
     )
+
+
+def _counts(target: FloatArray, weights: FloatArray | None) -> FloatArray:
+    return np.ones(target.shape) if weights is None else weights
 
 
 def _sizes(residual: FloatArray) -> FloatArray:
@@ -159,16 +182,22 @@ def _sizes(residual: FloatArray) -> FloatArray:
     return np.maximum(sizes, _LEAST * float(np.median(sizes)) or 1e-9 * float(sizes.max()) or 1.0)
 
 
-def _absolute(residual: FloatArray) -> float:
-    return float(np.abs(residual).mean())
+def _absolute(residual: FloatArray, weights: FloatArray) -> float:
+    return float(np.average(np.abs(residual), weights=weights))
 
 
-def _laplace_nats(mean: Callable[[FloatArray], float]) -> Callable[[FloatArray], float]:
-    return lambda residual: residual.size * _log(mean(residual))
+def _laplace_nats(
+    mean: Callable[[FloatArray, FloatArray], float],
+) -> Callable[[FloatArray, FloatArray], float]:
+    return lambda residual, weights: residual.size * _log(mean(residual, weights))
 
 
 def _log(value: float) -> float:
     return math.log(max(value, 1e-300)) if math.isfinite(value) else math.inf
+
+
+def _sign(residual: FloatArray, weights: FloatArray) -> FloatArray:
+    return np.sign(residual)
 
 
 def _huber_of(residual: FloatArray, scale: float) -> FloatArray:
@@ -177,28 +206,29 @@ def _huber_of(residual: FloatArray, scale: float) -> FloatArray:
     return np.where(size <= HUBER, 0.5 * size**2, HUBER * (size - 0.5 * HUBER))
 
 
-def _huber_scale(residual: FloatArray) -> float:
+def _huber_scale(residual: FloatArray, weights: FloatArray) -> float:
     """The scale of the most likely errors of Huber's density."""
     middle = float(np.median(np.abs(residual))) or float(np.abs(residual).mean()) or 1e-300
     scales = middle * _SCALES
-    nats = [residual.size * math.log(one) + _huber_of(residual, one).sum() for one in scales]
+    total = float(weights.sum())
+    nats = [total * math.log(one) + (weights * _huber_of(residual, one)).sum() for one in scales]
     return float(scales[int(np.argmin(nats))])
 
 
-def _huber_mean(residual: FloatArray) -> float:
-    scale = _huber_scale(residual)
-    return float(scale**2 * _huber_of(residual, scale).mean())
+def _huber_mean(residual: FloatArray, weights: FloatArray) -> float:
+    scale = _huber_scale(residual, weights)
+    return float(scale**2 * np.average(_huber_of(residual, scale), weights=weights))
 
 
-def _huber_nats(residual: FloatArray) -> float:
+def _huber_nats(residual: FloatArray, weights: FloatArray) -> float:
     if not np.isfinite(residual).all():
         return math.inf
-    scale = _huber_scale(residual)
-    return residual.size * _log(scale) + float(_huber_of(residual, scale).sum())
+    scale = _huber_scale(residual, weights)
+    return float(weights.sum()) * _log(scale) + float((weights * _huber_of(residual, scale)).sum())
 
 
-def _huber_slope(residual: FloatArray) -> FloatArray:
-    limit = HUBER * _huber_scale(residual)
+def _huber_slope(residual: FloatArray, weights: FloatArray) -> FloatArray:
+    limit = HUBER * _huber_scale(residual, weights)
     return np.clip(residual, -limit, limit)
 
 
@@ -210,10 +240,10 @@ def _quantile(name: str, level: str) -> Loss:
     if not 0.0 < share < 1.0:
         raise UsageError(f"loss={name!r}: the quantile must be a number between 0 and 1, as in quantile=0.5")
 
-    def mean(residual: FloatArray) -> float:
-        return float(np.maximum(share * residual, (share - 1.0) * residual).mean())
+    def mean(residual: FloatArray, weights: FloatArray) -> float:
+        return float(np.average(np.maximum(share * residual, (share - 1.0) * residual), weights=weights))
 
-    def slope(residual: FloatArray) -> FloatArray:
+    def slope(residual: FloatArray, weights: FloatArray) -> FloatArray:
         return np.where(residual >= 0, share, share - 1.0)
 
     loss = _of_residuals(name, mean, _laplace_nats(mean), slope)
@@ -223,20 +253,23 @@ def _quantile(name: str, level: str) -> Loss:
 # -- logistic ----------------------------------------------------------------------------------
 
 
-def _logistic(target: FloatArray, prediction: FloatArray) -> float:
-    return float((np.logaddexp(0.0, prediction) - target * prediction).mean())
+def _logistic(target: FloatArray, prediction: FloatArray, weights: FloatArray | None = None) -> float:
+    rows = np.logaddexp(0.0, prediction) - target * prediction
+    return float(np.average(rows, weights=weights))
 
 
-def _logistic_nats(target: FloatArray, prediction: FloatArray) -> float:
-    nats = target.size * _logistic(target, prediction)
+def _logistic_nats(target: FloatArray, prediction: FloatArray, weights: FloatArray | None = None) -> float:
+    nats = target.size * _logistic(target, prediction, weights)
     return nats if math.isfinite(nats) else math.inf
 
 
-def _logistic_working(target: FloatArray, prediction: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _logistic_working(
+    target: FloatArray, prediction: FloatArray, weights: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     odds = np.clip(prediction, -20.0, 20.0)
     probability = 1.0 / (1.0 + np.exp(-odds))
-    weights = np.maximum(probability * (1.0 - probability), 1e-4)
-    return odds + (target - probability) / weights, weights
+    curvature = np.maximum(probability * (1.0 - probability), 1e-4)
+    return odds + (target - probability) / curvature, _counts(target, weights) * curvature
 
 
 def _logit(near: FloatArray) -> FloatArray:
@@ -253,11 +286,11 @@ def _function(function: LossFunction) -> Loss:
     def rows(target: FloatArray, prediction: FloatArray) -> FloatArray:
         return _checked(function(target, prediction), target, "the loss")
 
-    def mean(target: FloatArray, prediction: FloatArray) -> float:
-        return float(rows(target, prediction).mean())
+    def mean(target: FloatArray, prediction: FloatArray, weights: FloatArray | None = None) -> float:
+        return float(np.average(rows(target, prediction), weights=weights))
 
-    def nats(target: FloatArray, prediction: FloatArray) -> float:
-        value = mean(target, prediction)
+    def nats(target: FloatArray, prediction: FloatArray, weights: FloatArray | None = None) -> float:
+        value = mean(target, prediction, weights)
         if value < 0:
             raise UsageError(f"the loss has a mean of {value:g}; a loss must not be negative")
         return target.size * _log(value)
@@ -273,29 +306,32 @@ def _likelihood(model: Likelihood) -> Loss:
         given = dict(zip(names, values.tolist(), strict=True))
         return _checked(model.nats(target, prediction, **given), target, "nats")
 
-    def fitted(target: FloatArray, prediction: FloatArray) -> FloatArray:
+    def fitted(target: FloatArray, prediction: FloatArray, count: FloatArray) -> FloatArray:
         """The most likely values of the parameters."""
         if not names:
             return start
         from scipy.optimize import minimize
 
         def total(values: FloatArray) -> float:
-            nats = float(rows(target, prediction, values).sum())
+            nats = float((count * rows(target, prediction, values)).sum())
             return nats if math.isfinite(nats) else 1e300
 
         found = minimize(total, start, method="Nelder-Mead", options={"maxiter": 200 * len(names)})
         return np.asarray(found.x)
 
-    def nats(target: FloatArray, prediction: FloatArray) -> float:
-        value = float(rows(target, prediction, fitted(target, prediction)).sum())
+    def nats(target: FloatArray, prediction: FloatArray, weights: FloatArray | None = None) -> float:
+        count = _counts(target, weights)
+        value = float((count * rows(target, prediction, fitted(target, prediction, count))).sum())
         return value if math.isfinite(value) else math.inf
 
-    def working(target: FloatArray, prediction: FloatArray) -> tuple[FloatArray, FloatArray]:
-        values = fitted(target, prediction)
-        return _numeric(lambda y, p: rows(y, p, values))(target, prediction)
+    def working(
+        target: FloatArray, prediction: FloatArray, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        values = fitted(target, prediction, _counts(target, weights))
+        return _numeric(lambda y, p: rows(y, p, values))(target, prediction, weights)
 
     name = type(model).__name__
-    return Loss(name, lambda y, p: nats(y, p) / y.size, nats, working)
+    return Loss(name, lambda y, p, weights=None: nats(y, p, weights) / y.size, nats, working)
 
 
 def _checked(values: Any, target: FloatArray, what: str) -> FloatArray:
@@ -307,10 +343,12 @@ def _checked(values: Any, target: FloatArray, what: str) -> FloatArray:
 
 def _numeric(
     rows: Callable[[FloatArray, FloatArray], FloatArray],
-) -> Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+) -> Working:
     """Least squares whose solution lowers a loss of which only the values are known."""
 
-    def working(target: FloatArray, prediction: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def working(
+        target: FloatArray, prediction: FloatArray, weights: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         step = _STEP * (float(np.std(target)) or 1.0)
         above, here, below = (rows(target, prediction + shift) for shift in (step, 0.0, -step))
         slope, curvature = (above - below) / (2 * step), (above - 2 * here + below) / step**2
@@ -318,8 +356,9 @@ def _numeric(
         size = _sizes(residual)
         # Where the loss falls towards the target, its slope over the residual: then no step is too long.
         towards = slope * residual <= 0
-        weights = np.where(towards, np.abs(slope) / size, np.maximum(curvature, 0.0))
-        weights = np.maximum(weights, 1e-9 * (float(weights.max()) or 1.0))
-        return np.where(towards, target, prediction - slope / weights), weights
+        share = np.where(towards, np.abs(slope) / size, np.maximum(curvature, 0.0))
+        share = np.maximum(share, 1e-9 * (float(share.max()) or 1.0))
+        aim = np.where(towards, target, prediction - slope / share)
+        return aim, _counts(target, weights) * share
 
     return working

@@ -54,7 +54,7 @@ def solve_with_loss(
     Parameters
     ----------
     dataset
-        The table; without weights and stated errors.
+        The table; without stated errors. A weight counts as a number of equal rows.
     loss
         What is minimised.
     guesses
@@ -70,7 +70,9 @@ def solve_with_loss(
     _check_options(dataset, options)
     check_target(loss, dataset.target)
     rows = np.linspace(0, dataset.rows - 1, min(dataset.rows, ROWS)).astype(np.intp)
-    table = replace(dataset.take(rows), weights=None, stated_errors=None)
+    table = dataset.take(rows)
+    if table.weights is not None:
+        table = replace(table, weights=table.weights / table.weights.mean())
     problem = pose_table(table, options, control).problem
     selection = _Selection(table, loss, problem, control)
     selection.consider([one.expression for one in guesses if one.expression is not None])
@@ -83,7 +85,8 @@ def solve_with_loss(
     best = selection.best
     if best is not None and not selection.over():
         with np.errstate(all="ignore"):
-            target, weights = loss.working(table.target, evaluate(best.expression, table.inputs))
+            prediction = evaluate(best.expression, table.inputs)
+            target, weights = loss.working(table.target, prediction, table.weights)
         if np.ptp(target) > 0 and weights.max() > 0:
             second = replace(table, target=target, weights=np.maximum(weights, 1e-6 * weights.max()))
             known = [to_text(one.expression, table.names) for one in selection.shortest[:10]]
@@ -93,8 +96,8 @@ def solve_with_loss(
 
 
 def _check_options(dataset: Dataset, options: SolveOptions) -> None:
-    if dataset.weights is not None or dataset.input_errors is not None:
-        raise UsageError("--loss: weights and stated errors are for least squares; leave them out")
+    if dataset.stated_errors is not None or dataset.input_errors is not None:
+        raise UsageError("--loss: stated errors are for least squares; leave them out, or give --weights")
     for name, given in (
         ("--group", dataset.groups is not None),
         ("--suggest-next", bool(options.suggest_next)),
@@ -144,7 +147,8 @@ class _Selection:
         if skeleton in self._tried:
             return
         self._tried.add(skeleton)
-        fit = fit_loss(formula, self.table.inputs, self.table.target, self.loss)
+        table = self.table
+        fit = fit_loss(formula, table.inputs, table.target, self.loss, table.weights)
         allowed = self.problem.allows(fit.expression) and self.problem.allows(self.shown(fit.expression))
         size = complexity(self.shown(fit.expression))
         if math.isfinite(fit.nats) and allowed and size <= self.problem.max_complexity:
@@ -198,8 +202,15 @@ def _solution(
     empty = replace(without_equations(dataset, options.seed, dataset.warnings), loss=loss.name)
     if chosen is None:
         return empty
+    table = selection.table
     errors = bootstrap_errors(
-        chosen.expression, selection.table.inputs, selection.table.target, loss, options.seed, selection.over
+        chosen.expression,
+        table.inputs,
+        table.target,
+        loss,
+        options.seed,
+        selection.over,
+        table.weights,
     )
     rows = [
         _equation(fit, selection, dataset, errors if fit is chosen else None) for fit in selection.front()
@@ -222,18 +233,18 @@ def _solution(
 
 
 def _equation(fit: LossFit, selection: _Selection, dataset: Dataset, errors: Errors | None) -> Equation:
-    loss = selection.loss
+    loss, weights = selection.loss, dataset.weights
     law = selection.shown(fit.expression)
     prediction = predict(law, dataset.inputs)
     residual = dataset.target - prediction
-    rmse = root_mean_square(residual)
-    spread = root_mean_square(dataset.target - dataset.target.mean())
+    rmse = root_mean_square(residual, weights)
+    spread = root_mean_square(dataset.target - np.average(dataset.target, weights=weights), weights)
     own = distinct_constants(fit.expression)[1]
     values = distinct_constants(law)[1]
     # The sign of one may have changed where the logarithm of odds was put in.
     order = [[abs(one) for one in own].index(abs(value)) for value in values]
     with np.errstate(all="ignore"):
-        mean = loss.mean(dataset.target, predict(fit.expression, dataset.inputs))
+        mean = loss.mean(dataset.target, predict(fit.expression, dataset.inputs), weights)
     text = to_text(law, dataset.names)
     made = Equation(
         expression=law,
@@ -264,7 +275,8 @@ def _equation(fit: LossFit, selection: _Selection, dataset: Dataset, errors: Err
     )
 
     def error_of(formula: Expression, step: int) -> float:
-        return root_mean_square(dataset.target[::step] - predict(formula, dataset.inputs[::step]))
+        some = dataset.target[::step] - predict(formula, dataset.inputs[::step])
+        return root_mean_square(some, None if weights is None else weights[::step])
 
     return with_printed_digits(made, dataset.names, error_of, dataset.rows)
 

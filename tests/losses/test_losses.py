@@ -57,6 +57,32 @@ def test_the_fit_is_a_minimum_of_the_loss(asked: Any) -> None:
             assert loss.nats(DECAY, evaluate(skeleton, X[:, None], moved)) > fit.nats
 
 
+@pytest.mark.parametrize("asked", ["absolute", "quantile=0.8", "huber", absolute_power, Laplace()])
+def test_a_weight_counts_as_a_number_of_rows(asked: Any) -> None:
+    loss, law = _loss(asked), parse("2.00001*exp(-1.00001*x)", ["x"])
+    times = np.where(X > 1.5, 3, 1)
+    weights = times / times.mean()
+    fit = fit_loss(law, X[:, None], DECAY, loss, weights)
+    same = fit_loss(law, np.repeat(X, times)[:, None], np.repeat(DECAY, times), loss)
+    here, there = (evaluate(one.expression, X[:, None]) for one in (fit, same))
+    assert here == pytest.approx(there, abs=2e-3)
+    # The scale of Huber's loss is one of a grid around the median residual, which counts no weights.
+    assert loss.mean(DECAY, here, weights) == pytest.approx(
+        loss.mean(np.repeat(DECAY, times), np.repeat(here, times)), rel=0.01
+    )
+
+
+def test_rows_of_little_weight_do_not_move_a_probability() -> None:
+    spoiled = X > 3
+    y = np.where(spoiled, 0.0, (X + 0.3 * NOISE > 1.5).astype(float))
+    solution = solve(
+        {"x": X, "y": y, "w": np.where(spoiled, 1e-6, 1.0)}, weights="w", loss="logistic", steps=4
+    )
+    assert solution.best is not None and solution.names == ("x",)
+    high = evaluate(solution.best.expression, np.array([[2.9]]))
+    assert high[0] > 0.8
+
+
 def test_a_constant_under_a_quantile_loss_is_the_quantile() -> None:
     fit = fit_loss(parse("1.00001", []), X[:, None], DECAY, _loss("quantile=0.9"))
     assert evaluate(fit.expression, X[:1, None])[0] == pytest.approx(np.quantile(DECAY, 0.9), abs=0.02)
@@ -145,7 +171,7 @@ def test_the_estimator_takes_a_function() -> None:
         ({"loss": lambda target, prediction: 1.0}, "the loss has shape ()"),
         ({"loss": lambda target, prediction: -np.ones(target.size)}, "must not be negative"),
         ({"loss": "huber", "suggest_next": 2}, "--suggest-next works with least squares only"),
-        ({"loss": "huber", "errors": "x"}, "weights and stated errors are for least squares"),
+        ({"loss": "huber", "errors": "x"}, "stated errors are for least squares"),
     ],
 )
 def test_what_cannot_be_used_is_refused(options: dict[str, Any], message: str) -> None:
