@@ -85,14 +85,13 @@ def _fit_of(expression: Expression, problem: Problem) -> Uncertainty | None:
     skeleton, values = distinct_constants(expression)
     if not values or problem.rows <= len(values):
         return None
+    return _errors(skeleton, np.array(values), problem)
+
+
+def _errors(skeleton: Expression, values: FloatArray, problem: Problem) -> Uncertainty:
+    rows, target, weights = problem.inputs, problem.target, problem.weights
     return uncertainty(
-        skeleton,
-        np.array(values),
-        problem.inputs,
-        problem.target,
-        weights=problem.weights,
-        sigma=problem.sigma,
-        loss=problem.loss,
+        skeleton, values, rows, target, weights=weights, sigma=problem.sigma, loss=problem.loss
     )
 
 
@@ -225,15 +224,7 @@ def freed_values(
     found = levenberg_marquardt(model, values[chosen][:, None], iterations=_ITERATIONS, loss=problem.loss)
     if not np.isfinite(found.loss[0]):
         return {}
-    known = uncertainty(
-        skeleton,
-        found.parameters[:, 0],
-        problem.inputs,
-        problem.target,
-        weights=problem.weights,
-        sigma=problem.sigma,
-        loss=problem.loss,
-    )
+    known = _errors(skeleton, found.parameters[:, 0], problem)
     return {
         index: (float(value), float(error))
         for index, value, error in zip(chosen, known.parameters, known.standard_errors, strict=True)
