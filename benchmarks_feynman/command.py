@@ -42,49 +42,80 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
     "suites",
     default="fsred",
     callback=_list(str),
-    help="fsred, tiers, ood, dev, textbook, classic, measured, with commas; or odebench, odes.",
+    metavar="NAME,...",
+    help="fsred, tiers, ood, dev, textbook, classic, measured; or odebench, odes.",
 )
-@click.option("--only", default="", callback=_list(str), metavar="ID,...", help="Only these laws.")
 @click.option(
-    "--dropped", type=click.FloatRange(0, 0.9), help="Share of points left out (differential equations)."
+    "--only", default="", callback=_list(str), metavar="ID,...", help="Only these laws.", show_default=False
+)
+@click.option(
+    "--dropped",
+    type=click.FloatRange(0, 0.9),
+    metavar="SHARE",
+    help="Differential equations: share of the points of each trajectory that are left out.",
 )
 @click.option(
     "--fitted",
     type=click.Choice(["both", "first"]),
-    help="Initial conditions that are fitted (differential equations); both when not given.",
+    help="Differential equations: initial conditions whose trajectories are fitted; by default both.",
 )
 @click.option("--every", default=1, metavar="N", help="Only every N-th law of a suite.")
-@click.option("--noise", "noises", default="0", callback=_list(float), help="Noise levels, with commas.")
-@click.option("--rows", type=click.IntRange(2), help="Training rows; by protocol when not given.")
-@click.option("--seed", "seeds", default="0", callback=_list(int), help="Seeds of the tables, with commas.")
+@click.option(
+    "--noise", "noises", default="0", callback=_list(float), metavar="SIGMA,...", help="Noise levels."
+)
+@click.option(
+    "--rows", type=click.IntRange(2), metavar="N", help="Training rows; by default those of the protocol."
+)
+@click.option(
+    "--seed", "seeds", default="0", callback=_list(int), metavar="N,...", help="Seeds of the tables."
+)
 @click.option(
     "--protocol",
     type=click.Choice(["strict", "srbench"]),
     default="strict",
-    help="1,000 or 10,000 rows; both criteria are always recorded.",
+    help="Training rows: 1,000 (strict) or 10,000 (srbench). The criteria of both are always recorded.",
 )
 @click.option(
-    "--time", "seconds", type=click.FloatRange(0, min_open=True), default=30.0, help="Seconds each."
+    "--time",
+    "seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=30.0,
+    metavar="SECONDS",
+    help="Time limit of each problem.",
 )
-@click.option("--steps", type=click.IntRange(1), help="Step budget, for runs that can be repeated exactly.")
-@click.option("--jobs", type=click.IntRange(1), help="Problems at a time; by default, what the CPUs allow.")
-@click.option("--cores", type=click.IntRange(1), default=1, help="CPU cores a problem.")
+@click.option(
+    "--steps", type=click.IntRange(1), metavar="N", help="Limit in steps: runs can be repeated exactly."
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), metavar="N", help="Problems at a time; by default what the cores allow."
+)
+@click.option("--cores", type=click.IntRange(1), default=1, metavar="N", help="Cores for each problem.")
 @click.option("--units", is_flag=True, help="Tell the systems the units, where the suite has them.")
-@click.option("--dummy", type=click.IntRange(0), help="Columns added that the law does not need.")
-@click.option("--generators", default="", callback=_list(str), help="As in `solve`.")
+@click.option("--dummy", type=click.IntRange(0), metavar="N", help="Add columns that the law does not need.")
+@click.option(
+    "--generators", default="", callback=_list(str), metavar="A,B", help="As in `solve`.", show_default=False
+)
 @click.option("--cold", is_flag=True, help="A fresh `physdiffuser solve` per problem, start-up included.")
 @click.option(
-    "--peers", default="", callback=_list(str), help="pyoperon, gplearn, pyeggp, or pysindy (odebench, odes)."
+    "--peers",
+    default="",
+    callback=_list(str),
+    metavar="NAME,...",
+    help="Other systems to run as well: pyoperon, gplearn, pyeggp; pysindy for differential equations.",
+    show_default=False,
 )
 @click.option("--peers-only", is_flag=True, help="Run the peers and not physdiffuser.")
-@click.option("--snap-peers", is_flag=True, help="Snap the constants of peers as our own are.")
+@click.option("--snap-peers", is_flag=True, help="Set the constants of peers to exact values as our own are.")
 @click.option(
-    "--scheduler", default="local", help="local, local:WORKERS (Dask, this machine), or tcp://HOST:PORT."
+    "--scheduler",
+    default="local",
+    metavar="ADDRESS",
+    help="local, local:WORKERS (Dask, this machine), or tcp://HOST:PORT.",
 )
 @click.option(
     "--results",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Result file (JSON lines); a fresh one under runs/ when not given, none with --json.",
+    help="Result file (JSON lines); by default a fresh one under runs/, none with --json.",
 )
 @click.option("--resume", is_flag=True, help="Go on with the result file; what it holds is not run again.")
 @click.option("--no-run", is_flag=True, help="Run nothing: report what the result file holds.")
