@@ -172,7 +172,7 @@ def _beside_second_order(
         second = attempted(table, options, Plan(2, False), deadline)
     except NothingFoundError:
         return attempt
-    gap = second.whole_nats() - attempt.whole_nats()
+    gap = second.whole_nats() - attempt.whole_nats() if second.explains else math.inf
     no_worse = second.simulation.square <= attempt.simulation.square
     if second.predicts and no_worse and gap < -DECISIVE:
         return second

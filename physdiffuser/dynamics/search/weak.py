@@ -220,21 +220,25 @@ def _windows(grid: _Grid) -> Rows:
     half = min(half, 0.25 * float(times[-1] - times[0]))
     count = min(max(int((times[-1] - times[0]) / half * 3), 8), MOST_WINDOWS)
     centres = np.linspace(times[0] + half, times[-1] - half, count)
-    place = (points[None, :] - centres[:, None]) / half
-    inside = np.abs(place) < 1.0
-    shape = np.where(inside, 1.0 - np.minimum(np.abs(place), 1.0) ** 2, 0.0)
-    test = shape**_POWER * lengths
-    slope = -2.0 * _POWER * place * np.where(inside, shape, 0.0) ** (_POWER - 1) / half * lengths
-    norm = test.sum(axis=1, keepdims=True)
-    test, slope = test / norm, slope / norm
+    first, last = np.searchsorted(points, centres - half, "right"), np.searchsorted(points, centres + half)
+    inside = np.concatenate([np.arange(begin, end) for begin, end in zip(first, last, strict=True)])
+    rows = np.repeat(np.arange(count), last - first)
+    place = (points[inside] - centres[rows]) / half
+    shape = 1.0 - place**2
+    weight = shape**_POWER * lengths[inside]
+    norm = np.bincount(rows, weight, minlength=count)[rows]
+    steepness = -2.0 * _POWER * place * shape ** (_POWER - 1) / half * lengths[inside]
+    size = (count, points.size)
+    test = sparse.csr_array((weight / norm, (rows, inside)), shape=size)
+    slope = sparse.csr_array((steepness / norm, (rows, inside)), shape=size)
     rates, errors = [], []
     for curve in grid.curves:
         # The derivative of a state that is a derivative itself: the curve already holds the first one.
-        rates.append(-slope @ curve.value(points))
+        rates.append(-(slope @ curve.value(points)))
         if curve.covariance is None:
             errors.append(np.full(count, 1e-9 * (float(np.std(rates[-1])) + 1e-300)))
             continue
         loading = slope @ curve.basis(points)
         errors.append(np.sqrt(np.maximum(np.einsum("wc,cd,wd->w", loading, curve.covariance, loading), 0.0)))
     error = np.column_stack(errors)
-    return sparse.csr_array(test), np.column_stack(rates), np.maximum(error, 1e-12 * np.abs(error).max())
+    return test, np.column_stack(rates), np.maximum(error, 1e-12 * np.abs(error).max())
