@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -32,32 +33,8 @@ class Form:
     transcendental: bool = False
 
 
-def _sq(x: FloatArray) -> FloatArray:
-    return x * x
-
-
-def _inv(x: FloatArray) -> FloatArray:
-    return 1.0 / x
-
-
 def _exp_neg(x: FloatArray) -> FloatArray:
     return np.exp(-x)
-
-
-def _exp_less_one(x: FloatArray) -> FloatArray:
-    return np.expm1(x)
-
-
-def _one_plus(x: FloatArray) -> FloatArray:
-    return 1.0 + x
-
-
-def _one_minus(x: FloatArray) -> FloatArray:
-    return 1.0 - x
-
-
-def _less_one(x: FloatArray) -> FloatArray:
-    return x - 1.0
 
 
 def _half_sin(x: FloatArray) -> FloatArray:
@@ -68,24 +45,12 @@ def _build_sq(x: Expression) -> Expression:
     return power(x, Number(2))
 
 
-def _build_inv(x: Expression) -> Expression:
-    return div(ONE, x)
-
-
 def _build_exp_neg(x: Expression) -> Expression:
     return call("exp", call("neg", x))
 
 
 def _build_exp_less_one(x: Expression) -> Expression:
     return sub(call("exp", x), ONE)
-
-
-def _build_one_plus(x: Expression) -> Expression:
-    return add(ONE, x)
-
-
-def _build_one_minus(x: Expression) -> Expression:
-    return sub(ONE, x)
 
 
 def _build_less_one(x: Expression) -> Expression:
@@ -106,15 +71,12 @@ def _unary(
 
 
 def _operator(name: str, cost: int) -> Form:
-    def build(argument: Expression) -> Expression:
-        return call(name, argument)
-
-    return _unary(name, cost, OPERATORS[name].evaluate, build, name)
+    return _unary(name, cost, OPERATORS[name].evaluate, partial(call, name), name)
 
 
 UNARY = (
-    _unary("sq", 1, _sq, _build_sq, "pow"),
-    _unary("inv", 1, _inv, _build_inv, "div"),
+    _unary("sq", 1, np.square, _build_sq, "pow"),
+    _unary("inv", 1, np.reciprocal, partial(div, ONE), "div"),
     _operator("sqrt", 1),
     _operator("sin", 1),
     _operator("cos", 1),
@@ -122,17 +84,17 @@ UNARY = (
     _unary("exp_neg", 1, _exp_neg, _build_exp_neg, "exp", "neg"),
     _operator("log", 1),
     _unary("half_sin", 2, _half_sin, _build_half_sin, "sin", "div"),
-    _unary("exp_less_one", 2, _exp_less_one, _build_exp_less_one, "exp", "sub"),
+    _unary("exp_less_one", 2, np.expm1, _build_exp_less_one, "exp", "sub"),
     _operator("tanh", 2),
     _operator("tan", 2),
     _operator("asin", 2),
     _operator("acos", 2),
     _operator("atan", 2),
 )
-ONE_PLUS = _unary("one_plus", 1, _one_plus, _build_one_plus, "add")
-ONE_MINUS = _unary("one_minus", 1, _one_minus, _build_one_minus, "sub")
+ONE_PLUS = _unary("one_plus", 1, partial(np.add, 1.0), partial(add, ONE), "add")
+ONE_MINUS = _unary("one_minus", 1, partial(np.subtract, 1.0), partial(sub, ONE), "sub")
 # What 1 - x is written as where it is negative: it can then go under a root or a logarithm.
-LESS_ONE = _unary("less_one", 1, _less_one, _build_less_one, "sub")
+LESS_ONE = _unary("less_one", 1, partial(np.add, -1.0), _build_less_one, "sub")
 BINARY = (
     Form("mul", 2, 1, np.multiply, mul, frozenset({"mul"}), symmetric=True),
     Form("div", 2, 1, np.divide, div, frozenset({"div"})),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -19,24 +20,8 @@ from physdiffuser.transforms.transform import ElementaryTransform, register
 FloatArray = npt.NDArray[np.float64]
 
 
-def _inverse(y: FloatArray) -> FloatArray:
-    return 1.0 / y
-
-
 def _d_inverse(y: FloatArray) -> FloatArray:
     return -1.0 / (y * y)
-
-
-def _one(y: FloatArray) -> FloatArray:
-    return np.ones_like(y)
-
-
-def _square(y: FloatArray) -> FloatArray:
-    return y * y
-
-
-def _d_square(y: FloatArray) -> FloatArray:
-    return 2.0 * y
 
 
 def _d_sqrt(y: FloatArray) -> FloatArray:
@@ -64,10 +49,6 @@ def _d_two_thirds(y: FloatArray) -> FloatArray:
     return 2.0 / (3.0 * np.cbrt(y))
 
 
-def _d_log(y: FloatArray) -> FloatArray:
-    return 1.0 / y
-
-
 def _minus_sin(y: FloatArray) -> FloatArray:
     return -np.sin(y)
 
@@ -84,35 +65,12 @@ def _d_arctanh(y: FloatArray) -> FloatArray:
     return 1.0 / (1.0 - y * y)
 
 
-def _minus_one(y: FloatArray) -> FloatArray:
-    return y - 1.0
-
-
-def _plus_one(y: FloatArray) -> FloatArray:
-    return y + 1.0
-
-
-def _from_one(y: FloatArray) -> FloatArray:
-    return 1.0 - y
-
-
 def _minus_ones(y: FloatArray) -> FloatArray:
     return -np.ones_like(y)
 
 
 def _d_tan(y: FloatArray) -> FloatArray:
     return 1.0 + np.square(np.tan(y))
-
-
-def _redo_call(operator: str) -> Callable[[Expression], Expression]:
-    def redo(inner: Expression) -> Expression:
-        return call(operator, inner)
-
-    return redo
-
-
-def _redo_inverse(inner: Expression) -> Expression:
-    return div(ONE, inner)
 
 
 def _redo_power(exponent: int | Fraction) -> Callable[[Expression], Expression]:
@@ -130,10 +88,6 @@ def _redo_minus_one(inner: Expression) -> Expression:
     return sub(inner, ONE)
 
 
-def _redo_from_one(inner: Expression) -> Expression:
-    return sub(ONE, inner)
-
-
 def _call_step(
     id: str,
     sentence: str,
@@ -144,7 +98,9 @@ def _call_step(
     noise_tolerant: bool = False,
 ) -> ElementaryTransform:
     needs = frozenset({operator})
-    return ElementaryTransform(id, sentence, undo, slope, _redo_call(operator), needs, shown, noise_tolerant)
+    return ElementaryTransform(
+        id, sentence, undo, slope, partial(call, operator), needs, shown, noise_tolerant
+    )
 
 
 def _function_step(
@@ -165,14 +121,16 @@ def _function_step(
 INVERSE = ElementaryTransform(
     "reciprocal",
     "took the reciprocal",
-    _inverse,
+    np.reciprocal,
     _d_inverse,
-    _redo_inverse,
+    partial(div, ONE),
     frozenset({"div"}),
-    _redo_inverse,
+    partial(div, ONE),
     True,
 )
-SQUARE = _call_step("square", "squared the target", "sqrt", _square, _d_square, _redo_power(2), True)
+SQUARE = _call_step(
+    "square", "squared the target", "sqrt", np.square, partial(np.multiply, 2.0), _redo_power(2), True
+)
 ROOT = ElementaryTransform(
     "sqrt",
     "took the square root",
@@ -180,7 +138,7 @@ ROOT = ElementaryTransform(
     _d_sqrt,
     _redo_power(2),
     frozenset({"pow"}),
-    _redo_call("sqrt"),
+    partial(call, "sqrt"),
     True,
 )
 _POW = frozenset({"pow"})
@@ -199,7 +157,7 @@ TWO_THIRDS = ElementaryTransform(
     _POW,
     _redo_power(Fraction(2, 3)),
 )
-LOG = _function_step("took the logarithm", "exp", np.log, _d_log, "log", True)
+LOG = _function_step("took the logarithm", "exp", np.log, np.reciprocal, "log", True)
 EXP = _function_step("took the exponential", "log", np.exp, np.exp, "exp")
 SIN = _function_step("took the sine", "asin", np.sin, np.cos, "sin")
 COS = _function_step("took the cosine", "acos", np.cos, _minus_sin, "cos")
@@ -208,19 +166,31 @@ ARCSIN = _function_step("took the arcsine", "sin", np.arcsin, _d_arcsin, "asin")
 ARCCOS = _function_step("took the arccosine", "cos", np.arccos, _d_arccos, "acos")
 ARCTANH = _function_step("took the inverse hyperbolic tangent", "tanh", np.arctanh, _d_arctanh, "atanh")
 LESS_ONE = ElementaryTransform(
-    "minus_one", "subtracted 1", _minus_one, _one, _redo_plus_one, frozenset({"add"}), _redo_minus_one
+    "minus_one",
+    "subtracted 1",
+    partial(np.add, -1.0),
+    np.ones_like,
+    _redo_plus_one,
+    frozenset({"add"}),
+    _redo_minus_one,
 )
 MORE_ONE = ElementaryTransform(
-    "plus_one", "added 1", _plus_one, _one, _redo_minus_one, frozenset({"sub"}), _redo_plus_one
+    "plus_one",
+    "added 1",
+    partial(np.add, 1.0),
+    np.ones_like,
+    _redo_minus_one,
+    frozenset({"sub"}),
+    _redo_plus_one,
 )
 FROM_ONE = ElementaryTransform(
     "from_one",
     "subtracted the target from 1",
-    _from_one,
+    partial(np.subtract, 1.0),
     _minus_ones,
-    _redo_from_one,
+    partial(sub, ONE),
     frozenset({"sub"}),
-    _redo_from_one,
+    partial(sub, ONE),
 )
 
 
