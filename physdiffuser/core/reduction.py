@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.expressions import ONE, Expression, Number, Variable, complexity, evaluate, to_text
-from physdiffuser.expressions.tree import call, div, mul, power, variables
+from physdiffuser.expressions import ONE, Expression, Variable, complexity, evaluate, to_text
+from physdiffuser.expressions.tree import call, div, mul, number_expression, power, variables
 
 FloatArray = npt.NDArray[np.float64]
 # Places in a list of trees, or columns, with their exponents.
@@ -99,7 +99,7 @@ def _power_product(factors: Iterable[tuple[Expression, Fraction]]) -> Expression
         if size == Fraction(1, 2):
             base = call("sqrt", base)
         elif size != 1:
-            base = power(base, Number(int(size) if size.denominator == 1 else size))
+            base = power(base, number_expression(size))
         (above if exponent > 0 else below).append(base)
     numerator = _product(above)
     return numerator if not below else div(numerator, _product(below))

@@ -146,6 +146,11 @@ def parameter_count(expression: Expression) -> int:
     return 1 + max((node.index for node in walk(expression) if isinstance(node, Parameter)), default=-1)
 
 
+def number_expression(value: Fraction) -> Number:
+    """A number node; an int where the fraction is whole."""
+    return Number(int(value) if value.denominator == 1 else value)
+
+
 def size(expression: Expression) -> int:
     """Number of nodes."""
     return sum(1 for _ in walk(expression))

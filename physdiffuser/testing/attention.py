@@ -16,16 +16,11 @@ from torch import Tensor, nn
 
 from physdiffuser.errors import UsageError
 from physdiffuser.models.attention import KeyValueCache, build_attention, require
-from physdiffuser.plugin_system.contract import Calls, ContractError
+from physdiffuser.plugin_system.contract import Calls, ContractError, _require
 from physdiffuser.specs import ATTENTION_CAPABILITIES, AttentionSpec
 
 BATCH, ROWS, QUERIES, COLUMNS = 2, 9, 5, 3
 TOLERANCE = 1e-4
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ContractError(message)
 
 
 def _same(first: Tensor, second: Tensor) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import mpmath
 
 from physdiffuser.expressions import PI, Apply, Expression, Number
-from physdiffuser.expressions.tree import substitute, walk
+from physdiffuser.expressions.tree import number_expression, substitute, walk
 from physdiffuser.verification.numeric import Range, Undefined, random_point, value_at
 
 Real = Any
@@ -229,7 +229,7 @@ def recognise(value: Real, size: float = 1e-22) -> Expression | None:
         # First, for it is the usual case of a constant that stays as it was fitted, and the quickest.
         double = float(value)
         if abs(mpmath.mpf(double) - value) <= _RECOGNISED * size:
-            return _number(Fraction(double))
+            return number_expression(Fraction(double))
         whole = int(mpmath.nint(value)) if size < mpmath.mpf(10) ** 30 else 0
         if whole and abs(whole - value) <= _RECOGNISED * size:
             return Number(whole)
@@ -238,7 +238,7 @@ def recognise(value: Real, size: float = 1e-22) -> Expression | None:
             return found
         fraction = _as_fraction(mpmath.log(size))
         if fraction is not None:
-            tree: Expression = Apply("exp", (_number(fraction),))
+            tree: Expression = Apply("exp", (number_expression(fraction),))
             return Apply("neg", (tree,)) if sign < 0 else tree
         # Where the logarithm of the target was fitted: that of 1/sqrt(2*pi) in a normal distribution.
         inner = _root(1, mpmath.exp(value)) if abs(value) < 50 else None
@@ -254,10 +254,6 @@ def _root(sign: int, size: Real) -> Expression | None:
             if fraction is not None:
                 return _root_of(sign, fraction, turns, degree)
     return None
-
-
-def _number(value: Fraction) -> Number:
-    return Number(int(value) if value.denominator == 1 else value)
 
 
 def _as_fraction(value: Real) -> Fraction | None:
@@ -284,7 +280,7 @@ def _as_fraction(value: Real) -> Fraction | None:
 def _root_of(sign: int, fraction: Fraction, turns: int, degree: int) -> Expression:
     if degree == 1:
         fraction, sign = sign * fraction, 1
-    tree: Expression = _number(fraction)
+    tree: Expression = number_expression(fraction)
     if turns:
         tree = Apply("mul", (tree, Apply("pow", (PI, Number(turns)))))
     if degree > 1:
@@ -297,7 +293,7 @@ def exact_floats(expression: Expression) -> Expression:
 
     def replace(node: Expression) -> Expression | None:
         if isinstance(node, Number) and isinstance(node.value, float):
-            return _number(Fraction(node.value))
+            return number_expression(Fraction(node.value))
         return None
 
     return substitute(expression, replace)

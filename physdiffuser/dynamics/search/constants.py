@@ -19,9 +19,8 @@ from physdiffuser.core.derivation import readable
 from physdiffuser.dynamics.search.selection import LEAST_SQUARE, Fitted, Selector, mean_square
 from physdiffuser.expressions import Expression, Number, complexity, evaluate, value_and_jacobian
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
-from physdiffuser.expressions.tree import bind, free_constants, substitute
+from physdiffuser.expressions.tree import bind, free_constants, number_expression, substitute
 from physdiffuser.fitting import snap
-from physdiffuser.fitting.exact_constants.forms import number_expression
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, PI, Apply, Expression, Number, Symbol
-from physdiffuser.expressions.tree import call, div, mul, power
+from physdiffuser.expressions.tree import call, div, mul, number_expression, power
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -104,11 +104,6 @@ def decimal_cost(digits: int, exponent: int) -> float:
 def decimal_nats(digits: int) -> float:
     """Logarithm of the number of decimal numbers of so many digits in a decade, above the price of 1."""
     return _BASE_COST + math.log(0.9) + digits * math.log(10.0)
-
-
-def number_expression(value: Fraction) -> Number:
-    """A number node; an int where the fraction is whole."""
-    return Number(int(value) if value.denominator == 1 else value)
 
 
 class FormTable:

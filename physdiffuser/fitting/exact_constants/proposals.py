@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from physdiffuser.expressions import ONE, ZERO, Apply, Expression, Number, Parameter, to_text
-from physdiffuser.expressions.tree import call, div, mul, power, size, substitute, walk
+from physdiffuser.expressions.tree import call, div, mul, number_expression, power, size, substitute, walk
 from physdiffuser.fitting.exact_constants.evidence import FREE_PRICE, Evidence, Proposal, State
 from physdiffuser.fitting.exact_constants.folding import fold_units
 from physdiffuser.fitting.exact_constants.forms import (
@@ -18,7 +18,6 @@ from physdiffuser.fitting.exact_constants.forms import (
     decimal_cost,
     decimal_nats,
     fraction_cost,
-    number_expression,
 )
 from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, SettingRule, as_exponent, odds
 

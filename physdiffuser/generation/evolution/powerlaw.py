@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from physdiffuser.expressions import Expression, Number, Variable
-from physdiffuser.expressions.tree import div, mul, power
-from physdiffuser.fitting.exact_constants.forms import number_expression
+from physdiffuser.expressions.tree import div, mul, number_expression, power
 from physdiffuser.generation.evolution.scoring import Scorer
 
 _LEAST = 0.05

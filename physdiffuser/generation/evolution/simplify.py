@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number, evaluate
 from physdiffuser.expressions.places import positions, replace_at
-from physdiffuser.fitting.exact_constants.forms import number_expression
+from physdiffuser.expressions.tree import number_expression
 from physdiffuser.generation.evolution.scaling import pull
 
 # Exponents that laws have.

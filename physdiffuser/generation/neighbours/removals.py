@@ -6,8 +6,7 @@ from fractions import Fraction
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number
 from physdiffuser.expressions.places import Path, positions, replace_at
-from physdiffuser.expressions.tree import substitute
-from physdiffuser.fitting.exact_constants.forms import number_expression
+from physdiffuser.expressions.tree import number_expression, substitute
 
 # What a fitted constant is tried as: factors that say little, and exponents that laws have. Other exact
 # numbers are for the end, when uncertainties are known.

@@ -6,7 +6,17 @@ import math
 from fractions import Fraction
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number
-from physdiffuser.expressions.tree import add, div, fitted_constants, mul, size, sub, substitute, walk
+from physdiffuser.expressions.tree import (
+    add,
+    div,
+    fitted_constants,
+    mul,
+    number_expression,
+    size,
+    sub,
+    substitute,
+    walk,
+)
 
 # Arranging takes some milliseconds for a law, and up to half a second for a sum of many unlike terms.
 MOST_NODES, MOST_CONSTANTS = 40, 6
@@ -150,6 +160,6 @@ def rounded(expression: Expression) -> Expression:
         nearest = Fraction(round(2 * value), 2)
         if abs(value - nearest) > ROUNDING_DISTANCE * abs(value):
             return None
-        return Number(int(nearest) if nearest.denominator == 1 else nearest)
+        return number_expression(nearest)
 
     return substitute(expression, replace)
