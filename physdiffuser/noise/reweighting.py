@@ -167,9 +167,11 @@ def put_back(reweighted: Reweighted, law: Expression) -> Reweighted:
     if reweighted.full_dataset is None:
         return reweighted
     whole = reweighted.full_dataset
-    error = np.abs(whole.target - evaluate(law, whole.inputs))
+    # In units of the error of each row: where errors are relative, the largest value has the largest one.
+    roots = np.ones(whole.rows) if whole.weights is None else np.sqrt(whole.weights)
+    error = roots * np.abs(whole.target - evaluate(law, whole.inputs))
     usual = root_mean_square(np.delete(error, reweighted.numbers))
-    away = ~(error <= np.maximum(AGREES * usual, 1e-9 * np.abs(whole.target)))
+    away = ~(error <= np.maximum(AGREES * usual, 1e-9 * roots * np.abs(whole.target)))
     numbers = tuple(number for number in reweighted.numbers if away[number])
     if not numbers:
         return replace(reweighted, dataset=whole, full_dataset=None, numbers=())

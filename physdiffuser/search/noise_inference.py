@@ -169,11 +169,14 @@ def needs_other_search(loop: SearchLoop) -> bool:
     models = _noise_models(best, rows)
     if not models:
         return True
-    constant = models["constant"].nats
+    # A formula that follows the large values alone has errors of its own in the small ones, which look like
+    # constant errors: all formulas are asked.
+    growing = best_law([loop], [kind for kind in _kinds(rows) if kind in ("relative", "poisson")])
+    if growing is not None and growing.advantage > -POLICY.sure:
+        return True
     # With a large constant part the mixed model is that of constant errors, only longer by its parameter.
     # Weights by it lead elsewhere only if the rows ask for them.
-    most = {"relative": constant + POLICY.sure, "poisson": constant + POLICY.sure, "mixed": constant}
-    return any(model.nats < most.get(kind, -np.inf) for kind, model in models.items())
+    return models["mixed"].nats < models["constant"].nats
 
 
 def _under_best_model(
@@ -186,6 +189,8 @@ def _under_best_model(
     expression = entry.candidate.expression
     fits = [(models[kind], expression) for kind in kinds if kind in models]
     fits += [fit for model, _ in fits if (fit := _reweighted(entry, model, problem)) is not None]
+    if not fits:
+        return None
     best, expression = min(fits, key=lambda fit: fit[0].nats)
     constant = models["constant"].nats
     if not np.isfinite(best.nats):

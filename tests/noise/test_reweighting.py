@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from physdiffuser.data import dataset_from_arrays
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.noise.neighbour_report import judge_by_neighbours
-from physdiffuser.noise.reweighting import put_back, reweight
+from physdiffuser.noise.reweighting import Reweighted, put_back, reweight
 from physdiffuser.pipeline import solve_dataset
 
 SEEDS = range(8)
@@ -154,6 +155,20 @@ def test_rows_that_the_law_agrees_with_are_put_back(agreeing: int) -> None:
         assert back.note is None
     else:
         assert back.note is not None and "far from the neighbouring rows and from the law" in back.note
+
+
+def test_a_large_value_with_a_usual_relative_error_is_put_back() -> None:
+    random = np.random.default_rng(5)
+    x = np.sort(random.uniform(0.1, 3, 60))
+    peak = 1 / ((x - 2.0) ** 2 + 1e-4)
+    whole = replace(
+        dataset_from_arrays(x[:, None], peak * (1 + 0.01 * random.standard_normal(60))), weights=peak**-2.0
+    )
+    highest = int(np.argmax(peak))
+    kept = whole.take(np.delete(np.arange(60), [highest]))
+    left_out = Reweighted(kept, "squared", (), whole, (highest,))
+    back = put_back(left_out, parse("1/((x - 2)**2 + 1/10000)", ("x",)))
+    assert back.full_dataset is None and back.dataset.rows == 60 and back.note is None
 
 
 def test_the_law_is_found_exactly_among_misprints() -> None:

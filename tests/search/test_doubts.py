@@ -76,11 +76,19 @@ def test_each_doubt_is_said_once() -> None:
         table("x*y"),
         exact=False,
         pattern=True,
+        test=np.arange(40),
         rivals=(2, 4),
     )
     assert [part in one for part, one in zip(("pattern", "mean", "y", "c1", "rows 2, 4"), said, strict=True)]
     assert len(set(said)) == 5
     assert diagnostics(row("x*y"), table("x*y"), exact=True, pattern=False, rivals=(1,)) == ()
+
+
+def test_the_error_on_the_test_set_is_compared_with_the_mean_of_its_own_rows() -> None:
+    dataset = table("x*y")
+    decades = replace(dataset, weights=np.where(np.arange(dataset.rows) < 40, 1.0, 1e6))
+    told = diagnostics(row("x*y", test_rmse=1e-3), decades, exact=False, pattern=False, test=np.arange(40))
+    assert told == ()
 
 
 def test_constants_without_an_interval_are_named() -> None:

@@ -15,6 +15,7 @@ from physdiffuser.report.text.digits import table_digits
 from physdiffuser.selection.description_length import residual_is_noise
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
 
 # Fewer rows than this cannot tell that there is nothing to be found.
 ENOUGH_ROWS = 12
@@ -45,6 +46,7 @@ def diagnostics(
     *,
     exact: bool,
     pattern: bool,
+    test: IntArray | None = None,
     rivals: Sequence[int] = (),
     left_out: Sequence[Equation] = (),
 ) -> tuple[str, ...]:
@@ -58,6 +60,8 @@ def diagnostics(
         Whether it holds up to rounding.
     pattern
         Whether its residuals show a pattern.
+    test
+        Positions of the rows of the test set; None where there is none.
     rivals
         Numbers of the rows of the Pareto table that describe the data nearly as well.
     left_out
@@ -69,7 +73,7 @@ def diagnostics(
     found: list[str] = []
     if pattern:
         found.append("the residuals still show a pattern: the law is not complete")
-    if not exact and _no_better_than_mean(best, dataset):
+    if not exact and test is not None and _no_better_than_mean(best, dataset.take(test)):
         found.append("on the test set the law predicts no better than the mean does")
     idle = [column.name for number, column in enumerate(dataset.columns) if number not in used]
     if idle:
@@ -115,6 +119,7 @@ def _nothing_found(dataset: Dataset, pattern: bool) -> str:
 
 
 def _no_better_than_mean(best: Equation, dataset: Dataset) -> bool:
+    """Whether the error on a test set is as large as that of its mean."""
     if best.test_rmse is None:
         return False
     residual = dataset.target - np.average(dataset.target, weights=dataset.weights)
