@@ -161,7 +161,7 @@ def finalists(
     first: list[int] = []
     shortest: dict[int, int] = {}
     for position, entry in enumerate(entries):
-        known = next((other for other in first if _same_function(entry, entries[other])), None)
+        known = next((other for other in first if same_function(entry, entries[other])), None)
         if known is None:
             first.append(position)
             shortest[position] = position
@@ -178,7 +178,7 @@ def finalists(
 
 def is_standard(entry: Entry, standard: Sequence[Entry]) -> bool:
     """Whether an entry is one of the usual laws, however it is written."""
-    return any(_same_function(entry, other) for other in standard)
+    return any(same_function(entry, other) for other in standard)
 
 
 def with_standard(laws: Sequence[Row], chosen: Row, standard: Sequence[Row]) -> tuple[list[Row], int]:
@@ -203,5 +203,6 @@ def with_standard(laws: Sequence[Row], chosen: Row, standard: Sequence[Row]) -> 
     return rows, next(position for position, law in enumerate(rows) if law is chosen)
 
 
-def _same_function(entry: Entry, other: Entry) -> bool:
+def same_function(entry: Entry, other: Entry) -> bool:
+    """Whether two formulas leave the same residuals with as many fitted constants."""
     return entry.constants == other.constants and same_loss(entry.loss, other.loss)

@@ -51,7 +51,7 @@ class Law:
     final
         Snapped and simplified.
     loss, fitted_loss
-        Of `final` and `fitted` on the fit rows, relative to the constant model's.
+        Of `final` and `fitted` on the rows that formulas are compared on, relative to the constant model's.
     length
         Nats to describe these rows by it.
     rewritten
@@ -76,6 +76,7 @@ def finalize(
     clock: Callable[[], float] = time.monotonic,
     form_prior: FormNats | None = None,
     slowdown: float = 1.0,
+    compared_on: Problem | None = None,
 ) -> tuple[list[Law], int]:
     """The front with final constants, simple ones first, and the position of the chosen one.
 
@@ -91,6 +92,10 @@ def finalize(
         Knows how usual forms are for this table; asked where there is some noise, not much, and time.
     slowdown
         How many times longer work takes than on an idle machine.
+    compared_on
+        The problem on the fit rows and the test set, by which the formulas are compared: a formula that
+        predicts the test set badly is a longer description. Constants are fitted, and made exact, without
+        the test set. Default: `problem`.
     """
     positive = problem.positive
     description_length = DescriptionLength(problem.rows, problem.columns, floor)
@@ -113,6 +118,9 @@ def finalize(
         slowest = max(slowest, clock() - begun)
         ways.setdefault(canonical(_rounded(law.final), positive=positive), []).append(law)
     ways = _sound(ways, problem) or ways
+    if compared_on is not None:
+        lengths.description_length = replace(description_length, rows=compared_on.rows)
+        ways = {form: [_on_rows(law, compared_on) for law in same] for form, same in ways.items()}
     laws: list[Law] = []
     lengths.read([form for same in ways.values() for law in same for form in (law.final, law.fitted)])
     measured = [_best_told(same, lengths) for same in ways.values()]
@@ -127,7 +135,7 @@ def finalize(
         ].length + (POLICY.as_short if exact_nats(law.final) < POLICY.plain_numbers else 0.0):
             # `2*pi*sqrt(a)` for `6.282*sqrt(a)`, which is simpler and fits better, but says less.
             laws[-1] = law
-        elif law.length < min(other.length for other in laws) - POLICY.same_nats and not any(
+        elif law.length < min(other.length for other in laws) - POLICY.clearly and not any(
             same_loss(law.loss, other.loss) for other in laws
         ):
             # `m/sqrt(1 - v**2)` after `m/cos(v)`, which is simpler and fits a little better, but is no
@@ -135,6 +143,11 @@ def finalize(
             laws.append(law)
     usual = [law for law in measured if is_standard(law.entry, standard)]
     return with_standard(laws, _chosen(laws), usual) if laws else ([], 0)
+
+
+def _on_rows(law: Law, problem: Problem) -> Law:
+    """A law with its losses on the rows of another problem."""
+    return replace(law, loss=_loss(problem, law.final), fitted_loss=_loss(problem, law.fitted))
 
 
 def _chosen(laws: Sequence[Law]) -> Law:

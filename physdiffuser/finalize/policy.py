@@ -17,6 +17,9 @@ class FinalizePolicy:
         times in all.
     same_nats
         Descriptions of the same law that differ by less are equal.
+    clearly
+        Nats by which the description has to be shorter for a formula to be preferred that is more complex
+        and fits worse than another.
     as_short, plain_numbers
         Nats by which a description with more exact constants may be the longer one, if the exact numbers take
         less than `plain_numbers` nats to write: 16/3 is no better than 5.33.
@@ -41,6 +44,7 @@ class FinalizePolicy:
     min_dropped: int = 2
     max_rounds: int = 3
     same_nats: float = 1e-2
+    clearly: float = 3.0
     as_short: float = 1.0
     plain_numbers: float = math.log(12)
     exact_slack: float = 8.0

@@ -37,6 +37,7 @@ from physdiffuser.search.loop import SearchResult
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import Found, PosedTable, on_rows
 from physdiffuser.selection.description_length import shortest
+from physdiffuser.selection.residual_structure import STRUCTURE
 from physdiffuser.verification.checks import (
     Check,
     comparison_check,
@@ -53,8 +54,6 @@ from physdiffuser.verification.checks import (
 WORKING_OUT_SHARE = 0.7
 VERIFYING_SECONDS = 3.0
 LEAST_VERIFYING = 0.2
-# Nats by which residuals must be better described by a smooth function of the inputs to show a pattern.
-STRUCTURE = 4.0
 # Of a law that is exact to the last digit, on development tables (docs/benchmarks.md).
 EXACT_PROBABILITY = 0.995
 
@@ -151,6 +150,7 @@ def _final_front(found: Found, control: RunControl, searched: float) -> Front:
             clock=control.clock,
             form_prior=form_prior,
             slowdown=limit.slowdown,
+            compared_on=_with_test_set(found) if split.test.size else None,
         )
     if form_prior is not None and form_prior.fault is not None:
         warnings = (*warnings, form_prior.fault)
@@ -171,6 +171,11 @@ def _final_front(found: Found, control: RunControl, searched: float) -> Front:
         position=shown.index(position),
         warnings=warnings,
     )
+
+
+def _with_test_set(found: Found) -> Problem:
+    """The problem on the fit rows and the test set."""
+    return on_rows(found.problem, found.dataset, np.union1d(found.split.fit, found.split.test))
 
 
 def _with_values(laws: list[Law], position: int, dataset: Dataset) -> tuple[list[Law], int]:
@@ -259,7 +264,13 @@ def _warnings(
     reweighted, exact = found.reweighted, judged.exact
     close = [row + 1 for row in rivals(front.laws, front.position, found.loop.floor)]
     doubtful = diagnostics(
-        verified, found.dataset, exact=exact, pattern=pattern, rivals=close, left_out=front.hidden
+        verified,
+        found.dataset,
+        exact=exact,
+        pattern=pattern,
+        test=found.split.test if found.split.test.size else None,
+        rivals=close,
+        left_out=front.hidden,
     )
     chi_square = None if exact else chi_square_warning(verified)
     return (

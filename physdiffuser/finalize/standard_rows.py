@@ -9,6 +9,7 @@ import numpy as np
 from physdiffuser.core.archive import Entry, relative_loss
 from physdiffuser.expressions import complexity, evaluate
 from physdiffuser.expressions.tree import fitted_constants
+from physdiffuser.finalize.finalists import same_function
 from physdiffuser.fitting import refit
 from physdiffuser.functions.standard_fits import standard_candidates
 from physdiffuser.search.archive import ParetoArchive
@@ -36,7 +37,12 @@ def standard_entries(archive: ParetoArchive) -> list[Entry]:
     return [
         entry
         for entry in entries
-        if not any(other.loss <= entry.loss and other.complexity < entry.complexity for other in front)
+        if not any(
+            other.loss <= entry.loss
+            and other.complexity < entry.complexity
+            and not same_function(entry, other)
+            for other in front
+        )
         and not any(
             other is not entry and other.loss <= entry.loss and other.complexity <= entry.complexity
             for other in entries

@@ -15,6 +15,7 @@ from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.models.tokens.skeleton import without_linear_coefficients
 from physdiffuser.search.archive import FEW_CONSTANTS, ParetoArchive
 from physdiffuser.selection.description_length import leaves_noise
+from physdiffuser.selection.residual_structure import STRUCTURE, residual_structure
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -78,7 +79,7 @@ class StoppingPolicy:
     same_law: float = 2.0
     min_rows: int = 30
     coarse: float = 1e-8
-    unexplained: float = 0.5
+    unexplained: float = 0.03
     unexplained_steps: int = 150
     many_constants_steps: int = 40
     deferred_steps: int = 60
@@ -155,9 +156,19 @@ class StoppingRule:
             return False
         known = self._noise_checked.get(expression)
         if known is None:
-            known = leaves_noise(self._problem, expression)
+            known = leaves_noise(self._problem, expression) and not self._leaves_structure(expression)
             self._noise_checked[expression] = known
         return known
+
+    def _leaves_structure(self, expression: Expression) -> bool:
+        """Whether a smooth function of the columns describes the residuals better than noise does.
+
+        A formula with such residuals would be called incomplete at the end.
+        """
+        problem = self._problem
+        roots = 1.0 if problem.weights is None else np.sqrt(problem.weights)
+        values = evaluate(expression, problem.inputs) + np.zeros(problem.rows)
+        return residual_structure(roots * (problem.target - values), problem.inputs, values) > STRUCTURE
 
     def is_certain(self, best: Entry | None) -> bool:
         """Whether deferred generators are not asked before an entry is accepted; see `certain_nats`."""

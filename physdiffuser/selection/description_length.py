@@ -25,6 +25,7 @@ from physdiffuser.expressions.complexity import set_complexity, table_complexity
 from physdiffuser.expressions.tree import fitted_constants, substitute, walk
 from physdiffuser.fitting.linear import power_of_two
 from physdiffuser.selection.form_prior import usual_forms
+from physdiffuser.selection.standard_code import standard_nats
 
 if TYPE_CHECKING:
     from physdiffuser.core.problem import Problem
@@ -86,10 +87,11 @@ def _number_nats(node: Expression) -> float:
 
 
 def form_nats(expression: Expression, columns: int, judged: float | None = None) -> float:
-    """Nats to write down a formula's form, numbers left out, in the shorter of two codes.
+    """Nats to write down a formula's form, numbers left out, in the shortest of three codes.
 
-    One takes `NATS_PER_UNIT` for each unit of complexity, the other what the form costs among the laws that
+    One takes `NATS_PER_UNIT` for each unit of complexity, another what the form costs among the laws that
     `physdiffuser.selection.form_prior` has counted: a form that no one has met costs no more than without it.
+    The third lists the usual laws of one input (`physdiffuser.selection.standard_code`).
     A function of one argument that the user has defined is as usual as the exponential: it was defined
     because it is expected. With a judge's code for the table at hand, the two probabilities are pooled, in
     the logarithm. Each unit of complexity that the user has set beyond that of the operator table costs
@@ -109,8 +111,12 @@ def form_nats(expression: Expression, columns: int, judged: float | None = None)
     Logarithmic opinion pools: Genest and Zidek, *Statistical Science* 1 (1986).
     """
     size = table_complexity(expression)
-    nats = min(NATS_PER_UNIT * size, USUAL_NATS + usual_forms().nats(_with_usual_names(expression), columns))
-    if judged is not None:
+    usual = _with_usual_names(expression)
+    by_parts = usual_forms().nats(usual, columns)
+    listed = standard_nats(usual, columns, by_parts)
+    nats = min(NATS_PER_UNIT * size, USUAL_NATS + by_parts, listed)
+    # A usual law is expected as a whole; a judge reads it part by part.
+    if judged is not None and nats < listed:
         nats += JUDGED_SHARE * min(judged - nats, MOST_DOUBT)
     # Of two ways to write one form, the simpler.
     return nats + SIMPLER_NATS * size + NATS_PER_UNIT * set_complexity(expression)

@@ -52,6 +52,8 @@ _SMALL = frozenset(Fraction(number) for number in NUMBERS)
 _FACTOR = math.log(3.0)
 # And which sign each further one has.
 _SIGN = math.log(2.0)
+# Share of laws that have in a place what the counted ones have in a wider one: other fields write other laws.
+ELSEWHERE = 0.05
 # About as many different events there are: what has never been seen anywhere is one of them.
 _EVENTS = 40
 _VARIABLE, _NUMBER, _CONSTANT = Form("variable"), Form("number"), Form("constant")
@@ -142,6 +144,11 @@ def _product(expression: Expression) -> Form:
     return Form("product", tuple(factors), factor)
 
 
+def _has_own_sign(form: Form) -> bool:
+    """Whether a fitted number says whether a term is added or subtracted."""
+    return form.kind == "constant" or form.factor == "fitted"
+
+
 def _power_name(exponent: Fraction) -> str:
     return str(exponent) if exponent.denominator <= 3 and abs(exponent) <= 6 else "other"
 
@@ -168,7 +175,8 @@ def events(form: Form, place: tuple[str, ...] = ("law", "")) -> Iterator[Event]:
         case "sum":
             yield ("terms", *place), str(min(len(form.parts), 12))
             for part, sign in form.parts:
-                yield ("sign", part.kind, *place), "+" if sign > 0 else "-"
+                if not _has_own_sign(part):
+                    yield ("sign", part.kind, *place), "+" if sign > 0 else "-"
                 inside = place[0] if place[0].startswith("sum^") else f"sum in {place[0]}"
                 yield from events(part, (inside, place[1]))
         case _:
@@ -204,7 +212,8 @@ class FormPrior:
         for wider in reversed(_wider(place)):
             total, kinds = self._totals.get(wider, (0, 0))
             if total:
-                probability = (self.counts[wider][event] + kinds * probability) / (total + kinds)
+                seen = (self.counts[wider][event] + kinds * probability) / (total + kinds)
+                probability = (1.0 - ELSEWHERE) * seen + ELSEWHERE * probability
         return probability
 
     def nats(self, expression: Expression, columns: int) -> float:

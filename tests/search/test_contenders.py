@@ -167,3 +167,16 @@ def test_the_form_prior_is_asked_only_where_there_is_little_noise(noise: float, 
 
     finalize(archive_of(table, "1.1*x**2.2*y"), table, FLOOR, float("inf"), form_prior=prior)
     assert bool(asked) is heard
+
+
+def test_the_rows_of_the_test_set_take_part_in_the_choice() -> None:
+    random = np.random.default_rng(3)
+    inputs = np.column_stack([np.concatenate([random.uniform(1, 1.3, 40), random.uniform(3, 4, 12)])] * 2)
+    target = 0.31 * inputs[:, 0] ** 3.1 + 1.9 + 0.03 * random.standard_normal(52)
+    table = Problem(inputs[:40], target[:40], NAMES)
+    archive = archive_of(table, "0.3*x**3.1 + 1.9", "1.1*x + 1.1")
+    alone, position = finalize(archive, table, FLOOR, float("inf"))
+    assert "**" not in to_text(alone[position].final, NAMES)
+    both = Problem(inputs, target, NAMES)
+    laws, position = finalize(archive, table, FLOOR, float("inf"), compared_on=both)
+    assert "**" in to_text(laws[position].final, NAMES)

@@ -18,7 +18,7 @@ from physdiffuser.finalize.evidence.probability import (
     probability_of_law,
     row_probabilities,
 )
-from physdiffuser.finalize.evidence.residual_structure import residual_structure
+from physdiffuser.selection.residual_structure import residual_structure
 from physdiffuser.verification.checks import LEAST_PROBABILITY, probability_check
 from physdiffuser.verification.verify import Verification, verify
 

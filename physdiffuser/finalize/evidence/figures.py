@@ -8,11 +8,11 @@ import numpy as np
 
 from physdiffuser.expressions import Expression, complexity, evaluate
 from physdiffuser.expressions.tree import fitted_constants
-from physdiffuser.finalize.evidence.residual_structure import residual_structure
 from physdiffuser.finalize.evidence.rivals import rivals
 from physdiffuser.finalize.finalize import Law
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.selection.form_prior import usual_forms
+from physdiffuser.selection.residual_structure import residual_structure
+from physdiffuser.selection.standard_code import usual_nats
 
 # More nats than these say no more.
 MOST_NATS = 30.0
@@ -77,7 +77,9 @@ def law_evidence(law: Law, archive: ParetoArchive, agreeing: int = 0) -> LawEvid
         rows=rows,
         constants=constants,
         complexity=complexity(law.final),
-        form=usual_forms().nats(law.final, problem.columns) / complexity(law.final),
+        # However it is written: a usual law is known by its fitted form, a textbook writes it otherwise.
+        form=min(usual_nats(formula, problem.columns) for formula in (law.final, law.fitted))
+        / complexity(law.final),
         structure=_structure(law.final, archive),
     )
 

@@ -39,6 +39,7 @@ register(
 )
 register(FamilySpec("square", "u**2", standard=("a*f", "a + b*f"), alternatives=("u*u",)))
 register(FamilySpec("reciprocal", "1/u", standard=("a*f", "a + b*f")))
+register(FamilySpec("12-6 potential", "1/u**12 - k/u**6", ("k",), positive=("u",), standard=("a*f",)))
 register(FamilySpec("reciprocal square", "1/u**2", standard=("a*f",), alternatives=("1/(u*u)",)))
 register(
     FamilySpec(

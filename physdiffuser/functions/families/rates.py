@@ -63,6 +63,10 @@ register(FamilySpec("rise and decay", "exp(r*u) - exp(k*u)", ("r", "k"), standar
 register(FamilySpec("power of 2", "2**u", standard=("a*f", "a + b*f")))
 register(FamilySpec("power of 10", "10**u", standard=("a*f", "a + b*f")))
 register(FamilySpec("rise", "1 - exp(c*u)", ("c",), standard=("a*f",), alternatives=("1 + (-1)*exp(c*u)",)))
+register(FamilySpec("Weibull rise", "1 - exp(k*u**p)", ("k", "p"), positive=("u",), standard=("a*f",)))
+register(FamilySpec("Gompertz", "exp(k*exp(r*u))", ("k", "r"), standard=("a*f",)))
+register(FamilySpec("Morse", "(1 - k*exp(r*u))**2", ("k", "r"), standard=("a*f",)))
+register(FamilySpec("Planck", "u**3/(exp(k*u) - 1)", ("k",), positive=("u",), standard=("a*f",)))
 register(FamilySpec("Bose", "1/(exp(c*u) - 1)", ("c",), {"enumeration": positive_rates}))
 register(
     FamilySpec(

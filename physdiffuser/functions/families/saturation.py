@@ -34,6 +34,9 @@ register(
         alternatives=("(u*u)/(k + u*u)",),
     )
 )
+register(
+    FamilySpec("cooperative saturation", "u**p/(k + u**p)", ("k", "p"), positive=("u",), standard=("a*f",))
+)
 register(FamilySpec("Hill", "1/(1 + (c*u)**p)", ("c", "p"), {"enumeration": _cooperations}, positive=("u",)))
 register(
     FamilySpec(

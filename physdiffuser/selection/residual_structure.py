@@ -24,6 +24,8 @@ SHARES = (0.01, 0.03, 0.1, 0.3, 0.7)
 # Length scales of the process over all columns; every column is spread evenly over 0 to 1.
 LENGTHS = (0.2, 0.5, 1.0)
 COSINES, FOURIER = 12, 100
+# Nats by which residuals must be better described by a smooth function of the inputs to show a pattern.
+STRUCTURE = 4.0
 # More rows are sampled down to this many.
 MOST_ROWS = 5000
 
