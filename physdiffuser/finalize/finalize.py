@@ -147,7 +147,7 @@ def finalize(
 
 def _on_rows(law: Law, problem: Problem) -> Law:
     """A law with its losses on the rows of another problem."""
-    return replace(law, loss=_loss(problem, law.final), fitted_loss=_loss(problem, law.fitted))
+    return replace(law, loss=loss_of(law.final, problem), fitted_loss=loss_of(law.fitted, problem))
 
 
 def _chosen(laws: Sequence[Law]) -> Law:

@@ -22,7 +22,7 @@ from physdiffuser.selection.form_prior import Form, take_apart, usual_forms
 # forms, and a quarter and a fiftieth of the laws.
 STANDARD_NATS, FURTHER_NATS = 9.0, 13.0
 # How much counts of what the form beyond that takes by its parts.
-PARTS_SHARE = 0.2
+PARTS_SHARE = 0.5
 
 Key = tuple[Form, int]
 
