@@ -229,10 +229,22 @@ def _with_number(fit: JointFit, position: int, number: Number) -> tuple[Expressi
 
     marked = substitute(fit.skeleton, mark)
     simplified = arrange(marked)
-    found = _unmarked(simplified, marks) or _unmarked(marked, marks)
-    assert found is not None  # the marks are those of the formula itself
+    found = _unmarked(simplified, marks)
+    if found is None:
+        return _put(fit.skeleton, position, number), np.delete(values, position, axis=0)
     skeleton, kept = found
     return skeleton, values[kept]
+
+
+def _put(skeleton: Expression, position: int, number: Number) -> Expression:
+    """The skeleton with a number in place of a parameter, not simplified; the others keep their order."""
+
+    def put(node: Expression) -> Expression | None:
+        if not isinstance(node, Parameter):
+            return None
+        return number if node.index == position else Parameter(node.index - (node.index > position))
+
+    return substitute(skeleton, put)
 
 
 def _unmarked(expression: Expression, marks: dict[int, float]) -> tuple[Expression, list[int]] | None:

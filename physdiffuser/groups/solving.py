@@ -21,7 +21,7 @@ from physdiffuser.functions.standard_fits import fit_further_forms, fit_standard
 from physdiffuser.groups.answer import fit_and_held_out, group_solution
 from physdiffuser.groups.candidates import Form, searched_forms
 from physdiffuser.groups.guess_outcomes import group_guess_outcomes
-from physdiffuser.groups.joint_fit import GroupedRows
+from physdiffuser.groups.joint_fit import GroupedRows, JointModel
 from physdiffuser.groups.noise import infer_noise, with_weights
 from physdiffuser.groups.selection import GroupSelection
 from physdiffuser.io.display import counted, listed, visible
@@ -38,6 +38,8 @@ from physdiffuser.selection.description_length import rounding_loss
 LEAST_ROWS = 3
 # Formulas of an earlier run that are fitted again.
 MOST_RESUMED = 30
+# A group with an error so many times that of the middle one is named: chance does not give such a ratio.
+ILL_DESCRIBED = 6.0
 
 
 def solve_groups(
@@ -98,9 +100,35 @@ def solve_groups(
     outcomes = group_guess_outcomes(guesses, solution, dataset, groups, selection, options.seed)
     return replace(
         solution,
-        warnings=(*solution.warnings, *remarks, *_without_effect(options)),
+        warnings=(
+            *solution.warnings,
+            *remarks,
+            *ill_described(selection, dataset, groups),
+            *_without_effect(options),
+        ),
         guesses=outcomes,
         timing={"elapsed_seconds": control.clock() - control.started},
+    )
+
+
+@np.errstate(all="ignore")
+def ill_described(selection: GroupSelection, dataset: Dataset, groups: Groups) -> tuple[str, ...]:
+    """A warning that names the groups that the best law describes far worse than the others."""
+    best = selection.best
+    if best is None or selection.exact or len(groups.labels) < 3:
+        return ()
+    rows = GroupedRows.of(dataset.inputs, dataset.target, dataset.weights, groups.codes)
+    residual = rows.target[rows.present] - JointModel(best.fit.skeleton, rows).predicted(best.fit.parameters)
+    codes = np.repeat(np.arange(rows.groups), rows.counts)
+    squares = np.bincount(codes, np.square(residual * rows.roots[rows.present]), rows.groups)
+    errors = np.sqrt(squares / np.maximum(rows.counts, 1))
+    worse = np.flatnonzero(errors > ILL_DESCRIBED * np.median(errors))
+    if not worse.size or not np.isfinite(errors).all():
+        return ()
+    named = listed([f"'{visible(groups.labels[code])}'" for code in worse])
+    return (
+        f"the errors of {counted(worse.size, 'group')} are more than {ILL_DESCRIBED:g} times those of most "
+        f"others: {named}. If these rows are doubtful, solve the table without them",
     )
 
 

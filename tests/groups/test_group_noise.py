@@ -14,12 +14,15 @@ from click.testing import CliRunner
 from physdiffuser import solve
 from physdiffuser.cli.app import cli
 from physdiffuser.core.solution import Solution
-from physdiffuser.expressions import Apply, Number, Parameter, Variable
-from physdiffuser.expressions.tree import add, mul
+from physdiffuser.data.arrays import dataset_from_arrays
+from physdiffuser.data.statements.groups import Groups
+from physdiffuser.expressions import Apply, Number, Parameter, Variable, evaluate
+from physdiffuser.expressions.tree import add, call, mul
 from physdiffuser.groups.candidates import Form
 from physdiffuser.groups.joint_fit import GroupedRows, JointFit, JointModel
 from physdiffuser.groups.noise import infer_noise
-from physdiffuser.groups.selection import GroupSelection, _simple_numbers
+from physdiffuser.groups.selection import GroupSelection, _simple_numbers, _with_number
+from physdiffuser.groups.solving import ill_described
 from physdiffuser.report.documents.json_document import document
 from physdiffuser.report.documents.solution_reader import solution_from_document
 from physdiffuser.report.predictions import group_prediction_interval
@@ -179,3 +182,28 @@ def test_progress_holds_the_laws_so_far() -> None:
         on_improvement=lambda progress: seen.append((progress.best, progress.front)),
     )
     assert seen and all(best in front for best, front in seen)
+
+
+def test_a_number_is_put_where_a_constant_occurs_twice() -> None:
+    # The marks of the constants cannot be told apart then; the search once ended with an internal error.
+    x = Variable(0)
+    twice = add(mul(Parameter(1), call("sin", mul(Parameter(1), x))), mul(Parameter(0), Parameter(2)))
+    fit = JointFit(twice, np.array([True, False, True]), np.array([[2.0, 2.0], [3.0, 5.0], [4.0, 4.0]]), 0.1)
+    skeleton, own = _with_number(fit, 0, Number(1))
+    assert own.tolist() == [[3.0, 5.0], [4.0, 4.0]]
+    found = evaluate(skeleton, np.array([[0.7]]), np.array([3.0, 4.0]))
+    assert found[0] == pytest.approx(3 * np.sin(3 * 0.7) + 4.0)
+
+
+def test_a_group_of_garbage_is_named() -> None:
+    random = np.random.default_rng(5)
+    codes = np.repeat(np.arange(5), 12)
+    x = random.uniform(0.5, 3, 60)
+    y = np.where(codes == 3, random.normal(0, 6, 60), (codes + 1) * x + 0.02 * random.normal(size=60))
+    groups = Groups(("g",), ("a", "b", "c", "bad", "e"), codes)
+    dataset = dataset_from_arrays(x[:, None], y, names=["x"], target_name="y")
+    rows = GroupedRows.of(x[:, None], y, None, codes)
+    selection = GroupSelection(rows, 1e-30, 0)
+    selection.consider([Form(mul(Parameter(0), Variable(0)), (1.0,))])
+    [text] = ill_described(selection, dataset, groups)
+    assert "the errors of 1 group are" in text and "'bad'" in text
