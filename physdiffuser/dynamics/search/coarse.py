@@ -50,7 +50,10 @@ def system_of_exact_values(selector: Selector, enough: float) -> tuple[Beam, lis
     """
     choice, prepared = Choice(selector), selector.prepared
     states = range(len(prepared.table.states))
-    beam = choice.exchanged([ranked(term_candidates(prepared, state), EXACT_JOINT) for state in states])
+    found = [ranked(term_candidates(prepared, state), EXACT_JOINT) for state in states]
+    if not all(found):
+        return None
+    beam = choice.exchanged(found)
     beam.best = selector.refined(beam.best)
     for _ in range(ROUNDS):
         before = mean_square(beam.best)
