@@ -3,8 +3,10 @@
 Least squares with equal weights follows the rows with the largest values. Where the target spans more than a
 small ratio, the table is therefore searched twice: with equal weights and with weights for errors in
 proportion to the value. The descriptions of both searches are then compared under every noise model, with its
-likelihood; see `physdiffuser.noise.models`. The search goes on with the weights of the best one, or with the
-likelihood of Student's t. Of tables that span less, the formulas of the one search are compared.
+likelihood; see `physdiffuser.noise.models`. Where the target spans many decades the weights come first, and
+the search with equal weights is left out if errors then grow beyond doubt. The search goes on with the
+weights of the best one, or with the likelihood of Student's t. Of tables that span less, the formulas of the
+one search are compared.
 """
 
 from __future__ import annotations
@@ -47,8 +49,9 @@ class NoiseInferencePolicy:
         needed.
     smallest
         Sizes below this share of the median get no larger weights where the target takes both signs or is 0.
-    first_share, second_share
-        Shares of the budget after which the search with equal weights pauses, and the other one ends.
+    early_share, early_steps, first_share, second_share
+        Shares of the budget after which a search with weights that comes first ends (or after so many
+        steps), the one with equal weights pauses, and one with weights that comes after it ends.
     reweighted, reweightings, few_steps
         Models under which constants are fitted again before they are compared; fits, and steps of each.
     """
@@ -59,6 +62,8 @@ class NoiseInferencePolicy:
     sure: float = 10.0
     moderate: float = 1e3
     smallest: float = 0.05
+    early_share: float = 0.3
+    early_steps: int = 80
     first_share: float = 0.55
     second_share: float = 0.85
     reweighted: tuple[NoiseKind, ...] = ("relative", "poisson", "mixed")
@@ -99,6 +104,36 @@ def is_wide(target: FloatArray) -> bool:
     return bool(high > POLICY.wide * low)
 
 
+def spans_decades(target: FloatArray) -> bool:
+    """Whether the values have one sign and span so much that equal weights follow only the largest."""
+    if len(target) < POLICY.min_rows or target.min() <= 0 <= target.max():
+        return False
+    low, high = np.quantile(np.abs(target), (0.05, 0.95))
+    return bool(high > POLICY.moderate * low)
+
+
+def grows_surely(loop: SearchLoop) -> bool:
+    """Whether no formula of a search with weights for relative errors is described as well by constant ones.
+
+    The formulas are fitted with equal weights for that.
+    """
+    law = best_law([loop], [kind for kind in _kinds(loop.problem.all_rows) if kind in POLICY.reweighted])
+    if law is None:
+        return False
+    rows, constant_nats = loop.problem.all_rows, loop.description_length.constant_nats
+    for entry in loop.archive.front():
+        expression = refit(
+            entry.candidate.expression, rows.inputs, rows.target, iterations=POLICY.few_steps
+        ).expression
+        with np.errstate(all="ignore"):
+            prediction = evaluate(expression, rows.inputs) + np.zeros(rows.rows)
+        if np.isfinite(prediction).all():
+            model = fit_noise_model("constant", rows.target, prediction, entry.constants)
+            if entry.nats + entry.constants * constant_nats + model.nats < law.nats + POLICY.sure:
+                return False
+    return True
+
+
 def relative_weights(target: FloatArray) -> FloatArray:
     """Weights for errors in proportion to the value, mean 1, shape (rows,)."""
     size = np.abs(target)
@@ -137,7 +172,7 @@ def decided_law(loops: list[SearchLoop], model: NoiseModelName) -> NoisyLaw | No
 def _leaves_noise(law: NoisyLaw, rows: Problem) -> bool:
     with np.errstate(all="ignore"):
         residual = rows.target - evaluate(law.expression, rows.inputs)
-    return residual_is_noise(rows.inputs, residual)
+    return residual_is_noise(rows.inputs, residual, rows.weights)
 
 
 def best_law(loops: list[SearchLoop], kinds: Sequence[NoiseKind] = KINDS) -> NoisyLaw | None:

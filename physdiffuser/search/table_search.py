@@ -31,9 +31,11 @@ from physdiffuser.search import noise_inference
 from physdiffuser.search.loop import SearchLoop, SearchResult, SearchSettings
 from physdiffuser.search.noise_inference import (
     decided_law,
+    grows_surely,
     is_wide,
     needs_other_search,
     relative_weights,
+    spans_decades,
 )
 from physdiffuser.search.outliers import search_with_outliers
 from physdiffuser.search.posing import build_generators, initial_candidates, pose
@@ -270,19 +272,32 @@ def _search_with_noise_models(
     Returns the search to be continued, with its weights and its loss in the prepared table.
     """
     steps, pause = options.steps, _pauses(options, control)
-    shares = noise_inference.POLICY
-    result = loop.run(steps, float("inf"), first, pause(shares.first_share, lambda: loop.spent))
-    if (loop.exact and loop.meets_digits) or loop.cancelled():
-        return prepared, loop, result
-    known = [entry.candidate for entry in loop.archive.front()]
-    loops, spent = [loop], loop.spent
-    if options.noise_model == "mixed" or (is_wide(prepared.dataset.target) and needs_other_search(loop)):
-        table = _weighted(prepared, relative_weights(prepared.dataset.target), options)
-        other = _loop(table, options, control)
-        other.run(steps, float("inf"), known, pause(shares.second_share, lambda: loop.spent + other.spent))
-        loops.append(other)
-        spent += other.spent
-        known += [entry.candidate for entry in other.archive.front()]
+    shares, target = noise_inference.POLICY, prepared.dataset.target
+    loops: list[SearchLoop] = []
+
+    def weighted() -> SearchLoop:
+        return _loop(_weighted(prepared, relative_weights(target), options), options, control)
+
+    if spans_decades(target):
+        # Equal weights would follow the few largest values only.
+        early = weighted()
+        over = pause(shares.early_share, lambda: early.spent)
+        result = early.run(steps, float("inf"), first, lambda: over() or early.spent >= shares.early_steps)
+        first = [entry.candidate for entry in early.archive.front()]
+        loops.append(early)
+    if not (loops and result.settled and grows_surely(loops[0])):
+        before = sum(one.spent for one in loops)
+        result = loop.run(steps, float("inf"), first, pause(shares.first_share, lambda: loop.spent + before))
+        if (loop.exact and loop.meets_digits) or loop.cancelled():
+            return prepared, loop, result
+        wide = options.noise_model == "mixed" or (is_wide(target) and needs_other_search(loop))
+        if wide and not loops:
+            late = weighted()
+            known = [entry.candidate for entry in loop.archive.front()]
+            over = pause(shares.second_share, lambda: loop.spent + late.spent)
+            late.run(steps, float("inf"), known, over)
+            loops.append(late)
+        loops.insert(0, loop)
     law = decided_law(loops, options.noise_model)
     if law is None:
         return prepared, loop, result
@@ -291,9 +306,10 @@ def _search_with_noise_models(
     table = _weighted(prepared, None if law.model.kind == "robust" else weights, options)
     reweighted = with_noise_model(table.reweighted, law.model, law.advantage)
     table = replace(table, reweighted=reweighted, problem=replace(table.problem, loss=reweighted.loss))
-    # Formulas of both searches are judged with the weights of the chosen model, by the prediction of its law.
+    # Formulas of all searches are judged with the weights of the chosen model, by the prediction of its law.
     chosen = _loop(table, options, control)
-    left = None if steps is None else max(1, steps - spent)
+    left = None if steps is None else max(1, steps - sum(one.spent for one in loops))
+    known = [entry.candidate for one in loops for entry in one.archive.front()]
     return table, chosen, chosen.run(left, float("inf"), known)
 
 

@@ -16,7 +16,7 @@ from physdiffuser.expressions import evaluate
 from physdiffuser.options import DEFAULTS
 from physdiffuser.pipeline import solve, solve_dataset
 from physdiffuser.search import table_search
-from physdiffuser.search.noise_inference import is_wide, relative_weights
+from physdiffuser.search.noise_inference import is_wide, relative_weights, spans_decades
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -84,6 +84,29 @@ def test_a_table_with_constant_errors_is_searched_once(monkeypatch: pytest.Monke
         assert solution.best is not None
         assert solution.best.text == "a**2*b"
         assert len(made) == searches
+
+
+def test_relative_errors_over_decades_need_one_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(loop: object) -> bool:
+        raise AssertionError("the search with equal weights has been made")
+
+    monkeypatch.setattr(table_search, "needs_other_search", refuse)
+    rng = np.random.default_rng(4)
+    inputs = 10 ** rng.uniform(0, 4, (80, 2))
+    target = 68.9 * np.sqrt(inputs[:, 0] ** 3 / inputs[:, 1]) * (1 + 0.02 * rng.standard_normal(80))
+    solution = answer(inputs, target, ["a", "b"], steps=60)
+    assert solution.best is not None and solution.best.complexity <= 9
+    assert any("proportional to its value" in text for text in solution.warnings)
+
+
+def test_constant_errors_over_decades_are_recognised() -> None:
+    rng = np.random.default_rng(5)
+    inputs = 10 ** rng.uniform(0.5, 3, (80, 1))
+    target = 3.0 * inputs[:, 0] ** 2 + 5.0 * rng.standard_normal(80)
+    assert spans_decades(target)
+    solution = answer(inputs, target, ["a"], steps=60)
+    assert solution.best is not None and solution.best.complexity <= 5
+    assert not any("errors of" in text for text in solution.warnings)
 
 
 def test_an_option_overrules() -> None:
