@@ -12,7 +12,7 @@ import numpy as np
 from physdiffuser.dynamics.options import DynamicsOptions
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, candidates
 from physdiffuser.dynamics.search.choice import Choice, Rival
-from physdiffuser.dynamics.search.coarse import may_be_exact, system_of_exact_values
+from physdiffuser.dynamics.search.coarse import has_exact_values, may_be_exact, system_of_exact_values
 from physdiffuser.dynamics.search.constants import parameter_errors, with_exact_constants
 from physdiffuser.dynamics.search.selection import SHORT, WORSE, Fitted, Selector, mean_square
 from physdiffuser.dynamics.search.weak import weak_form
@@ -32,6 +32,9 @@ from physdiffuser.expressions import Variable
 
 DECISIVE = 20.0
 """Nats by which equations of second order must describe trajectories better that neither order explains."""
+
+Selected = tuple[Preparation, list[list[Candidate]], Selector, Fitted, list[Rival]]
+"""What was prepared, candidates of each state, what fitted the best system, that system and its rivals."""
 
 
 @dataclass(frozen=True)
@@ -211,9 +214,7 @@ def attempted(table: Trajectories, options: DynamicsOptions, plan: Plan, deadlin
     )
 
 
-def _selected(
-    rows: Trajectories, options: DynamicsOptions, plan: Plan, deadline: float
-) -> tuple[Preparation, list[list[Candidate]], Selector, Fitted, list[Rival]]:
+def _selected(rows: Trajectories, options: DynamicsOptions, plan: Plan, deadline: float) -> Selected:
     """The best system for the rows, its rivals, and the candidates it was chosen from."""
 
     def stop() -> bool:
@@ -222,15 +223,27 @@ def _selected(
     prepared = prepare(rows, options, plan.explicit_time)
     if may_be_exact(prepared):
         exact = prepare(rows, options, plan.explicit_time, exact=True)
-        selector = Selector(exact, stop)
-        system = system_of_exact_values(selector, EXACT_FIT)
-        if system is not None:
-            beam, rivals = system
-            return exact, beam.lists, selector, beam.best, rivals
+        selected = _by_exact_values(Selector(exact, stop))
+        if selected is not None:
+            return selected
     found = _all_candidates(prepared, options, deadline)
     selector = Selector(prepared, stop)
     best, rivals = Choice(selector).choose(found)
-    return prepared, found, selector, selector.lengthened(best), rivals
+    best = selector.lengthened(best)
+    if has_exact_values(prepared) and not leaves_only_noise(best, exact=True):
+        selected = _by_exact_values(selector)
+        if selected is not None:
+            return selected
+    return prepared, found, selector, best, rivals
+
+
+def _by_exact_values(selector: Selector) -> Selected | None:
+    """The system that meets all values as they are, if sums of terms lead to one."""
+    system = system_of_exact_values(selector, EXACT_FIT)
+    if system is None:
+        return None
+    beam, rivals = system
+    return selector.prepared, beam.lists, selector, beam.best, rivals
 
 
 def prepare(

@@ -69,6 +69,10 @@ def renumbered_products(columns: Sequence[int]) -> list[Expression]:
     return [renumbered(term, names) for term in products(len(columns), 3 if len(columns) <= 3 else 2)]
 
 
+def _settings(fitted: Fitted) -> tuple[int, int]:
+    return fitted.intervals, fitted.substeps
+
+
 class Choice:
     """Compares systems.
 
@@ -98,8 +102,7 @@ class Choice:
                 longer = min(intervals, self.selector.longest)
                 if longer <= beam.best.intervals or self.selector.stop() or not self._longer(beam, longer):
                     break
-            while self._with_fewer_terms(beam) and not self.selector.stop():
-                pass
+        self.without_needless_terms(beam)
         return beam.best, self.rivals(beam)
 
     def exchanged(self, lists: list[list[Candidate]]) -> Beam:
@@ -163,11 +166,18 @@ class Choice:
                 improved |= self._offer(beam, state, one)
         return improved
 
+    def without_needless_terms(self, beam: Beam) -> None:
+        """Leave terms out one after the other while that shortens the description."""
+        while self._with_fewer_terms(beam) and not self.selector.stop():
+            pass
+
     def _with_fewer_terms(self, beam: Beam) -> bool:
         """Offer the best system without one of its terms, for each of these."""
         improved = False
         for state, (skeleton, part) in enumerate(zip(beam.best.skeletons, beam.best.parts(), strict=True)):
-            tried = [number for place, number in beam.tried if place == state]
+            # What was tried with fewer steps of integration may have failed for these.
+            now = (beam.best.intervals, beam.best.substeps)
+            tried = [n for (own, n), one in beam.tried.items() if own == state and now == _settings(one)]
             known = {beam.lists[state][number].skeleton for number in tried}
             for shorter, values in shorter_sums(skeleton, part):
                 if shorter not in known and not self.selector.stop():
@@ -206,7 +216,7 @@ class Choice:
             for parts, factors, square in sums:
                 skeleton = term_sum(parts)
                 nats = form_nats(skeleton, len(prepared.columns)) + factors.size * measure.constant_nats
-                nats += 0.5 * count * math.log(max(square / count, 1e-8))
+                nats += 0.5 * count * math.log(max(square / count, self.selector.floor))
                 found.append(Candidate(skeleton, factors, math.nan, nats, "trajectories"))
             found.sort(key=lambda one: one.length)
             chosen |= {one.skeleton: one for one in found[:LINEARISED]}

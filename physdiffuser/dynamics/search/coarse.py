@@ -22,12 +22,19 @@ STALLED = 0.5
 """A round that leaves more than this share of the mean square has led nowhere."""
 
 
+def has_exact_values(prepared: Preparation) -> bool:
+    """Whether single intervals can be simulated from values without noise."""
+    return prepared.exact and _measured_everywhere(prepared)
+
+
+def _measured_everywhere(prepared: Preparation) -> bool:
+    return prepared.table.order == 1 and not any(np.isnan(run.states).any() for run in prepared.table.runs)
+
+
 def may_be_exact(prepared: Preparation) -> bool:
     """Whether what looks like noise may be the bending of curves between the points."""
     table = prepared.table
-    if prepared.exact or table.order != 1:
-        return False
-    if any(np.isnan(run.states).any() for run in table.runs):
+    if prepared.exact or not _measured_everywhere(prepared):
         return False
     return any(
         falls_with_neighbours(run.times, values) for run in table.runs for values in run.states.T
@@ -64,5 +71,6 @@ def system_of_exact_values(selector: Selector, enough: float) -> tuple[Beam, lis
             break
     if not mean_square(beam.best) < enough:
         return None
-    choice.with_linearised(beam)  # needless terms go
+    choice.with_linearised(beam)
+    choice.without_needless_terms(beam)
     return beam, choice.rivals(beam)

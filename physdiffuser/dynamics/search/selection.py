@@ -123,6 +123,11 @@ class Selector:
         return self._pieces[key]
 
     @property
+    def floor(self) -> float:
+        """Least mean square that descriptions tell apart."""
+        return LEAST_SQUARE if self.prepared.exact else 1e-8
+
+    @property
     def first(self) -> int:
         """Intervals of the segments in first fits."""
         if self.prepared.exact:
@@ -180,8 +185,7 @@ class Selector:
         squares, counts = fit.squares()
         if not math.isfinite(fit.chi_square):
             return math.inf
-        floor = LEAST_SQUARE if self.prepared.exact else 1e-8
-        mean = np.maximum(squares / np.maximum(counts, 1.0), floor)
+        mean = np.maximum(squares / np.maximum(counts, 1.0), self.floor)
         return 0.5 * float(counts @ np.log(mean))
 
     def lengthened(self, fitted: Fitted) -> Fitted:
