@@ -67,6 +67,10 @@ class Law:
     length: float = float("inf")
     rewritten: bool = False
 
+    def on_rows(self, problem: Problem) -> Law:
+        """The law with its losses on other rows."""
+        return replace(self, loss=loss_of(self.final, problem), fitted_loss=loss_of(self.fitted, problem))
+
 
 def finalize(
     archive: ParetoArchive,
@@ -120,7 +124,7 @@ def finalize(
     ways = _sound(ways, problem) or ways
     if compared_on is not None:
         lengths.description_length = replace(description_length, rows=compared_on.rows)
-        ways = {form: [_on_rows(law, compared_on) for law in same] for form, same in ways.items()}
+        ways = {form: [law.on_rows(compared_on) for law in same] for form, same in ways.items()}
     laws: list[Law] = []
     lengths.read([form for same in ways.values() for law in same for form in (law.final, law.fitted)])
     measured = [_best_told(same, lengths) for same in ways.values()]
@@ -143,11 +147,6 @@ def finalize(
             laws.append(law)
     usual = [law for law in measured if is_standard(law.entry, standard)]
     return with_standard(laws, _chosen(laws), usual) if laws else ([], 0)
-
-
-def _on_rows(law: Law, problem: Problem) -> Law:
-    """A law with its losses on the rows of another problem."""
-    return replace(law, loss=loss_of(law.final, problem), fitted_loss=loss_of(law.fitted, problem))
 
 
 def _chosen(laws: Sequence[Law]) -> Law:
@@ -390,14 +389,3 @@ def _simplified(final: Expression, problem: Problem, floor: float) -> Expression
 def _as_good(new: float, old: float, floor: float) -> bool:
     """Whether a rewriting left the loss as it was, up to rounding."""
     return new <= max(old * (1 + 1e-6), floor)
-
-
-def rivals(laws: list[Law], chosen: int, floor: float) -> list[int]:
-    """Positions of the laws that describe the table nearly as briefly as the chosen one."""
-    return [
-        position
-        for position, law in enumerate(laws)
-        if position != chosen
-        and law.length < laws[chosen].length + POLICY.rival_nats
-        and max(law.loss, floor) < POLICY.comparable * max(laws[chosen].loss, floor)
-    ]

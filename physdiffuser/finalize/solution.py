@@ -25,9 +25,10 @@ from physdiffuser.finalize.evidence.probability import probability_of_law, row_p
 from physdiffuser.finalize.evidence.unresolved_functions import unresolved_function
 from physdiffuser.finalize.exactness import Exactness, exactness
 from physdiffuser.finalize.finalists import conditional_form_prior
-from physdiffuser.finalize.finalize import Law, finalize, rivals
+from physdiffuser.finalize.finalize import Law, finalize
 from physdiffuser.finalize.fit_rows import fit_rows
 from physdiffuser.finalize.input_errors import with_input_errors
+from physdiffuser.finalize.policy import POLICY
 from physdiffuser.finalize.scoring import equation, predict
 from physdiffuser.finalize.shown_rows import left_out, rounding_error, rows_to_show
 from physdiffuser.finalize.written_form import rewritten_fit
@@ -262,7 +263,7 @@ def _warnings(
     front: Front, found: Found, verified: Equation, judged: Exactness, pattern: bool
 ) -> tuple[str, ...]:
     reweighted, exact = found.reweighted, judged.exact
-    close = [row + 1 for row in rivals(front.laws, front.position, found.loop.floor)]
+    close = [row + 1 for row in _nearly_as_brief(front, found.loop.floor)]
     doubtful = diagnostics(
         verified,
         found.dataset,
@@ -282,6 +283,18 @@ def _warnings(
         *doubtful,
         *((judged.interpolation,) if judged.interpolation else ()),
     )
+
+
+def _nearly_as_brief(front: Front, floor: float) -> list[int]:
+    """Positions of the laws that describe the table nearly as briefly as the chosen one."""
+    chosen = front.laws[front.position]
+    return [
+        position
+        for position, law in enumerate(front.laws)
+        if law is not chosen
+        and law.length < chosen.length + POLICY.rival_nats
+        and max(law.loss, floor) < POLICY.comparable * max(chosen.loss, floor)
+    ]
 
 
 def _named_constants(problem: Problem, equations: Sequence[Equation]) -> dict[str, float]:

@@ -19,6 +19,7 @@ from physdiffuser.fitting import refit
 from physdiffuser.generation.neighbours.insertions import insertions
 from physdiffuser.generation.neighbours.removals import as_meant, removals
 from physdiffuser.generation.neighbours.replacements import Replacements
+from physdiffuser.generation.neighbours.ties import ties
 from physdiffuser.selection.description_length import NATS_PER_UNIT
 
 FloatArray = npt.NDArray[np.float64]
@@ -79,7 +80,8 @@ class NeighbourGenerator:
                     return
 
     def _around(self, problem: Problem, expression: Expression, *, moved: bool) -> Iterator[Expression]:
-        parts = self._new([*removals(expression), *_exchanged(expression, problem.operators)])
+        simpler = [*ties(expression), *removals(expression)]
+        parts = self._new([*simpler, *_exchanged(expression, problem.operators)])
         yield from self._put_in(problem, expression, INTO_ENTRY)
         for part in parts:
             fitted = self._fitted(problem, part)
