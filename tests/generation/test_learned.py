@@ -293,11 +293,16 @@ def test_the_most_likely_token_alone_is_greedy(weights: Path) -> None:
     assert model.decoder is not None
     many, many_mask = memory.expand(5, -1, -1), mask.expand(5, -1)
     rng = np.random.default_rng(0)
-    options: dict[str, Any] = {"places": 12, "rng": rng}
-    one = sample(model.decoder, grammar, many, many_mask, temperature=1.0, top_k=1, **options)
-    greedy = sample(model.decoder, grammar, many, many_mask, temperature=0.0, **options)
+    given = (model.decoder, grammar, many, many_mask)
+    one, greedy, rest = (
+        sample(*given, places=12, rng=rng, options=options)
+        for options in (
+            AutoregressiveSampling(temperature=1.0, top_k=1),
+            AutoregressiveSampling(temperature=0.0),
+            AutoregressiveSampling(temperature=1.0, nucleus=0.99),
+        )
+    )
     assert {item.tokens for item in one} == {item.tokens for item in greedy}
-    rest = sample(model.decoder, grammar, many, many_mask, temperature=1.0, nucleus=0.99, **options)
     assert len({item.tokens for item in rest}) > 1
 
 

@@ -106,7 +106,7 @@ class TestLoop:
         random = np.random.default_rng(2)
         inputs = random.uniform(1, 3, (200, 2))
         table = Problem(inputs, inputs[:, 0] + random.normal(size=200), NAMES)
-        told = Problem(inputs, inputs[:, 0] + 0.3 * random.normal(size=200), NAMES)
+        told = Problem(inputs, inputs[:, 0] + 0.08 * random.normal(size=200), NAMES)
         steps = []
         for some in (table, told):
             generator = Scripted("one", ["a", *["a + b"] * 5000])
