@@ -20,7 +20,15 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import Apply, Expression, Number, Parameter, Variable, evaluate
-from physdiffuser.expressions.tree import div, mul, parameter_count, power, substitute, variables
+from physdiffuser.expressions.tree import (
+    div,
+    mul,
+    number_expression,
+    parameter_count,
+    power,
+    substitute,
+    variables,
+)
 from physdiffuser.fitting import Fit, fit_constants
 from physdiffuser.functions.standard_forms import standard_forms
 from physdiffuser.generation.enumeration.context import Context
@@ -64,9 +72,10 @@ class StandardProducts(Stage):
 
     def accepts(self, problem: Problem, reduction: Reduction) -> bool:
         """Whether there is one feature beside a factor, or powers of two columns or more are defined."""
-        if reduction.factors or len(reduction.features) == 1:
-            return bool(reduction.factors) and len(reduction.features) == 1
-        return len(problem.positive) > 1 and {"mul", "pow"} <= problem.operators
+        one = len(reduction.features) == 1
+        if reduction.factors:
+            return one
+        return not one and len(problem.positive) > 1 and {"mul", "pow"} <= problem.operators
 
     def run(self, context: Context, size: Size, reduction: Reduction) -> Work:
         """Fit each product on the screening rows, then the best with exact exponents; see `Stage`."""
@@ -109,7 +118,7 @@ class StandardProducts(Stage):
 
 def _exact(value: float) -> Expression:
     """The nearest multiple of `UNIT`."""
-    return Number(Fraction(round(Fraction(value) / UNIT)) * UNIT)
+    return number_expression(round(Fraction(value) / UNIT) * UNIT)
 
 
 def _factored(problem: Problem, reduction: Reduction) -> Iterator[_Form]:
