@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks_feynman.suites import Law
+from physdiffuser.arrays import IndexArray
 from physdiffuser.expressions import Expression, Number, Variable, evaluate
 from physdiffuser.expressions.tree import substitute, variables
 
@@ -35,7 +36,7 @@ def _points(columns: int) -> ComplexArray:
 
 
 @cache
-def _orders(columns: int) -> npt.NDArray[np.intp]:
+def _orders(columns: int) -> IndexArray:
     return np.array(list(itertools.permutations(range(columns))), dtype=np.intp)
 
 

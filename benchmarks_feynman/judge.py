@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks_feynman.metrics import max_relative_error, normalised_tree_distance, r2
-from benchmarks_feynman.sampling import FloatArray, bits, columns, draw_valid
+from benchmarks_feynman.sampling import bits, columns, draw_valid
 from benchmarks_feynman.suites import Law, LawVariable
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Apply, Expression, complexity, evaluate
 from physdiffuser.expressions.tree import free_constants, variables, walk
 from physdiffuser.fitting.accuracy import agrees

@@ -9,9 +9,8 @@ from importlib.resources import files
 from io import StringIO
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.expressions import Apply, Expression, Number, Parameter, Symbol, Variable
 from physdiffuser.expressions.tree import size
 from physdiffuser.fitting import accuracy
-
-FloatArray = npt.NDArray[np.float64]
 
 _LARGEST_TREE = 250
 
@@ -87,7 +85,7 @@ class _Postorder:
         return leaf
 
 
-def _forest_distance(a: _Postorder, b: _Postorder, i: int, j: int, distance: npt.NDArray[np.int64]) -> None:
+def _forest_distance(a: _Postorder, b: _Postorder, i: int, j: int, distance: IntArray) -> None:
     first_a, first_b = a.leftmost[i], b.leftmost[j]
     rows, columns = i - first_a + 2, j - first_b + 2
     forest = [[0] * columns for _ in range(rows)]
@@ -120,7 +118,7 @@ def normalised_tree_distance(answer: Expression, truth: Expression) -> float | N
 
 
 @cache
-def _resamples(count: int, draws: int) -> npt.NDArray[np.int64]:
+def _resamples(count: int, draws: int) -> IntArray:
     return np.random.Generator(np.random.PCG64(0)).integers(0, count, (draws, count))
 
 

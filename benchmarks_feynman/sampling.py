@@ -11,12 +11,10 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks_feynman.suites import MEASURED, Law, LawVariable
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import evaluate
-
-FloatArray = npt.NDArray[np.float64]
 
 DUMMY_RANGE = (1.0, 5.0)
 _OUTLIER_SIGMAS = 10.0

@@ -1,15 +1,25 @@
-"""Shapes of arrays in annotations, `Float64[ndarray, "rows columns"]`, checked by the tests and nowhere else.
+"""Types of arrays in annotations, and their shapes, which the tests check.
 
-A module imports the names of jaxtyping under `if TYPE_CHECKING or CHECK_ARRAYS`. A run of the program does
-not import it, which would add 0.06 s to the start. Functions marked with `checked` are checked by beartype in
-processes that have the environment variable PHYSDIFFUSER_CHECK_ARRAYS.
+`FloatArray` and its like say what an array holds. Public functions of `models`, `fitting` and `library` also
+say its shape, `Float64[ndarray, "rows columns"]`. A module imports the names of jaxtyping under
+`if TYPE_CHECKING or CHECK_ARRAYS`: a run of the program does not import it, which would add 0.06 s to the
+start. Functions marked with `checked` are checked by beartype in processes that have the environment variable
+PHYSDIFFUSER_CHECK_ARRAYS.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+IndexArray: TypeAlias = npt.NDArray[np.intp]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

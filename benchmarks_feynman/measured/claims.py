@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks_feynman.measured.independent import FloatArray, PrintedFormula, refit
+from benchmarks_feynman.measured.independent import PrintedFormula, refit
+from physdiffuser.arrays import FloatArray
 
 _CONCISE = re.compile(r"(-?[\d.]+)\(([\d.]+)\)(?:e([+-]?\d+))?")
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks_feynman.measured_tables import FloatArray, MeasuredTable
+from benchmarks_feynman.measured_tables import MeasuredTable
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, Variable, complexity, evaluate, parse
 from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import Parameter, bind, distinct_constants, substitute

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import least_squares
 from scipy.stats import t as student
 
-FloatArray = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray
 
 _FUNCTIONS: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "exp": np.exp,

@@ -18,13 +18,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks_feynman.systems import require
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, Number, parse
 from physdiffuser.expressions.tree import add, mul
-
-FloatArray = npt.NDArray[np.float64]
 
 THRESHOLDS = (0.003, 0.01, 0.03, 0.07, 0.15, 0.3, 0.6)
 PENALTIES = (0.05, 1e-5)

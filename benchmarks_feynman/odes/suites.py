@@ -15,12 +15,10 @@ from importlib.resources import files
 from typing import Any, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.errors import PhysdiffuserError, UsageError
 from physdiffuser.expressions import Expression, complexity, evaluate, parse
-
-FloatArray = npt.NDArray[np.float64]
 
 SUITES = ("odebench", "odes")
 PEERS = ("pysindy",)

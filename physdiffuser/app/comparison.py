@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
-from physdiffuser.core.solution import Equation, FloatArray, Solution
+from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.design.discrimination import discriminating_points
 from physdiffuser.design.points import candidate_points, column_ranges

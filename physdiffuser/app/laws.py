@@ -10,8 +10,9 @@ import numpy as np
 from physdiffuser.app.jobs import Run
 from physdiffuser.app.settings import Settings
 from physdiffuser.app.tables import dataset_of
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Equation, FitPoints, Solution, sample_fit_points
-from physdiffuser.data.dataset import Dataset, FloatArray
+from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.constants import parse_constants
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import ExpressionSyntaxError, complexity, evaluate, parse, to_text

@@ -10,7 +10,7 @@ import numpy as np
 
 from physdiffuser.app.settings import Settings
 from physdiffuser.app.tables import dataset_of, whole_table
-from physdiffuser.data.dataset import FloatArray
+from physdiffuser.arrays import FloatArray
 from physdiffuser.data.table import Table, TableColumn
 from physdiffuser.errors import PhysdiffuserError
 from physdiffuser.io.display import visible

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.cli.process import messages
 from physdiffuser.cli.process.stdout import reserved_stdout
 from physdiffuser.cli.shared.options import FiniteNumber, InitialState, WholeNumber, table_options
@@ -21,13 +22,10 @@ from physdiffuser.cli.shared.stored import (
 from physdiffuser.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from physdiffuser.core.solution import Equation, Solution
     from physdiffuser.core.solution_parts.group_constants import GroupNames
 
-    FloatArray = npt.NDArray[np.float64]
+    FloatArray = FloatArray
 
 
 @click.command()

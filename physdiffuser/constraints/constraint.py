@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from physdiffuser.core.problem import FloatArray
+from physdiffuser.arrays import FloatArray
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.io.display import visible

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from physdiffuser.core.problem import FloatArray
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import PI, Apply, Expression, Number, Symbol, Variable
 from physdiffuser.expressions.definitions import expanded
 from physdiffuser.verification.calculus import limit

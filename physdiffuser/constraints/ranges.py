@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.constraints.constraint import Constraint, Region, Violation, mapping, number, register, yes
 from physdiffuser.constraints.proofs import has_limit, is_at_least, is_finite
-from physdiffuser.core.problem import FloatArray
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Apply, Expression, Number, Variable
 from physdiffuser.expressions.poles import has_pole

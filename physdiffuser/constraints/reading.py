@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.constraints.catalogue import KINDS
 from physdiffuser.constraints.constraint import Constraint, Region, number
-from physdiffuser.core.problem import FloatArray
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.errors import UsageError
 from physdiffuser.io.display import visible

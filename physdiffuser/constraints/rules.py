@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.constraints.constraint import Constraint, Violation
-from physdiffuser.core.problem import FloatArray, Problem
+from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution_parts.constraint_status import ConstraintStatus
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import bind, free_constants, variables

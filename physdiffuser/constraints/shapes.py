@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.constraints.constraint import Constraint, Region, register
 from physdiffuser.constraints.proofs import is_at_least
-from physdiffuser.core.problem import FloatArray
 from physdiffuser.expressions import Apply, Expression
 from physdiffuser.verification.calculus import derivative
 

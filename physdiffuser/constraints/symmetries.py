@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.constraints.constraint import Constraint, Region, mapping, number, register
 from physdiffuser.constraints.ranges import exact
-from physdiffuser.core.problem import FloatArray
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Apply, Expression, Variable
 from physdiffuser.expressions.tree import mul, substitute

@@ -6,14 +6,10 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.fitting import Fit
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

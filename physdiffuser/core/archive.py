@@ -6,16 +6,12 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.analysis import TableAnalysis
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression
 from physdiffuser.fitting import losses
-
-FloatArray = npt.NDArray[np.float64]
 
 SAME_LOSS = 1e-6
 # Losses that are zero up to rounding.

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-import numpy as np
-import numpy.typing as npt
+from physdiffuser.arrays import FloatArray
 
 Use = Literal["enumeration", "curves", "blocks"]
 """Where a family is tried. "enumeration": on power products of the columns, times and beside others.
@@ -18,7 +17,7 @@ block that evolution and neighbours put into formulas."""
 Standard = Literal["a*f", "a + b*f"]
 """How a family is fitted to a table with one input before anything else is tried."""
 
-Grid = Callable[..., npt.NDArray[np.float64]]
+Grid = Callable[..., FloatArray]
 """From the values of each argument, shape (rows,), to the constants to try, shape (tries, constants)."""
 
 ARGUMENTS = ("u", "v")

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+from physdiffuser.arrays import FloatArray
 
+if TYPE_CHECKING:
     from physdiffuser.core.archive import Archive
     from physdiffuser.core.candidate import Candidate
     from physdiffuser.core.problem import Budget, Problem
@@ -42,7 +41,7 @@ class Generator(Protocol):
 class FormPrior(Protocol):
     """A generator that also knows how usual a formula's form is for a table."""
 
-    def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> npt.NDArray[np.float64]:
+    def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> FloatArray:
         """Nats to write down the form of each formula, shape (formulas,).
 
         Parameters

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Symbol
 from physdiffuser.expressions.nesting import nesting_test
 from physdiffuser.expressions.tree import walk
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from physdiffuser.core.solution_parts.constraint_status import ConstraintStatus
     from physdiffuser.units.unit import Unit
 
-FloatArray = npt.NDArray[np.float64]
 Loss = Literal["squared", "robust"]
 NoiseModelName = Literal["auto", "constant", "relative", "poisson", "mixed", "robust"]
 

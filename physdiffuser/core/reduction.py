@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Expression, Variable, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import call, div, mul, number_expression, power, variables
 
-FloatArray = npt.NDArray[np.float64]
 # Places in a list of trees, or columns, with their exponents.
 Exponents = tuple[tuple[int, Fraction], ...]
 

@@ -8,8 +8,8 @@ from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
 from physdiffuser.core.solution_parts.constraint_status import ConstraintStatus
 from physdiffuser.core.solution_parts.display import Displayed, Restorable
 from physdiffuser.core.solution_parts.fit_rows import FitRows
@@ -18,8 +18,6 @@ from physdiffuser.core.solution_parts.next_measurements import NextMeasurements
 from physdiffuser.core.solution_parts.template_parts import TemplateParts
 from physdiffuser.expressions import Expression
 from physdiffuser.verification.checks import CheckState
-
-FloatArray = npt.NDArray[np.float64]
 
 Status = Literal["exact", "approximate", "none"]
 Verdict = Literal["verified", "different", "unknown"]
@@ -175,20 +173,20 @@ class FitPoints(Restorable):
 
     truth: FloatArray
     prediction: FloatArray
-    test: npt.NDArray[np.bool_]
+    test: BoolArray
     rows: int
     inputs: FloatArray | None = None
-    codes: npt.NDArray[np.intp] | None = None
+    codes: IndexArray | None = None
 
 
 def sample_fit_points(
     truth: FloatArray,
     prediction: FloatArray,
-    test: npt.NDArray[np.bool_],
+    test: BoolArray,
     limit: int = 5_000,
     *,
     inputs: FloatArray | None = None,
-    codes: npt.NDArray[np.intp] | None = None,
+    codes: IndexArray | None = None,
 ) -> FitPoints:
     """Pick the rows that a plot shows: all of a small table; else an even spread and every extreme.
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray
 from physdiffuser.data import checks
 from physdiffuser.data.aliases import assign_aliases
 from physdiffuser.data.checks import check_weights
-from physdiffuser.data.dataset import Column, Dataset, FloatArray
+from physdiffuser.data.dataset import Column, Dataset
 from physdiffuser.data.selection import InputError, Roles, refuse_text
 from physdiffuser.data.statements.groups import Groups
 from physdiffuser.data.table import Table, TableColumn
@@ -104,7 +104,7 @@ def dataset_from_table(table: Table, roles: Roles) -> Dataset:
     )
 
 
-def _groups(columns: list[TableColumn], keep: npt.NDArray[np.bool_] | None) -> Groups | None:
+def _groups(columns: list[TableColumn], keep: BoolArray | None) -> Groups | None:
     if not columns:
         return None
     groups = Groups.of([column.name for column in columns], [column.texts() for column in columns])
@@ -145,7 +145,7 @@ def _assign_parts(table: Table, roles: Roles, warnings: list[str]) -> _Parts:
 
 
 def _error_matrix(
-    parts: _Parts, names: list[str], matrix: FloatArray, keep: npt.NDArray[np.bool_] | None, source: str
+    parts: _Parts, names: list[str], matrix: FloatArray, keep: BoolArray | None, source: str
 ) -> FloatArray | None:
     """Standard deviations of the inputs, 0 where none is stated; None if none is."""
     if not parts.input_errors:
@@ -254,9 +254,9 @@ def _left_out(table: Table, usable: dict[int, TableColumn]) -> str:
     return "left out: " + ", ".join(f"'{visible(c.name)}' ({c.kind})" for c in gone[:6])
 
 
-def _complete_rows(parts: _Parts, table: Table, warnings: list[str]) -> npt.NDArray[np.bool_] | None:
+def _complete_rows(parts: _Parts, table: Table, warnings: list[str]) -> BoolArray | None:
     """Return which rows to keep, None for all of them."""
-    keep: npt.NDArray[np.bool_] | None = None
+    keep: BoolArray | None = None
     gaps = {column.name: np.isnan(column.values) for column in parts.columns()}
     labels = {column.name: np.array([not text for text in column.texts()]) for column in parts.groups}
     gaps = {name: gap for name, gap in (gaps | labels).items() if gap.any()}
@@ -296,13 +296,11 @@ def _complete_rows(parts: _Parts, table: Table, warnings: list[str]) -> npt.NDAr
     return keep
 
 
-def _take(values: FloatArray, keep: npt.NDArray[np.bool_] | None) -> FloatArray:
+def _take(values: FloatArray, keep: BoolArray | None) -> FloatArray:
     return values if keep is None else values[keep]
 
 
-def _leave_out_constants(
-    parts: _Parts, keep: npt.NDArray[np.bool_] | None, source: str, warnings: list[str]
-) -> None:
+def _leave_out_constants(parts: _Parts, keep: BoolArray | None, source: str, warnings: list[str]) -> None:
     constant = {}
     for column in parts.inputs:
         values = _take(column.values, keep)
@@ -322,7 +320,7 @@ def _leave_out_constants(
     parts.inputs = [column for column in parts.inputs if column.name not in constant]
 
 
-def _assemble(columns: list[TableColumn], keep: npt.NDArray[np.bool_] | None) -> FloatArray:
+def _assemble(columns: list[TableColumn], keep: BoolArray | None) -> FloatArray:
     """Put the columns into one array, releasing each as soon as it is copied; `columns` ends empty."""
     rows = columns[0].values.size if keep is None else int(np.count_nonzero(keep))
     matrix = np.empty((len(columns), rows))

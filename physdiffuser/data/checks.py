@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from physdiffuser.data.dataset import FloatArray
+from physdiffuser.arrays import FloatArray
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.io.display import counted, listed, visible
 

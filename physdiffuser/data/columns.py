@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from physdiffuser.data.dataset import FloatArray
+from physdiffuser.arrays import FloatArray
 from physdiffuser.data.labels import LabelCounter
 from physdiffuser.data.readers.cells import (
     BOOLEANS,

@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.io.display import visible
 
 if TYPE_CHECKING:
     from physdiffuser.data.statements.groups import Groups
     from physdiffuser.units.unit import Unit
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,7 @@ class Dataset:
     notes: Mapping[str, str] = field(default_factory=dict)
     unit_strings: Mapping[str, str] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
-    row_numbers: npt.NDArray[np.intp] | None = None
+    row_numbers: IndexArray | None = None
     groups: Groups | None = None
 
     def __post_init__(self) -> None:
@@ -124,7 +120,7 @@ class Dataset:
         columns = (*self.columns, self.target_column)
         return {column.alias: column.name for column in columns if column.alias != column.name}
 
-    def take(self, rows: npt.NDArray[np.intp]) -> Dataset:
+    def take(self, rows: IndexArray) -> Dataset:
         """The same table with only the given rows, in that order."""
         return replace(
             self,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray, IndexArray
 
 
 class DistinctRows(NamedTuple):
@@ -28,7 +27,7 @@ class DistinctRows(NamedTuple):
     inputs: FloatArray
     target: FloatArray
     weights: FloatArray | None
-    first: npt.NDArray[np.intp]
+    first: IndexArray
 
 
 def distinct_rows(inputs: FloatArray, target: FloatArray, weights: FloatArray | None = None) -> DistinctRows:

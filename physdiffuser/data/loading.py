@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.data.building import dataset_from_table
-from physdiffuser.data.dataset import Dataset, FloatArray
+from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.readers.formats import read_table
 from physdiffuser.data.selection import (
     Request,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.data.aliases import assign_aliases
-from physdiffuser.data.dataset import FloatArray
 from physdiffuser.data.table import TableColumn, same_name
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.io.display import listed, visible

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.data.columns import ColumnBuilder, Kind
-from physdiffuser.data.dataset import FloatArray
 from physdiffuser.data.labels import MOST_LABELS
 from physdiffuser.errors import DataError
 from physdiffuser.io.display import listed, visible

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray
 
 # Distance, in shares of the ranges, over which an unknown law changes; variance of a measurement of it.
 LENGTH, SMALLEST_VARIANCE = 0.4, 0.01

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray
+
 Range = tuple[float, float]
 
 # Levels of one column, and of each of two; more columns are filled at random.

@@ -10,13 +10,12 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.data.arrays import free_name
 from physdiffuser.dynamics.report.solution import DynamicsSolution
 from physdiffuser.dynamics.solve import solve_dynamics
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class PhysDiffuserDynamics(BaseEstimator):  # type: ignore[misc]  # sklearn has no types

@@ -7,9 +7,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.report.text.display import row_of
 from physdiffuser.targets.tables import refuse_several
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from physdiffuser.core.solution import Equation, Solution
     from physdiffuser.report.export.functions import NumpyFunction
     from physdiffuser.report.export.torch_module import TorchLaw
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class FittedLaws:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 # What scikit-learn calls so.
 ALL_CORES = -1
 CONTAINERS = ("default", "pandas", "polars")
-FloatArray = npt.NDArray[np.float64]
 
 
 class PhysDiffuserRegressor(FittedLaws, RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sklearn has no types

@@ -16,16 +16,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import tree
 from physdiffuser.expressions.operators import OPERATORS, SPELLINGS, OperatorSpec
 from physdiffuser.expressions.parser import FUNCTIONS, ExpressionSyntaxError, free_names, parse
 from physdiffuser.expressions.tree import Apply, Expression, Number, Symbol, Variable, substitute, variables
 from physdiffuser.io.display import visible
-
-Array = npt.NDArray[np.float64]
 
 COMPLEXITY = 3
 MOST_ARGUMENTS = 2
@@ -207,19 +205,21 @@ def _spec(key: str, definition: Definition) -> OperatorSpec:
     )
 
 
-def _evaluate(body: Expression, *arguments: Array) -> Array:
+def _evaluate(body: Expression, *arguments: FloatArray) -> FloatArray:
     shape = np.broadcast_shapes(*(np.shape(argument) for argument in arguments))
     value = _dual(body, arguments, -1)[0]
     return value if np.shape(value) == shape else np.array(np.broadcast_to(value, shape))
 
 
-def _derivative(body: Expression, place: int, *arguments: Array) -> Array:
+def _derivative(body: Expression, place: int, *arguments: FloatArray) -> FloatArray:
     # The last one is the value, which no formula here needs.
     slope = _dual(body, arguments[:-1], place)[1]
     return np.array(np.broadcast_to(np.float64(0.0) if slope is None else slope, np.shape(arguments[-1])))
 
 
-def _dual(node: Expression, arguments: Sequence[Array], place: int) -> tuple[Array, Array | None]:
+def _dual(
+    node: Expression, arguments: Sequence[FloatArray], place: int
+) -> tuple[FloatArray, FloatArray | None]:
     """Value, and derivative by one argument; None where it does not occur."""
     match node:
         case Variable(index=index):
@@ -231,7 +231,7 @@ def _dual(node: Expression, arguments: Sequence[Array], place: int) -> tuple[Arr
             parts = [_dual(part, arguments, place) for part in inner]
             values = [value for value, _ in parts]
             value = spec.evaluate(*values)
-            total: Array | None = None
+            total: FloatArray | None = None
             for (_, slope), derivative in zip(parts, spec.derivatives, strict=True):
                 if slope is not None:
                     term = derivative(*values, value) * slope

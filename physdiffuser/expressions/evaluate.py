@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.tree import Apply, Expression, Number, Parameter, Symbol, Variable
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def evaluate(

@@ -13,15 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions.simplification import trigonometry
 
 if TYPE_CHECKING:
     from physdiffuser.expressions.definitions import Definition
 
-Array = npt.NDArray[np.float64]
-Numeric = Callable[..., Array]
+Numeric = Callable[..., FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,41 +94,41 @@ def _sympy_negative(argument: Any) -> Any:
     return -argument
 
 
-def _one(*arguments: Array) -> Array:
+def _one(*arguments: FloatArray) -> FloatArray:
     return np.ones_like(arguments[-1])
 
 
-def _minus_one(*arguments: Array) -> Array:
+def _minus_one(*arguments: FloatArray) -> FloatArray:
     return -np.ones_like(arguments[-1])
 
 
-def _second(left: Array, right: Array, value: Array) -> Array:
+def _second(left: FloatArray, right: FloatArray, value: FloatArray) -> FloatArray:
     return right
 
 
-def _first(left: Array, right: Array, value: Array) -> Array:
+def _first(left: FloatArray, right: FloatArray, value: FloatArray) -> FloatArray:
     return left
 
 
-def _div_left(left: Array, right: Array, value: Array) -> Array:
+def _div_left(left: FloatArray, right: FloatArray, value: FloatArray) -> FloatArray:
     return 1.0 / right
 
 
-def _div_right(left: Array, right: Array, value: Array) -> Array:
+def _div_right(left: FloatArray, right: FloatArray, value: FloatArray) -> FloatArray:
     return -value / right
 
 
-def _pow_base(base: Array, exponent: Array, value: Array) -> Array:
+def _pow_base(base: FloatArray, exponent: FloatArray, value: FloatArray) -> FloatArray:
     # Not value * exponent / base, which is nan at base = 0.
     return exponent * np.power(base, exponent - 1.0)
 
 
-def _pow_exponent(base: Array, exponent: Array, value: Array) -> Array:
+def _pow_exponent(base: FloatArray, exponent: FloatArray, value: FloatArray) -> FloatArray:
     # 0**e is 0 for e > 0 and does not move with e; log(0) would make it nan.
     return np.where(base == 0.0, 0.0, value * np.log(base))
 
 
-def _power(base: Array, exponent: Array) -> Array:
+def _power(base: FloatArray, exponent: FloatArray) -> FloatArray:
     # numpy's general power is some 20 times slower than these, and they are most of what occurs.
     if np.ndim(exponent) == 0:
         if exponent == 2.0:
@@ -151,55 +150,55 @@ def _power(base: Array, exponent: Array) -> Array:
     return np.power(base, exponent)
 
 
-def _d_sqrt(argument: Array, value: Array) -> Array:
+def _d_sqrt(argument: FloatArray, value: FloatArray) -> FloatArray:
     return 0.5 / value
 
 
-def _d_exp(argument: Array, value: Array) -> Array:
+def _d_exp(argument: FloatArray, value: FloatArray) -> FloatArray:
     return value
 
 
-def _d_log(argument: Array, value: Array) -> Array:
+def _d_log(argument: FloatArray, value: FloatArray) -> FloatArray:
     return 1.0 / argument
 
 
-def _d_sin(argument: Array, value: Array) -> Array:
+def _d_sin(argument: FloatArray, value: FloatArray) -> FloatArray:
     return trigonometry.cos(argument)
 
 
-def _d_cos(argument: Array, value: Array) -> Array:
+def _d_cos(argument: FloatArray, value: FloatArray) -> FloatArray:
     return -trigonometry.sin(argument)
 
 
-def _d_tan(argument: Array, value: Array) -> Array:
+def _d_tan(argument: FloatArray, value: FloatArray) -> FloatArray:
     return 1.0 + value * value
 
 
-def _d_asin(argument: Array, value: Array) -> Array:
+def _d_asin(argument: FloatArray, value: FloatArray) -> FloatArray:
     return 1.0 / np.sqrt(1.0 - argument * argument)
 
 
-def _d_acos(argument: Array, value: Array) -> Array:
+def _d_acos(argument: FloatArray, value: FloatArray) -> FloatArray:
     return -1.0 / np.sqrt(1.0 - argument * argument)
 
 
-def _d_atan(argument: Array, value: Array) -> Array:
+def _d_atan(argument: FloatArray, value: FloatArray) -> FloatArray:
     return 1.0 / (1.0 + argument * argument)
 
 
-def _d_sinh(argument: Array, value: Array) -> Array:
+def _d_sinh(argument: FloatArray, value: FloatArray) -> FloatArray:
     return np.cosh(argument)
 
 
-def _d_cosh(argument: Array, value: Array) -> Array:
+def _d_cosh(argument: FloatArray, value: FloatArray) -> FloatArray:
     return np.sinh(argument)
 
 
-def _d_tanh(argument: Array, value: Array) -> Array:
+def _d_tanh(argument: FloatArray, value: FloatArray) -> FloatArray:
     return 1.0 - value * value
 
 
-def _d_abs(argument: Array, value: Array) -> Array:
+def _d_abs(argument: FloatArray, value: FloatArray) -> FloatArray:
     return np.sign(argument)
 
 

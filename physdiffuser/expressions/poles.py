@@ -5,12 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions.evaluate import evaluate
 from physdiffuser.expressions.tree import Apply, Expression, Number, call, variables, walk
-
-FloatArray = npt.NDArray[np.float64]
 
 _SMALL = 1e-9
 

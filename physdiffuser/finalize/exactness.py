@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import fitted_constants
@@ -15,8 +15,6 @@ from physdiffuser.fitting import refit
 from physdiffuser.fitting.accuracy import agrees, beyond_rounding
 from physdiffuser.fitting.losses import relative_loss
 from physdiffuser.selection.description_length import ROUNDING_LOSS, exact_nats, form_nats, residual_is_noise
-
-FloatArray = npt.NDArray[np.float64]
 
 # Rows on which it is tested whether rounding explains the residuals of a formula, and those of refits.
 _MOST_ROWS, _REFITTED_ROWS = 2_000, 400

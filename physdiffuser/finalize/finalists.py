@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Entry, same_loss
 from physdiffuser.core.generator import FormPrior
 from physdiffuser.expressions import Expression, complexity
@@ -18,8 +18,6 @@ from physdiffuser.selection.description_length import DescriptionLength
 if TYPE_CHECKING:
     from physdiffuser.core.generator import Generator
     from physdiffuser.core.problem import Problem
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Worked(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from physdiffuser.core.problem import FloatArray
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Equation, GuessOutcome, GuessState, Solution
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Apply, Expression, Number, Parameter, complexity, evaluate, to_text

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.formula_fits import refitted
 from physdiffuser.core.problem import Problem
-from physdiffuser.core.solution import FloatArray, Solution
+from physdiffuser.core.solution import Solution
 from physdiffuser.core.solution_parts.next_measurements import NextMeasurement, NextMeasurements
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.design.discrimination import Exploration, Prediction, discriminating_points, separation

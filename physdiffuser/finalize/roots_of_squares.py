@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Apply, Expression, Number, evaluate
 from physdiffuser.expressions.tree import call, substitute
 from physdiffuser.finalize.evidence.poles import box_points
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @np.errstate(all="ignore")

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.derivation import derivation
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import Equation
@@ -25,7 +25,6 @@ from physdiffuser.search.sampling import Split
 if TYPE_CHECKING:
     from physdiffuser.finalize.finalize import Law
 
-FloatArray = npt.NDArray[np.float64]
 
 ROWS_PER_PIECE = 100_000
 

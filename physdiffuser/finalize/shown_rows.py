@@ -6,12 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Equation
 from physdiffuser.report.text.digits import aligned
-
-FloatArray = npt.NDArray[np.float64]
 
 # A more complex formula must lower the error by this share: less is the same law in other words.
 LEAST_GAIN = 0.005

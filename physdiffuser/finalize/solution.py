@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
-from physdiffuser.core.solution import Equation, FloatArray, Solution, sample_fit_points
+from physdiffuser.core.solution import Equation, Solution, sample_fit_points
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import PI, Number, Symbol, complexity, evaluate, to_text
 from physdiffuser.expressions.poles import has_pole

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.evaluate import value_and_jacobian
 from physdiffuser.expressions.printing.rounding import term_size
 from physdiffuser.expressions.tree import distinct_constants, variables
 from physdiffuser.fitting.losses import root_mean_square
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-RowArray = npt.NDArray[np.intp]
 
 EXACT = 1e-9
 """A row agrees with a formula if it is off by no more than this share of its value."""
@@ -54,7 +50,7 @@ def max_relative_error(target: FloatArray, prediction: FloatArray) -> float:
 
 
 def rounding_error(
-    expression: Expression, inputs: FloatArray, target: FloatArray, rows: RowArray | None = None
+    expression: Expression, inputs: FloatArray, target: FloatArray, rows: IndexArray | None = None
 ) -> FloatArray:
     """How far rounding alone may separate the target from the right formula, by row.
 
@@ -90,7 +86,7 @@ def rounding_error(
     return np.where(np.isfinite(total), total, 0.0)
 
 
-def _half_units(values: FloatArray, rows: RowArray) -> FloatArray:
+def _half_units(values: FloatArray, rows: IndexArray) -> FloatArray:
     """Half a unit of the last written digit of a column's numbers, on some rows.
 
     It is 0 for numbers with all digits of a double, or with fewer than ten digits. Numbers are written with

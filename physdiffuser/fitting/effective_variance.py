@@ -15,12 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import bind, free_constants
-
-FloatArray = npt.NDArray[np.float64]
 
 # Steps of numeric derivatives, relative to the size of the value.
 _STEP = 1e-5

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, distinct_constants, free_constants, parameter_count
 from physdiffuser.fitting.levenberg_marquardt import Outcome, levenberg_marquardt
@@ -15,8 +15,6 @@ from physdiffuser.fitting.losses import Loss, relative_loss
 from physdiffuser.fitting.polish import polish
 from physdiffuser.fitting.starts.starts import draw_starts
 from physdiffuser.fitting.varpro import SeparableModel
-
-FloatArray = npt.NDArray[np.float64]
 
 _ROWS_FOR_STARTS = 500
 _FIRST_STEPS = 8
@@ -125,9 +123,7 @@ def _most_promising(model: SeparableModel, points: FloatArray, count: int) -> Fl
     return projected.parameters[:, _distinct(points, projected.loss, model.nonlinear, count)]
 
 
-def _distinct(
-    points: FloatArray, loss: FloatArray, nonlinear: tuple[int, ...], count: int
-) -> npt.NDArray[np.intp]:
+def _distinct(points: FloatArray, loss: FloatArray, nonlinear: tuple[int, ...], count: int) -> IndexArray:
     """Indices of the best points that differ by more than 2 % in some nonlinear parameter."""
     order = np.argsort(loss, kind="stable")
     values = points[list(nonlinear)][:, order]

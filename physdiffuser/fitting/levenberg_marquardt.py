@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray
 from physdiffuser.fitting.linear import unit_columns
 from physdiffuser.fitting.losses import Loss
 from physdiffuser.fitting.student import student_fit, student_weights
 from physdiffuser.fitting.varpro import Projected, SeparableModel
-
-FloatArray = npt.NDArray[np.float64]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _FIRST_DAMPING = 1e-3
@@ -129,7 +127,7 @@ def levenberg_marquardt(
     final[:, active] = state.parameters
     final_loss[active] = state.loss
 
-    def finish(which: npt.NDArray[np.bool_], outcome: Outcome) -> None:
+    def finish(which: BoolArray, outcome: Outcome) -> None:
         chosen = active[which]
         final[:, chosen] = state.parameters[:, which]
         final_loss[chosen] = state.loss[which]

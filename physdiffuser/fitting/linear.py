@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from physdiffuser.arrays import CHECK_ARRAYS, checked
+from physdiffuser.arrays import CHECK_ARRAYS, BoolArray, FloatArray, checked
 
 if TYPE_CHECKING or CHECK_ARRAYS:
     from jaxtyping import Float64
 
-FloatArray = npt.NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-11
 """A unit column closer than this to the span of those before it counts as dependent."""
@@ -144,7 +142,7 @@ def solve_columns(
     """
     starts, count, rows = columns.shape
     scale, unit = unit_columns(columns)
-    finite: npt.NDArray[np.bool_] = np.asarray(np.isfinite(scale).all(axis=-1))
+    finite: BoolArray = np.asarray(np.isfinite(scale).all(axis=-1))
     whole = bool(finite.all())
     if not whole:
         unit = np.where(finite[:, None, None], unit, 0.0)

@@ -6,15 +6,13 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from physdiffuser.arrays import CHECK_ARRAYS, checked
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.fitting.student import student_fit
 
 if TYPE_CHECKING or CHECK_ARRAYS:
     from jaxtyping import Float64
 
-FloatArray = npt.NDArray[np.float64]
 Loss = Literal["squared", "robust"]
 """Least squares for normal errors, or the likelihood of Student's t for errors with heavy tails."""
 

@@ -8,12 +8,10 @@ the same method with a dozen of them.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.fitting.levenberg_marquardt import Outcome, exact_loss
 from physdiffuser.fitting.varpro import SeparableModel
-
-FloatArray = npt.NDArray[np.float64]
 
 _FIRST_DAMPING = 1e-4
 _WORST_CONDITION = 1e-9

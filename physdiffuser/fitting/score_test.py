@@ -12,14 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.places import Path
 from physdiffuser.expressions.tree import add
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
-
-FloatArray = npt.NDArray[np.float64]
 
 # What must be left of a slope beside those of the constants that are there, as a share of its square.
 INDEPENDENT = 1e-8

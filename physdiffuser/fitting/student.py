@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from physdiffuser.arrays import CHECK_ARRAYS, checked
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 
 if TYPE_CHECKING or CHECK_ARRAYS:
     from jaxtyping import Float64
 
-FloatArray = npt.NDArray[np.float64]
 
 FREEDOMS = (1.0, 2.0, 4.0, 8.0, 30.0)
 """Degrees of freedom that are tried. With one, a misprint costs the logarithm of its size; with thirty the

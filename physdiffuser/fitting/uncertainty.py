@@ -13,15 +13,14 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.linear import power_of_two
 from physdiffuser.fitting.losses import Loss
 from physdiffuser.fitting.student import pseudo_residuals
 
-FloatArray = npt.NDArray[np.float64]
 Covariance = Literal["auto", "classical", "sandwich"]
 
 _EPSILON = float(np.finfo(np.float64).eps)

@@ -12,15 +12,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.tree import walk
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.batched.evaluation_tapes import EvaluationTapes
 from physdiffuser.fitting.linear import solve_columns
-
-FloatArray = npt.NDArray[np.float64]
 
 _STALE = 0.1
 """Change of the linear parameters, relative to them, from which derivatives are taken anew."""
@@ -102,13 +100,13 @@ class Projected:
     slopes: FloatArray
     loss: FloatArray
 
-    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Projected:
+    def take(self, chosen: BoolArray | IndexArray) -> Projected:
         """The chosen starts only."""
         return Projected(
             self.parameters[:, chosen], self.residual[chosen], self.slopes[chosen], self.loss[chosen]
         )
 
-    def where(self, better: npt.NDArray[np.bool_], other: Projected) -> Projected:
+    def where(self, better: BoolArray, other: Projected) -> Projected:
         """`other` where `better`, this elsewhere."""
         if better.all():
             return other
@@ -203,7 +201,7 @@ class SeparableModel:
         self.root_weights = None if weights is None else np.sqrt(weights / weights.mean())
         self._unit_target = target / self.scale
 
-    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> SeparableModel:
+    def take(self, chosen: BoolArray | IndexArray) -> SeparableModel:
         """The model for some of the starts: of skeletons side by side, those that these belong to."""
         if isinstance(self.tape, EvaluationTape):
             return self

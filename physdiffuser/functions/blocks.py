@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.family import Grid
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Variable
 from physdiffuser.functions.family import Family
 from physdiffuser.functions.table import families
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def with_constants(index: int, column: FloatArray) -> list[Expression]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.family import FamilySpec, Use
 from physdiffuser.functions.family import Family, alternatives, compiled, linear_form, numeric
 from physdiffuser.plugin_system.contract import CALL_LIMIT, Calls, ContractError
 from physdiffuser.plugin_system.guard import grid_fault
-
-FloatArray = npt.NDArray[np.float64]
 
 # Ranges of arguments, and rows of each.
 _RANGES = ((0.2, 5.0), (-3.0, 4.0), (-9.0, -1.0), (1e-9, 3e-9), (2e6, 5e7))

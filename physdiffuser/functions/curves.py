@@ -13,13 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, Parameter
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.functions.family import Family, linear_form, numeric
-
-FloatArray = npt.NDArray[np.float64]
 
 # Points of a grid that are finished.
 STARTS = 3

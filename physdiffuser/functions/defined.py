@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.family import FamilySpec, everywhere
 from physdiffuser.expressions import OPERATORS
 from physdiffuser.expressions.definitions import Definition
 from physdiffuser.expressions.parser import FUNCTIONS
 from physdiffuser.functions.grids import column, of_either_sign, positive_rates
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def _factors(u: FloatArray) -> FloatArray:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.family import ARGUMENTS, FamilySpec, Grid, Use
 from physdiffuser.expressions import (
     ONE,
@@ -23,8 +23,6 @@ from physdiffuser.expressions import (
     parse,
 )
 from physdiffuser.expressions.tree import add, call, mul, sub, substitute, variables, walk
-
-FloatArray = npt.NDArray[np.float64]
 
 # What stands under the logarithm of an argument is at least this, relative to the largest of its values.
 _LEAST = 1e-12

@@ -8,9 +8,8 @@ may be. All span the range of the values u, shape (rows,).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray
 
 
 def cross(*axes: FloatArray) -> FloatArray:

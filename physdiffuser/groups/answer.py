@@ -8,11 +8,12 @@ from functools import partial
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.core.derivation import readable
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 from physdiffuser.core.solution_parts.group_constants import GroupNames, with_group_constants
 from physdiffuser.data.dataset import Column, Dataset
-from physdiffuser.data.statements.groups import Groups, IntArray
+from physdiffuser.data.statements.groups import Groups
 from physdiffuser.expressions import (
     Apply,
     Expression,
@@ -29,7 +30,7 @@ from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, shows_patter
 from physdiffuser.finalize.scoring import root_mean_square
 from physdiffuser.fitting.accuracy import max_relative_error
 from physdiffuser.fitting.uncertainty import student_quantile
-from physdiffuser.groups.joint_fit import FloatArray, JointFit, JointModel
+from physdiffuser.groups.joint_fit import JointFit, JointModel
 from physdiffuser.groups.leave_out import left_out_groups
 from physdiffuser.groups.selection import GroupSelection
 from physdiffuser.groups.sharing import GroupLaw

@@ -13,14 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
 from physdiffuser.expressions import Expression, Number, Parameter, Variable
 from physdiffuser.expressions.tree import parameter_count, substitute, walk
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 _ITERATIONS, _TOLERANCE = 80, 1e-13
 _FIRST_DAMPING, _LEAST_DAMPING, _LARGEST_DAMPING = 1e-3, 1e-12, 1e12
@@ -48,11 +45,11 @@ class GroupedRows:
     inputs: FloatArray
     target: FloatArray
     roots: FloatArray
-    counts: npt.NDArray[np.intp]
+    counts: IndexArray
 
     @classmethod
     def of(
-        cls, inputs: FloatArray, target: FloatArray, weights: FloatArray | None, codes: npt.NDArray[np.intp]
+        cls, inputs: FloatArray, target: FloatArray, weights: FloatArray | None, codes: IndexArray
     ) -> GroupedRows:
         """Sort rows into groups; `codes`, shape (rows,), numbers the group of each from 0."""
         places = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
@@ -92,7 +89,7 @@ class GroupedRows:
         roots[self.present] = np.sqrt(weights / weights.mean())
         return replace(self, roots=roots)
 
-    def take(self, groups: npt.NDArray[np.intp] | list[int]) -> GroupedRows:
+    def take(self, groups: IndexArray | list[int]) -> GroupedRows:
         """Some of the groups."""
         return GroupedRows(self.inputs[groups], self.target[groups], self.roots[groups], self.counts[groups])
 

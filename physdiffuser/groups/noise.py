@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import NoiseModelName
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.groups import Groups
-from physdiffuser.groups.joint_fit import FloatArray, GroupedRows, JointModel
+from physdiffuser.groups.joint_fit import GroupedRows, JointModel
 from physdiffuser.groups.selection import GroupSelection
 from physdiffuser.groups.sharing import GroupLaw
 from physdiffuser.noise.models import NoiseKind, NoiseModel, fit_noise_model

@@ -7,11 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, Number, Parameter, complexity
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import bind, free_constants, parameter_count, substitute
 from physdiffuser.groups.candidates import Form
-from physdiffuser.groups.joint_fit import FloatArray, GroupedRows, JointFit, JointModel
+from physdiffuser.groups.joint_fit import GroupedRows, JointFit, JointModel
 from physdiffuser.groups.sharing import GroupDescriptionLength, GroupLaw, best_sharing, separate_fits
 
 # Forms of one search that are fitted thoroughly: those with the shortest description after a quick fit.

@@ -7,10 +7,11 @@ from itertools import product
 
 import numpy as np
 
+from physdiffuser.arrays import BoolArray, FloatArray
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, parameter_count
 from physdiffuser.fitting import fit_constants
-from physdiffuser.groups.joint_fit import BoolArray, FloatArray, GroupedRows, JointFit, JointModel
+from physdiffuser.groups.joint_fit import GroupedRows, JointFit, JointModel
 from physdiffuser.selection.description_length import DescriptionLength
 
 # With so many constants every choice is tried; with more, one after the other becomes shared.

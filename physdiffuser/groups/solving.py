@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from physdiffuser.arrays import IntArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.progress import Progress
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.data.statements.groups import Groups, IntArray
+from physdiffuser.data.statements.groups import Groups
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, complexity, to_text
 from physdiffuser.expressions.printing.latex import to_latex

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.inspection.biases import layers_of as bias_layers
 from physdiffuser.inspection.capture import captured
 from physdiffuser.inspection.networks import Networks, quiet_networks
@@ -24,7 +24,6 @@ from physdiffuser.models.tokens.vocabulary import BOS, EOS, MASK, VARIABLES
 if TYPE_CHECKING:
     from benchmarks_feynman.suites import Law
 
-FloatArray = npt.NDArray[np.float64]
 
 MEMORY_KINDS = ("pooled", "columns", "table")
 MASKED_SHARE = 0.5
@@ -134,7 +133,7 @@ def _encoder(showing: Showing, one: LawStatistics) -> None:
     found["memory from rows"] = _unevenness(showing.encoder_weights("pooling"))
 
 
-def _memory_kinds(showing: Showing) -> npt.NDArray[np.int64]:
+def _memory_kinds(showing: Showing) -> IntArray:
     """Kind of each memory token that is not masked."""
     memory = showing.networks.model.config.encoder.memory
     kept, _ = showing.keys

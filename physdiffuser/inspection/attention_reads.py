@@ -6,14 +6,12 @@ A reader is an inducing point, a pooling vector or a slice: anything with a dist
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.inspection.capture import captured
 from physdiffuser.inspection.networks import quiet_networks
 from physdiffuser.inspection.session import Showing, encode
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
-
-FloatArray = npt.NDArray[np.float64]
 
 _SHUFFLES = 8
 

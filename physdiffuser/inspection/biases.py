@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from physdiffuser_attention_biased.attention import BiasedAttention
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.inspection.capture import Heard, Place
 from physdiffuser.inspection.networks import quiet_networks
 from physdiffuser.inspection.session import Showing
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.inspection.capture import Capture, Place, captured
 from physdiffuser.inspection.networks import Networks, quiet_networks
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from physdiffuser.models.network import LawModel
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Showing:
     problem: Problem
     reader: Reader
     reading: Reading
-    order: npt.NDArray[np.intp]
+    order: IndexArray
     values: FloatArray
     heard: Capture
     memory: Tensor

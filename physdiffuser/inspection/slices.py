@@ -7,16 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from physdiffuser_attention_physics_slice.attention import PhysicsSliceAttention
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.inspection.capture import Heard, Place
 from physdiffuser.inspection.networks import quiet_networks
 from physdiffuser.inspection.session import Showing
-
-FloatArray = npt.NDArray[np.float64]
 
 COST_ROWS = (64, 256, 1024, 4096)
 _LEAST_SECONDS = 0.05

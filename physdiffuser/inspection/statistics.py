@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from physdiffuser.arrays import BoolArray, FloatArray, IntArray
 
 
 def relative_entropy(weights: FloatArray, causal: bool = False) -> FloatArray:
@@ -32,7 +31,7 @@ def relative_entropy(weights: FloatArray, causal: bool = False) -> FloatArray:
 
 
 def received(
-    weights: FloatArray, kinds: npt.NDArray[np.int64], count: int, causal: bool = False
+    weights: FloatArray, kinds: IntArray, count: int, causal: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Attention that keys of each kind receive, and what they would receive if all keys were alike.
 
@@ -63,9 +62,7 @@ def received(
     return got.reshape(-1, count).mean(axis=0), even.mean(axis=0)
 
 
-def agreement(
-    weights: FloatArray, edges: list[tuple[int, int]], allowed: npt.NDArray[np.bool_]
-) -> FloatArray:
+def agreement(weights: FloatArray, edges: list[tuple[int, int]], allowed: BoolArray) -> FloatArray:
     """Weight along the edges of a tree, beside what chance and position alone would give.
 
     Parameters

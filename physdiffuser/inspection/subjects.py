@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.io.display import listed, visible
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from benchmarks_feynman.suites import Law
     from physdiffuser.expressions import Expression
 
-FloatArray = npt.NDArray[np.float64]
 
 SMALLEST = 4
 """Rows below which the learned generators do not look at a table."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from physdiffuser.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from physdiffuser.config import DiffusionSampling
 from physdiffuser.errors import UsageError
 from physdiffuser.generation.diffusion.sampler import DiffusionSampler
@@ -22,10 +23,6 @@ from physdiffuser.models.written import permitted_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class RecordingSampler(DiffusionSampler):
@@ -42,7 +39,7 @@ class RecordingSampler(DiffusionSampler):
         self.final: dict[int, IntArray] = {}
 
     def _log_probabilities(
-        self, tokens: Tensor, memory: Tensor, mask: Tensor, rows: npt.NDArray[np.intp] | None = None
+        self, tokens: Tensor, memory: Tensor, mask: Tensor, rows: IndexArray | None = None
     ) -> FloatArray:
         # Finished rows are kept as well: every state has all of them.
         found = super()._log_probabilities(tokens, memory, mask)

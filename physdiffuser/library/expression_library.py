@@ -15,12 +15,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray, IntArray
 from physdiffuser.core.reduction import Exponents, monomial
 from physdiffuser.expressions import Expression
 from physdiffuser.library.forms import CODE, FORMS, LESS_ONE, ONE_MINUS, POWER, Form
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 LEAF, MONOMIAL = -1, -2
 
@@ -89,7 +87,7 @@ class Library:
         return self._recipes[: self.size, COST]
 
     @property
-    def functions(self) -> npt.NDArray[np.bool_]:
+    def functions(self) -> BoolArray:
         """Shape (entries,): whether an entry holds a transcendental function."""
         return self._recipes[: self.size, 4] > 0
 
@@ -286,7 +284,7 @@ class Library:
                 return
 
 
-def _of_use(values: FloatArray) -> npt.NDArray[np.bool_]:
+def _of_use(values: FloatArray) -> BoolArray:
     """Which rows of values are finite, vary, and are of a size that has a square."""
     if not values.size:
         return np.zeros(len(values), np.bool_)

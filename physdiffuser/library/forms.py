@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, OPERATORS, Expression, Number
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

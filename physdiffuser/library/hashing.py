@@ -10,15 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from physdiffuser.arrays import CHECK_ARRAYS, checked
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, IntArray, checked
 
 if TYPE_CHECKING or CHECK_ARRAYS:
     from jaxtyping import Float64, Int64
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Matches are kept that miss by a thousandth of the target's span at most, which this covers. Numbers of one
 # digit (0 and 1, say) would let nearly every entry through, for the other probe rows to refuse.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.derivation import divided, found_as, target_symbol
 from physdiffuser.core.problem import Problem
@@ -16,8 +16,6 @@ from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import ONE, Expression, Number, Variable, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.transforms.transform import OutputTransform
-
-FloatArray = npt.NDArray[np.float64]
 
 # A factor so many of its standard errors from 1 is tried as 1.
 STANDARD_ERRORS = 3.0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import IndexArray, IntArray
 from physdiffuser.device import Device
 from physdiffuser.library.screening import pair_residuals
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from physdiffuser.device_arrays import DeviceArray
 
 FloatArray32 = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 
 # Of each row so many come back from a GPU where one is asked for, and those whose shares of variance are
 # within so much of the least are computed in double precision.
@@ -137,7 +137,7 @@ class TruncatedBlock:
         """See `ResidualBlock`."""
         return self._found(np.argsort(self.values[:, 0], kind="stable")[:count] * self.values.shape[1])
 
-    def _found(self, flat: npt.NDArray[np.intp]) -> list[tuple[float, int, int]]:
+    def _found(self, flat: IndexArray) -> list[tuple[float, int, int]]:
         rows, ranks = np.divmod(flat, self.values.shape[1])
         return [
             (float(self.values[row, rank]), row, int(self.places[row, rank]))

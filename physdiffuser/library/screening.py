@@ -19,14 +19,12 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.arrays import CHECK_ARRAYS, checked
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, IntArray, checked
 
 if TYPE_CHECKING or CHECK_ARRAYS:
     from jaxtyping import Float64
 
-FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 Precision = TypeVar("Precision", np.float32, np.float64)
 
 # Share of a second moment below which a variance is lost in single precision.

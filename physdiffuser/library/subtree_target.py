@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import OPERATORS, Expression
 from physdiffuser.expressions.places import Path, along
-
-FloatArray = npt.NDArray[np.float64]
 
 # Rows where the operators can be inverted, as a share; with fewer the subtree target is not used.
 _USABLE_ROWS = 0.75

@@ -10,8 +10,8 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import IntArray
 from physdiffuser.core.reduction import Exponents
 from physdiffuser.library.expression_library import Library
 
@@ -127,12 +127,12 @@ def fill(library: Library, limit: int) -> None:
                 library.apply("inv", np.arange(start, library.size))
 
 
-def _powers_of_features(library: Library, features: npt.NDArray[np.int64]) -> None:
+def _powers_of_features(library: Library, features: IntArray) -> None:
     """Interest and adiabats: `x**y`, `(1 + x)**y`, `x**(1 - y)`, one over each, and its distance from 1."""
     if not 2 <= len(features) <= MOST_OF_POWERS:
         return
 
-    def beside(form: str) -> list[npt.NDArray[np.int64]]:
+    def beside(form: str) -> list[IntArray]:
         """Each feature, and what a form makes of it."""
         found = []
         for feature in features:

@@ -7,14 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import distinct_constants
 from physdiffuser.fitting import refit
 from physdiffuser.losses.likelihoods import Loss
-
-FloatArray = npt.NDArray[np.float64]
 
 ITERATIONS, TOLERANCE, PATIENCE = 40, 1e-7, 3
 # Tables drawn with replacement for the errors.

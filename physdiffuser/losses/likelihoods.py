@@ -18,11 +18,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.errors import UsageError
 
-FloatArray = npt.NDArray[np.float64]
 LossFunction = Callable[[FloatArray, FloatArray], FloatArray]
 
 # Huber's constant: efficiency 95 % for normal errors.

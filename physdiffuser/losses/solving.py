@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.derivation import readable
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
@@ -31,8 +31,6 @@ from physdiffuser.search.refinement.guesses import Guess
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import pose_table
 from physdiffuser.selection.description_length import DescriptionLength
-
-FloatArray = npt.NDArray[np.float64]
 
 # Rows that forms are compared on, and formulas of a search that are fitted.
 ROWS, MOST_FORMS = 2_000, 30

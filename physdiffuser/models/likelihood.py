@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, Variable, to_prefix
 from physdiffuser.expressions.tree import substitute, variables
 from physdiffuser.models.features.reading import Reader, Reading
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from physdiffuser.core.problem import Problem
     from physdiffuser.models.network import LawModel
 
-FloatArray = npt.NDArray[np.float64]
 
 # Sequences scored at once.
 _BATCH = 128

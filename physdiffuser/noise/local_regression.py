@@ -9,16 +9,14 @@ American Statistical Association 74, 829-836.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
+from physdiffuser.arrays import FloatArray, IndexArray
 
 # Rows whose neighbours are found in one matrix product.
 BLOCK = 500
 
 
-def spread_out(rows: IntArray, most: int) -> IntArray:
+def spread_out(rows: IndexArray, most: int) -> IndexArray:
     """At most so many of the rows, evenly spaced: tables may be sorted."""
     if len(rows) <= most:
         return rows
@@ -47,8 +45,8 @@ def coordinates(inputs: FloatArray) -> list[FloatArray]:
 
 
 def neighbours(
-    unit: FloatArray, rows: IntArray, references: IntArray, count: int
-) -> tuple[IntArray, FloatArray]:
+    unit: FloatArray, rows: IndexArray, references: IndexArray, count: int
+) -> tuple[IndexArray, FloatArray]:
     """The nearest references of each row, itself left out, nearest first, with their distances."""
     near = np.empty((len(rows), count), np.intp)
     reach = np.empty((len(rows), count))
@@ -66,14 +64,14 @@ def neighbours(
     return near, reach
 
 
-def neighbour_count(unit: FloatArray, references: IntArray) -> int:
+def neighbour_count(unit: FloatArray, references: IndexArray) -> int:
     """How many neighbours a prediction takes."""
     return min(len(references) - 1, 3 * int(unit.shape[1]) + 5)
 
 
 def local_predictions(
-    unit: FloatArray, values: FloatArray, rows: IntArray, references: IntArray, rounds: int = 3
-) -> tuple[FloatArray, IntArray]:
+    unit: FloatArray, values: FloatArray, rows: IndexArray, references: IndexArray, rounds: int = 3
+) -> tuple[FloatArray, IndexArray]:
     """The rows' values by local linear fits to the nearest references, themselves left out; and these."""
     columns, count = unit.shape[1], neighbour_count(unit, references)
     near, reach = neighbours(unit, rows, references, count)

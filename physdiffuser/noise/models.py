@@ -13,11 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.fitting.student import student_fit
-
-FloatArray = npt.NDArray[np.float64]
 
 NoiseKind = Literal["constant", "relative", "poisson", "mixed", "robust"]
 KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
 from physdiffuser.noise.local_regression import (
     coordinates,
     local_predictions,
@@ -22,9 +22,6 @@ from physdiffuser.noise.local_regression import (
     spread_out,
     usual_error,
 )
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
 
 # Logarithm of half of the largest double.
 LARGEST_LOGARITHM = float(np.log(np.finfo(np.float64).max / 2))
@@ -173,13 +170,13 @@ class _Image:
 
     sign: int
     values: FloatArray
-    possible: npt.NDArray[np.bool_]
+    possible: BoolArray
 
     @property
     def logarithmic(self) -> bool:
         return self.sign != 0
 
-    def at(self, rows: IntArray) -> _Image:
+    def at(self, rows: IndexArray) -> _Image:
         """The image of some rows."""
         return _Image(self.sign, self.values[rows], self.possible[rows])
 
@@ -193,7 +190,7 @@ class _Image:
 class _Predictions:
     """Predictions of each row from its neighbours, and the rows that are not off."""
 
-    kept: npt.NDArray[np.bool_]
+    kept: BoolArray
     predicted: FloatArray
     error: FloatArray
     usual: float
@@ -216,7 +213,7 @@ def _images(target: FloatArray) -> list[_Image]:
     return images
 
 
-def _around_zero(target: FloatArray, possible: npt.NDArray[np.bool_]) -> bool:
+def _around_zero(target: FloatArray, possible: BoolArray) -> bool:
     """Whether the rows of the other sign are small: then noise reaches zero, and they are no misprints."""
     size = np.abs(target)
     return not possible.all() and bool(np.median(size[~possible]) < POLICY.small * np.median(size))
@@ -271,7 +268,7 @@ def _without_outliers(image: _Image, unit: FloatArray) -> _Predictions | None:
     return None
 
 
-def _are_neighbours(unit: FloatArray, kept: npt.NDArray[np.bool_]) -> bool:
+def _are_neighbours(unit: FloatArray, kept: BoolArray) -> bool:
     """Whether the outliers are neighbours of one another: then they are a feature of the law."""
     off = np.flatnonzero(~kept)
     if len(off) < 2:

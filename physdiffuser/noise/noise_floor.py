@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.core.analysis import Level
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.selection.description_length import residual_is_noise
-
-FloatArray = npt.NDArray[np.float64]
 
 ROWS = 1_000
 # Degrees and terms at most; terms at most this share of the rows; features at most.
@@ -109,7 +107,7 @@ def best_first(reductions: list[Reduction], known: list[Level]) -> list[Reductio
     return sorted(reductions, key=lambda reduction: reduction not in enough)
 
 
-def _some_rows(problem: Problem) -> npt.NDArray[np.intp]:
+def _some_rows(problem: Problem) -> IndexArray:
     """The rows that polynomials are fitted to."""
     return problem.generator(7).permutation(problem.rows)[:ROWS]
 
@@ -156,7 +154,7 @@ def _left_out(
         yield left / (1 - leverage), left / np.sqrt(1 - leverage)
 
 
-def _degrees(features: int, terms: int) -> npt.NDArray[np.intp]:
+def _degrees(features: int, terms: int) -> IndexArray:
     """Exponents of the terms of a polynomial, by total degree, shape (terms, features)."""
     found = [np.zeros((1, features), np.intp)]
     for _ in range(DEGREE):
@@ -167,8 +165,8 @@ def _degrees(features: int, terms: int) -> npt.NDArray[np.intp]:
     return np.concatenate(found)
 
 
-def _next(rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+def _next(rows: IndexArray) -> IndexArray:
     """All exponents of one total degree more."""
     units = np.eye(rows.shape[1], dtype=np.intp)
-    made: npt.NDArray[np.intp] = np.unique((rows[:, None] + units).reshape(-1, rows.shape[1]), axis=0)
+    made: IndexArray = np.unique((rows[:, None] + units).reshape(-1, rows.shape[1]), axis=0)
     return made

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from physdiffuser.arrays import FloatArray
 
 # Relative accuracy of values computed in double precision by a short formula.
 DOUBLE = 1e-10
@@ -12,7 +13,7 @@ DOUBLE = 1e-10
 _HALF_UNITS = 10.0
 
 
-def decimal_precision(values: npt.NDArray[np.float64]) -> float:
+def decimal_precision(values: FloatArray) -> float:
     """Relative rounding of the numbers: `DOUBLE`, or more when they were written with fewer digits.
 
     Numbers written with few significant digits all equal themselves when rounded to that many.
@@ -34,9 +35,7 @@ def decimal_precision(values: npt.NDArray[np.float64]) -> float:
     return DOUBLE
 
 
-def meets_digits(
-    target: npt.NDArray[np.float64], prediction: npt.NDArray[np.float64], tolerance: float
-) -> bool:
+def meets_digits(target: FloatArray, prediction: FloatArray, tolerance: float) -> bool:
     """Whether a formula meets the numbers of the target to about the digits with which they were written.
 
     Half of the rows must be met, each to its own last digit. The mean squared residual does not show this

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.errors import PluginError
 from physdiffuser.expressions.operators import OperatorSpec
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from physdiffuser.core.generator import Generator, GeneratorSpec
     from physdiffuser.core.problem import Budget, Problem
 
-FloatArray = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 FAULTS_ALLOWED = 20

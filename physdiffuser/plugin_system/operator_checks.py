@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+
+from physdiffuser.arrays import FloatArray
 
 if TYPE_CHECKING:
     from physdiffuser.specs import OperatorSpec
 
 from physdiffuser.plugin_system.contract import CALL_LIMIT, Calls, _require
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def check_operator(spec: OperatorSpec, *, limit: float = CALL_LIMIT) -> list[str]:

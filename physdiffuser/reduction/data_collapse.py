@@ -20,6 +20,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Expression, complexity
@@ -27,7 +28,6 @@ from physdiffuser.reduction.factors import demanded, relevant_columns
 from physdiffuser.reduction.merges import MERGES
 from physdiffuser.reduction.scale_groups import alike
 
-FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]
 
 
@@ -160,7 +160,7 @@ def _reductions_of(features: int) -> int:
 
 
 def _starts(
-    problem: Problem, rows: npt.NDArray[np.intp], first: Sequence[Reduction]
+    problem: Problem, rows: IndexArray, first: Sequence[Reduction]
 ) -> tuple[dict[int, list[_State]], _Judge]:
     """What units demand, or the bare columns and what slopes suggest, by number of features; and a judge."""
     inputs, target = problem.inputs[rows], problem.target[rows]
@@ -233,7 +233,7 @@ class _Divisors:
     position: int
     exponents: tuple[Fraction, ...]
 
-    def quotients(self, values: FloatArray, nearest: npt.NDArray[np.intp]) -> FloatArray:
+    def quotients(self, values: FloatArray, nearest: IndexArray) -> FloatArray:
         """Each power's ratio between a row and its neighbour, shape (exponents, rows)."""
         with np.errstate(all="ignore"):
             ratio = values / values[nearest]
@@ -338,11 +338,11 @@ def _distances(values: FloatArray) -> FloatArray32:
     return squares
 
 
-def _nearest(distances: FloatArray32) -> npt.NDArray[np.intp]:
+def _nearest(distances: FloatArray32) -> IndexArray:
     """The nearest other row of each row."""
     some = distances.copy()
     np.fill_diagonal(some, np.inf)
-    nearest: npt.NDArray[np.intp] = some.argmin(axis=1)
+    nearest: IndexArray = some.argmin(axis=1)
     return nearest
 
 

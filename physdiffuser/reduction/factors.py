@@ -16,15 +16,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Exponents, Reduction, monomial
 from physdiffuser.expressions import Expression, Variable
 from physdiffuser.expressions.tree import add, sub, substitute
 from physdiffuser.reduction.surrogate import careful_slopes, fit_slopes
 
-FloatArray = npt.NDArray[np.float64]
 MAX_EXPONENT = 6
 # The finest parts of 1 that an exponent read off slopes is counted in.
 FINEST = 5
@@ -96,7 +95,7 @@ def reductions(inputs: FloatArray, target: FloatArray) -> list[Reduction]:
     slopes, unseen = fitted
     # Trimmed: near zeros of the target and at the corners the polynomial is at its worst.
     low, middle, high = np.quantile(slopes, [0.1, 0.5, 0.9], axis=0)
-    signed: npt.NDArray[np.bool_] = np.asarray((inputs < 0).any(axis=0))
+    signed: BoolArray = np.asarray((inputs < 0).any(axis=0))
     spread = 0.5 * (high - low) + unseen
     nearest = np.where(signed, np.round(middle), np.round(2 * middle) / 2)
     doubt = np.abs(middle - nearest) + spread
@@ -126,7 +125,7 @@ def reductions(inputs: FloatArray, target: FloatArray) -> list[Reduction]:
     return list(dict.fromkeys([*found, careful, bare]))
 
 
-def _powers_of(exponents: FloatArray, chosen: npt.NDArray[np.bool_]) -> Exponents:
+def _powers_of(exponents: FloatArray, chosen: BoolArray) -> Exponents:
     """Chosen columns and their exponents, those of exponent zero left out."""
     return tuple(
         (int(column), Fraction(float(exponents[column])).limit_denominator(FINEST))
@@ -246,9 +245,7 @@ def _proportional(first: FloatArray, second: FloatArray) -> tuple[float, float] 
     return ratio, offset
 
 
-def _grouped(
-    slopes: FloatArray, left: list[int], factors: Exponents, signed: npt.NDArray[np.bool_]
-) -> Reduction | None:
+def _grouped(slopes: FloatArray, left: list[int], factors: Exponents, signed: BoolArray) -> Reduction | None:
     """Columns whose logarithmic slopes are proportional, merged into power products."""
     free = [column for column in left if not signed[column]]
     features: list[Expression] = []

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, Number
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,14 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Expression, Parameter, Variable
 from physdiffuser.expressions.tree import mul, power
 from physdiffuser.fitting import fit_constants, uncertainty
 from physdiffuser.reduction.factors import MAX_EXPONENT
-
-FloatArray = npt.NDArray[np.float64]
 
 # At most this share of the sum of squares may be of the other sign: noise turns the smallest values only.
 MOST_TURNED = 0.05

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.expressions import Expression, complexity
 from physdiffuser.reduction.scale_symmetries import MOST_FEATURES, Scaling, scalings
 from physdiffuser.reduction.trend import divided, trend
-
-FloatArray = npt.NDArray[np.float64]
 
 # The polynomial in the features left may be so much worse: chance alone does as much; or, where no other
 # symmetry comes near, so much, since fewer terms follow an awkward function less well.

@@ -16,11 +16,9 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.reduction.trend import image_of
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_FEATURES = 6
 # Columns in one symmetry, and symmetries of a reduction that are tried.
@@ -71,7 +69,7 @@ class Scaling:
 
 
 @cache
-def _directions(columns: int) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+def _directions(columns: int) -> tuple[FloatArray, IndexArray]:
     """Directions to try, (directions, columns), with -1 for the column that goes; and which one that is."""
     found: list[tuple[float, ...]] = []
     pivots: list[int] = []

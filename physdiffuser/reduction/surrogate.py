@@ -7,9 +7,8 @@ from math import comb
 from typing import Literal, overload
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray, IntArray
 
 # A polynomial of this degree tells slopes well enough. Rows that each coefficient needs at the very least.
 ENOUGH_DEGREE, FEWEST_ROWS = 3, 1.5
@@ -117,7 +116,7 @@ def _fit(
     return slopes * height / scale, error
 
 
-def _products(table: FloatArray, powers: npt.NDArray[np.int64]) -> FloatArray:
+def _products(table: FloatArray, powers: IntArray) -> FloatArray:
     columns = table.shape[2]
     product = np.ones((table.shape[1], len(powers)))
     for column in range(columns):

@@ -9,13 +9,11 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.reduction.surrogate import degree_for, fit_slopes
-
-FloatArray = npt.NDArray[np.float64]
 
 # Rows looked at.
 ROWS = 600

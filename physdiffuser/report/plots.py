@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray
 from physdiffuser.core.solution import Equation, FitPoints, Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, evaluate, to_text
@@ -132,7 +132,7 @@ def _front(axes: Axes, solution: Solution, equation: Equation) -> Axes:
     return axes
 
 
-def _partial(solution: Solution, equation: Equation, inputs: npt.NDArray[np.float64], axes: Any) -> Any:
+def _partial(solution: Solution, equation: Equation, inputs: FloatArray, axes: Any) -> Any:
     used = sorted(variables(equation.expression))
     if not used:
         raise UsageError("the formula holds no column, so there is no partial dependence to plot")
@@ -150,8 +150,8 @@ def _partial(solution: Solution, equation: Equation, inputs: npt.NDArray[np.floa
 
 
 def partial_dependence(
-    expression: Expression, inputs: npt.NDArray[np.float64], column: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    expression: Expression, inputs: FloatArray, column: int
+) -> tuple[FloatArray, FloatArray]:
     """The formula along one column, averaged over the rows' values of the others.
 
     Parameters
@@ -183,11 +183,11 @@ def _plain(text: str, limit: int) -> str:
     return visible(text, limit).replace("$", r"\$")
 
 
-def _finite(points: FitPoints) -> npt.NDArray[np.bool_]:
+def _finite(points: FitPoints) -> BoolArray:
     return np.isfinite(points.truth) & np.isfinite(points.prediction)
 
 
-def _parts(points: FitPoints) -> list[tuple[str, str, npt.NDArray[np.bool_]]]:
+def _parts(points: FitPoints) -> list[tuple[str, str, BoolArray]]:
     finite = _finite(points)
     parts = [
         ("search and fit", SEEN, finite & ~points.test),
@@ -196,7 +196,7 @@ def _parts(points: FitPoints) -> list[tuple[str, str, npt.NDArray[np.bool_]]]:
     return [part for part in parts if part[2].any()]
 
 
-def _scatter(axes: Axes, points: FitPoints, vertical: npt.NDArray[np.float64]) -> None:
+def _scatter(axes: Axes, points: FitPoints, vertical: FloatArray) -> None:
     size = 26 if points.truth.size <= 200 else 9 if points.truth.size <= 2_000 else 4
     for label, colour, chosen in _parts(points):
         axes.scatter(

@@ -6,15 +6,13 @@ import io
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.data.readers.csv_safe import neutralise
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, Parameter, Variable, evaluate
 from physdiffuser.expressions.tree import distinct_constants, substitute
-
-FloatArray = npt.NDArray[np.float64]
 
 _CHUNK = 100_000
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Entry
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, evaluate
@@ -29,8 +29,6 @@ from physdiffuser.selection.description_length import residual_is_noise
 if TYPE_CHECKING:
     from physdiffuser.core.problem import NoiseModelName
     from physdiffuser.search.loop import SearchLoop
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import Generator
 from physdiffuser.core.problem import Problem
@@ -36,9 +36,6 @@ from physdiffuser.functions.standard_fits import ITERATIONS, STARTS
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.selection.description_length import DescriptionLength
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
 
 # With fewer rows an outlier cannot be distinguished from a bend of the law, with more the neighbouring rows
 # show it (`physdiffuser.noise.reweighting`).
@@ -86,7 +83,7 @@ class _Fit:
     """A law fitted to all rows but some."""
 
     law: Expression
-    off: IntArray
+    off: IndexArray
     length: float
 
 
@@ -278,7 +275,7 @@ class _ConditionalDescriptionLength:
         loss = relative_loss(evaluate(law, problem.inputs), problem.target, problem.weights)
         return self.description_length.length(law, loss)
 
-    def _left(self, form: float, constants: int, residual: FloatArray, off: IntArray, loss: float) -> float:
+    def _left(self, form: float, constants: int, residual: FloatArray, off: IndexArray, loss: float) -> float:
         """Length with the rows `off` as outliers, for a loss of the others.
 
         `form` is what the law takes to write down, its fitted constants included.
@@ -328,7 +325,7 @@ class _ConditionalDescriptionLength:
             kept -= basis.T @ basis
         return kept @ residual, kept
 
-    def concentrated(self, law: Expression, off: IntArray) -> _Fit | None:
+    def concentrated(self, law: Expression, off: IndexArray) -> _Fit | None:
         """The law fitted to the rows that are not off, until these are the rows nearest to it."""
         problem, outliers = self.problem, len(off)
         for _ in range(ROUNDS):
@@ -353,7 +350,7 @@ class _ConditionalDescriptionLength:
         return _Fit(law, off, self._left(form, constants, residual, off, loss))
 
 
-def _most_telling(residual: FloatArray, kept: FloatArray, outliers: int) -> IntArray:
+def _most_telling(residual: FloatArray, kept: FloatArray, outliers: int) -> IndexArray:
     """Rows whose deletion lowers the sum of squares most: the best one, the best pair, and one by one more.
 
     Parameters

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import IndexArray
 from physdiffuser.data.dataset import Dataset
-
-IntArray = npt.NDArray[np.intp]
 
 # With fewer rows than this, setting some aside costs more accuracy than the test is worth.
 MINIMUM_ROWS_TO_SPLIT = 30
@@ -33,9 +31,9 @@ class Split:
         Not in `fit`; empty for small tables.
     """
 
-    search: IntArray
-    fit: IntArray
-    test: IntArray
+    search: IndexArray
+    fit: IndexArray
+    test: IndexArray
 
 
 def split_rows(dataset: Dataset, seed: int) -> Split:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Entry
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, evaluate
@@ -16,8 +16,6 @@ from physdiffuser.models.tokens.skeleton import without_linear_coefficients
 from physdiffuser.search.archive import FEW_CONSTANTS, ParetoArchive
 from physdiffuser.selection.description_length import leaves_noise
 from physdiffuser.selection.residual_structure import STRUCTURE, residual_structure
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

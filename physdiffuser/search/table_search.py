@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import Generator, GeneratorSpec
 from physdiffuser.core.problem import Problem
@@ -313,9 +313,7 @@ def _search_with_noise_models(
     return table, chosen, chosen.run(left, float("inf"), known)
 
 
-def _weighted(
-    prepared: PreparedSearch, weights: npt.NDArray[np.float64] | None, options: SolveOptions
-) -> PreparedSearch:
+def _weighted(prepared: PreparedSearch, weights: FloatArray | None, options: SolveOptions) -> PreparedSearch:
     """The same search with other weights, and new instances of the generators."""
     dataset = replace(prepared.dataset, weights=weights)
     return replace(
@@ -326,7 +324,7 @@ def _weighted(
     )
 
 
-def on_rows(problem: Problem, dataset: Dataset, rows: npt.NDArray[np.intp]) -> Problem:
+def on_rows(problem: Problem, dataset: Dataset, rows: IndexArray) -> Problem:
     """The same rules on other rows of the table."""
     weights = None
     if dataset.weights is not None:

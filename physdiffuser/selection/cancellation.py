@@ -9,13 +9,11 @@ formula is no candidate.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Apply, Expression, Number, evaluate
 from physdiffuser.expressions.tree import variables, walk
 from physdiffuser.fitting.losses import root_mean_square
-
-FloatArray = npt.NDArray[np.float64]
 
 # Terms so many times larger than their sum are looked at.
 LEAST_RATIO = 300.0

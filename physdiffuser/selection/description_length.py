@@ -18,8 +18,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, complexity, evaluate
 from physdiffuser.expressions.complexity import set_complexity, table_complexity
 from physdiffuser.expressions.tree import fitted_constants, substitute, walk
@@ -30,7 +30,6 @@ from physdiffuser.selection.standard_code import standard_nats
 if TYPE_CHECKING:
     from physdiffuser.core.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
 
 # log of about twenty words to choose from at each place of a formula.
 NATS_PER_UNIT = 3.0
@@ -267,7 +266,7 @@ def residual_is_noise(inputs: FloatArray, residual: FloatArray, weights: FloatAr
 NEIGHBOURS = 4
 
 
-def _neighbours(unit: FloatArray) -> npt.NDArray[np.intp]:
+def _neighbours(unit: FloatArray) -> IndexArray:
     """The nearest other rows of each row, nearest first, shape (rows, neighbours)."""
     if unit.shape[1] == 0:
         return np.empty((len(unit), 0), np.intp)
@@ -279,7 +278,7 @@ def _neighbours(unit: FloatArray) -> npt.NDArray[np.intp]:
     return np.take_along_axis(some, order, axis=1)
 
 
-def _neighbours_independent(residual: FloatArray, near: npt.NDArray[np.intp]) -> bool:
+def _neighbours_independent(residual: FloatArray, near: IndexArray) -> bool:
     if near.shape[1] == 0:
         return True
     products = residual * residual[near[:, 0]]
@@ -288,7 +287,7 @@ def _neighbours_independent(residual: FloatArray, near: npt.NDArray[np.intp]) ->
     return bool(float(products.mean()) < 3.1 * np.sqrt(2) * error)
 
 
-def _signs_independent(residual: FloatArray, near: npt.NDArray[np.intp], deviations: float = 3.1) -> bool:
+def _signs_independent(residual: FloatArray, near: IndexArray, deviations: float = 3.1) -> bool:
     """Whether rows lie above the fit without regard to where their neighbours lie."""
     if near.shape[1] == 0:
         return True

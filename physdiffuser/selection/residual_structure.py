@@ -15,9 +15,8 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray
 
 # Shares of the variance of the residuals that the process may have.
 SHARES = (0.01, 0.03, 0.1, 0.3, 0.7)
@@ -30,7 +29,7 @@ STRUCTURE = 4.0
 MOST_ROWS = 5000
 
 
-def residual_structure(residuals: Array, inputs: Array, prediction: Array) -> float:
+def residual_structure(residuals: FloatArray, inputs: FloatArray, prediction: FloatArray) -> float:
     """How much better the residuals are described by a smooth function of the inputs plus noise.
 
     Parameters
@@ -62,14 +61,14 @@ def residual_structure(residuals: Array, inputs: Array, prediction: Array) -> fl
     return best - math.log(len(processes))
 
 
-def _ranks(values: Array) -> Array:
+def _ranks(values: FloatArray) -> FloatArray:
     """Ranks spread over 0 to 1; equal values have equal ranks."""
     _, position, counts = np.unique(values, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - 0.5 * counts
     return np.asarray(middle[position] / len(values))
 
 
-def _normal_scores(values: Array) -> Array:
+def _normal_scores(values: FloatArray) -> FloatArray:
     """Standard normal deviates in the order of the values."""
     # Not scipy's function, whose import takes longer than all that is computed here.
     normal = NormalDist()
@@ -77,19 +76,19 @@ def _normal_scores(values: Array) -> Array:
     return scores / max(float(np.sqrt(np.mean(np.square(scores)))), 1e-12)
 
 
-def _cosines(column: Array) -> Array:
+def _cosines(column: FloatArray) -> FloatArray:
     """A cosine series whose coefficients fall off with the frequency, shape (rows, COSINES)."""
     orders = np.arange(1, COSINES + 1)
     return np.asarray(np.cos(math.pi * column[:, None] * orders) / orders)
 
 
-def _fourier(columns: Array, length: float, rng: np.random.Generator) -> Array:
+def _fourier(columns: FloatArray, length: float, rng: np.random.Generator) -> FloatArray:
     """Random Fourier features of a Gaussian kernel, shape (rows, FOURIER)."""
     frequencies = rng.standard_normal((columns.shape[1], FOURIER)) / length
     return np.asarray(np.cos(columns @ frequencies + rng.uniform(0.0, 2.0 * math.pi, FOURIER)))
 
 
-def _log_bayes_factor(features: Array, scores: Array) -> float:
+def _log_bayes_factor(features: FloatArray, scores: FloatArray) -> float:
     """Of noise plus a process with these features against noise alone, at the best of `SHARES`."""
     rows = len(scores)
     features = features - features.mean(axis=0)

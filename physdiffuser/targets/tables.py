@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
+from physdiffuser.arrays import FloatArray
 from physdiffuser.data.arrays import dataset_from_arrays, free_name
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.distinct_rows import distinct_rows, grouped_rows
@@ -19,8 +17,6 @@ from physdiffuser.options import SolveOptions
 if TYPE_CHECKING:
     from physdiffuser.core.progress import Progress
     from physdiffuser.targets.answer import TargetSolutions
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def merged_dataset(

@@ -17,14 +17,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
 from physdiffuser.expressions import Expression, Number
 from physdiffuser.expressions.tree import walk
 from physdiffuser.targets.parts import named_form, parts_of
-
-FloatArray = npt.NDArray[np.float64]
 
 # Constants agree whose difference is at most so many of its standard errors.
 AGREE = 2.0

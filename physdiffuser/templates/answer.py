@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Entry
 from physdiffuser.core.candidate import Candidate
-from physdiffuser.core.problem import FloatArray
 from physdiffuser.core.solution import Equation, Solution, sample_fit_points
 from physdiffuser.core.solution_parts.template_parts import TemplateParts
 from physdiffuser.data.dataset import Dataset

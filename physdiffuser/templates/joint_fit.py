@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from physdiffuser.core.problem import FloatArray, Problem
+from physdiffuser.arrays import FloatArray
+from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.tree import bind, free_constants, parameter_count
 from physdiffuser.finalize.constants.freed import with_freed_constants

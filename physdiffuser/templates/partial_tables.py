@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from physdiffuser.core.problem import FloatArray
+from physdiffuser.arrays import FloatArray
 from physdiffuser.data.dataset import Column, Dataset
 from physdiffuser.expressions import Expression, Variable, evaluate
 from physdiffuser.expressions.places import Path, positions

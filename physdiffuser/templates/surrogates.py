@@ -9,7 +9,7 @@ from functools import reduce
 
 import numpy as np
 
-from physdiffuser.core.problem import FloatArray
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, Number, Parameter, Variable
 from physdiffuser.expressions.tree import add, mul, sub
 

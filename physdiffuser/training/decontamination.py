@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import IndexArray, IntArray
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter, Variable, evaluate, to_prefix
 from physdiffuser.expressions.tree import substitute, variables, walk
 from physdiffuser.models.tokens.skeleton import terms, without_linear_coefficients
@@ -88,7 +89,7 @@ def without_signs(expression: Expression) -> Expression:
     return Apply(operator, tuple(without_signs(part) for part in expression.arguments))
 
 
-def _keys(values: ComplexArray) -> npt.NDArray[np.int64]:
+def _keys(values: ComplexArray) -> IntArray:
     """One integer per row of values at the three points, (n, 3); equal for proportional rows."""
     with np.errstate(all="ignore"):
         logs = np.log(np.abs(values))
@@ -171,19 +172,19 @@ def _keeps_its_form(law: Expression) -> bool:
     return bool(moved.all())
 
 
-def _chunks(count: int) -> Iterator[npt.NDArray[np.intp]]:
+def _chunks(count: int) -> Iterator[IndexArray]:
     orders = permutations(range(count))
     while chunk := list(islice(orders, _CHUNK)):
         yield np.array(chunk, dtype=np.intp)
 
 
-def signatures(expression: Expression) -> npt.NDArray[np.int64]:
+def signatures(expression: Expression) -> IntArray:
     """Keys of a law under every renaming of its variables."""
     return _signatures(forms(expression))
 
 
-def _signatures(found: Iterable[Expression]) -> npt.NDArray[np.int64]:
-    keys: list[npt.NDArray[np.int64]] = []
+def _signatures(found: Iterable[Expression]) -> IntArray:
+    keys: list[IntArray] = []
     for form in found:
         renamed, count = _renamed(form)
         if count == 0:
@@ -231,7 +232,7 @@ class _Group:
         return False
 
 
-def _any_of(numbers: npt.NDArray[np.int64], keys: npt.NDArray[np.int64]) -> bool:
+def _any_of(numbers: IntArray, keys: IntArray) -> bool:
     if not len(keys):
         return False
     places = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
@@ -257,7 +258,7 @@ class Excluded:
     def __init__(self, laws: Iterable[Expression]) -> None:
         self.short = self.short_but_for_factor = self.long = 0
         self._answers: dict[Expression, bool] = {}
-        keys: list[npt.NDArray[np.int64]] = []
+        keys: list[IntArray] = []
         groups: dict[tuple[int, frozenset[str], bool], list[Expression]] = {}
         unsigned: dict[tuple[int, frozenset[str]], list[Expression]] = {}
         for law in laws:

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray
 from physdiffuser.expressions import Expression, Parameter, evaluate
 from physdiffuser.expressions.tree import add, mul, sub
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 from physdiffuser.training.laws import Law
-
-FloatArray = npt.NDArray[np.float64]
 
 # Uniform ranges as laboratory tables and the published benchmarks have them; weights beside them.
 _RANGES = np.array(
@@ -107,7 +105,7 @@ class Columns:
 
     lows: FloatArray
     highs: FloatArray
-    logarithmic: npt.NDArray[np.bool_]
+    logarithmic: BoolArray
 
     def draw(self, rng: np.random.Generator, rows: int) -> FloatArray:
         """Random rows, (rows, columns)."""

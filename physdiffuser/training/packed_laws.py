@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, IntArray
 from physdiffuser.errors import FileError
 from physdiffuser.expressions import Apply, Expression, Parameter, from_prefix, to_prefix
 from physdiffuser.expressions.tree import variables, walk
@@ -40,8 +41,8 @@ class PackedLaws:
     """
 
     tokens: npt.NDArray[np.uint8]
-    starts: npt.NDArray[np.int64]
-    free: npt.NDArray[np.bool_]
+    starts: IntArray
+    free: BoolArray
 
     @classmethod
     def of(cls, laws: Iterable[Law]) -> PackedLaws:
@@ -99,7 +100,7 @@ class PackedLaws:
         return Law(terms, places, constants, free, frozenset() if free else frozenset(exponents))
 
 
-def _starts(tokens: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+def _starts(tokens: npt.NDArray[np.uint8]) -> IntArray:
     return np.concatenate(([0], np.flatnonzero(tokens == _END) + 1)).astype(np.int64)
 
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 from itertools import islice, product
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter, Symbol, Variable, evaluate
 from physdiffuser.expressions.tree import substitute, variables, walk
 
@@ -38,7 +38,6 @@ _FAMILIES = {
     "sin": "sin", "cos": "sin", "tan": "sin", "asin": "asin", "acos": "asin", "atan": "atan",
 }  # fmt: skip
 _ALGEBRAIC = {"add", "sub", "mul", "div", "neg", "sqrt", "pow", "abs"}
-FloatArray = npt.NDArray[np.float64]
 
 
 def group_of(expression: Expression) -> tuple[int, frozenset[str]]:

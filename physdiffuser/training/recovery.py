@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Expression, evaluate, to_text
 from physdiffuser.expressions.tree import free_constants
@@ -31,7 +31,6 @@ from physdiffuser.training.decontamination import Excluded
 if TYPE_CHECKING:
     from benchmarks_feynman.suites import Law
 
-FloatArray = npt.NDArray[np.float64]
 
 AGREEMENT = 1e-6
 _CHECKED = 8

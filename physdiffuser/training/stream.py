@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from physdiffuser.arrays import BoolArray, IntArray
 from physdiffuser.config import DataConfig
 from physdiffuser.expressions import Expression, Parameter, to_prefix
 from physdiffuser.expressions.tree import substitute, walk
@@ -52,9 +53,9 @@ class Batch:
     """
 
     rows: npt.NDArray[np.float16]
-    used: npt.NDArray[np.bool_]
-    tokens: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
+    used: BoolArray
+    tokens: IntArray
+    lengths: IntArray
 
 
 def target_skeleton(law: Law) -> Expression:

@@ -11,13 +11,11 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Apply, Expression, Number
 from physdiffuser.expressions.tree import add, call, div, power, sub
 from physdiffuser.transforms.transform import ElementaryTransform, register
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def _d_inverse(y: FloatArray) -> FloatArray:

@@ -13,12 +13,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 import numpy as np
-import numpy.typing as npt
 
 import physdiffuser.transforms
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray
 
 CheckState = Literal["passed", "failed", "open"]
 

@@ -6,16 +6,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.evaluate import value_and_jacobian
 from physdiffuser.expressions.tree import distinct_constants
 from physdiffuser.fitting.accuracy import max_relative_error
 from physdiffuser.verification.checks import Check
-
-FloatArray = npt.NDArray[np.float64]
-RowArray = npt.NDArray[np.intp]
 
 _EDGE = 0.1
 _FEWEST_ROWS = 5
@@ -30,7 +27,7 @@ class Errors:
         prediction: FloatArray,
         target: FloatArray,
         noise: float | FloatArray | None,
-        train_rows: RowArray,
+        train_rows: IndexArray,
         weights: FloatArray | None,
     ) -> None:
         self.weights = None if weights is None else weights / weights.mean()
@@ -49,11 +46,11 @@ class Errors:
             None if noise is None else np.broadcast_to(np.asarray(noise, dtype=np.float64), target.shape)
         )
 
-    def largest(self, rows: RowArray) -> float:
+    def largest(self, rows: IndexArray) -> float:
         """Largest relative error."""
         return max_relative_error(self.target[rows], self.prediction[rows])
 
-    def rms(self, errors: FloatArray, rows: RowArray) -> float:
+    def rms(self, errors: FloatArray, rows: IndexArray) -> float:
         """Root mean square over some rows, safe for very large and very small numbers."""
         chosen = errors[rows]
         if chosen.size == 0:
@@ -63,7 +60,7 @@ class Errors:
             return scale
         return scale * float(np.sqrt(np.mean(np.square(chosen / scale))))
 
-    def size(self, rows: RowArray) -> float:
+    def size(self, rows: IndexArray) -> float:
         """Root mean square error in the unit of the target, weighted."""
         share = 1.0 if self.weights is None else float(self.weights[rows].mean())
         return self.rms(self.absolute, rows) / math.sqrt(share)
@@ -74,7 +71,7 @@ def _allowance(count: int, reference: int) -> float:
     return 1.0 + 4.0 * math.sqrt(0.5 / max(count, 1) + 0.5 / max(reference, 1))
 
 
-def check_test_set(errors: Errors, rows: RowArray) -> Check:
+def check_test_set(errors: Errors, rows: IndexArray) -> Check:
     """Whether the error on the test set agrees with that on the training rows, or with the noise given."""
     count = int(rows.size)
     where = f"{count:,} test {'row' if count == 1 else 'rows'}"
@@ -202,7 +199,7 @@ def check_boundary(
     return Check("failed", sentence + _TOO_MUCH, f"the error at the boundary of {worst_name} is too large")
 
 
-def _edge_ratio(errors: Errors, edge: RowArray, bulk: RowArray) -> float:
+def _edge_ratio(errors: Errors, edge: IndexArray, bulk: IndexArray) -> float:
     """Error at the edge over that in the bulk, by the kind of noise under which it is smaller."""
     kinds = [errors.absolute, errors.relative]
     if errors.noise is not None:

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import numpy as np
-import numpy.typing as npt
-
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.expressions import PI, Apply, Expression, Number, Symbol, evaluate
 from physdiffuser.expressions.tree import Variable, free_constants, substitute, variables, walk
 from physdiffuser.fitting.accuracy import agrees
@@ -31,9 +29,6 @@ from physdiffuser.verification.row_checks import (
     percent,
 )
 from physdiffuser.verification.worker import SymbolicWorker
-
-FloatArray = npt.NDArray[np.float64]
-RowArray = npt.NDArray[np.intp]
 
 _PROVED: dict[Verdict, CheckState] = {"verified": "passed", "different": "failed", "unknown": "open"}
 _UNPROVED: dict[Verdict, str] = {
@@ -73,8 +68,8 @@ def verify(
     final: Expression,
     inputs: FloatArray,
     target: FloatArray,
-    train_rows: RowArray,
-    test_rows: RowArray,
+    train_rows: IndexArray,
+    test_rows: IndexArray,
     noise_scale: float | FloatArray | None = None,
     *,
     names: Sequence[str] | None = None,

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.errors import DataError
 from physdiffuser.io.display import listed, visible
 
 if TYPE_CHECKING:
     from physdiffuser.core.solution import ConstantEstimate
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class GroupNames:
     labels: tuple[str, ...]
     constants: tuple[str, ...]
 
-    def codes(self, labels: Sequence[str]) -> npt.NDArray[np.intp]:
+    def codes(self, labels: Sequence[str]) -> IndexArray:
         """The position of each row's group, shape (rows,); -1 for an empty label, which is a missing value.
 
         Raises
@@ -62,7 +60,7 @@ def with_group_constants(
     inputs: FloatArray,
     groups: Mapping[str, tuple[ConstantEstimate, ...]],
     named: GroupNames,
-    codes: npt.NDArray[np.intp],
+    codes: IndexArray,
 ) -> FloatArray:
     """The inputs with the constants of each row's group in their columns.
 

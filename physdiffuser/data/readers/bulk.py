@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.data.columns import BIGGEST_INTEGER
-from physdiffuser.data.dataset import FloatArray
 
 _NUMERIC = b"0123456789+-.eE"
 _NEWLINE = ord("\n")

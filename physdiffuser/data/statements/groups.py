@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, IndexArray
 from physdiffuser.errors import DataError
 
 if TYPE_CHECKING:
     from physdiffuser.data.dataset import Dataset
-
-IntArray = npt.NDArray[np.intp]
 
 
 def group_texts(values: object) -> list[str]:
@@ -43,7 +41,7 @@ class Groups:
 
     columns: tuple[str, ...]
     labels: tuple[str, ...]
-    codes: IntArray
+    codes: IndexArray
 
     @classmethod
     def of(cls, columns: Sequence[str], values: Sequence[Sequence[str]]) -> Groups:
@@ -61,7 +59,7 @@ class Groups:
         codes = np.array([position.setdefault(text, len(position)) for text in texts], dtype=np.intp)
         return cls(tuple(columns), tuple(position), codes)
 
-    def take(self, rows: IntArray | npt.NDArray[np.bool_]) -> Groups:
+    def take(self, rows: IndexArray | BoolArray) -> Groups:
         """The groups of some rows; those without any rows are left out."""
         codes = self.codes[rows]
         kept = np.unique(codes)

@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.conservation.derivatives import differentiate, product, total
 from physdiffuser.dynamics.conservation.search import Quantity, conserved_terms, normalised
 from physdiffuser.dynamics.search.sparse import extended, pairs
 from physdiffuser.expressions import ZERO, Expression, Number, evaluate
 from physdiffuser.expressions.tree import variables
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_TERMS = 3
 WITHIN = 2.0

@@ -17,14 +17,12 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.conservation.derivatives import differentiate, product, total
 from physdiffuser.dynamics.search.terms import products
 from physdiffuser.expressions import ZERO, Apply, Expression, Number, Variable, evaluate
 from physdiffuser.expressions.tree import add, call, mul, power, variables, walk
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_TERMS = 6
 JITTER = 0.15

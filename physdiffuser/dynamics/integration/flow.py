@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.integrate import DOP853, solve_ivp
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
 
-FloatArray = npt.NDArray[np.float64]
 Function = Callable[[Sequence[FloatArray], FloatArray], FloatArray]
 InputsAt = Callable[[FloatArray], FloatArray]
 """Values of the inputs, shape (inputs, *times), at times of any shape."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.dynamics.integration.flow import InputsAt
 from physdiffuser.dynamics.integration.shooting import Segments
 from physdiffuser.dynamics.trajectories.runs import Trajectories
 from physdiffuser.dynamics.trajectories.smoothing import RELATIVE_FLOOR, Curve
-
-FloatArray = npt.NDArray[np.float64]
 
 EXACT_ERROR = 1e-10
 """Error of values without noise, as a share of the standard deviation of the state: that of integration."""
@@ -90,7 +88,7 @@ def cut(
 def inputs_by_segment(
     table: Trajectories,
     curves: Sequence[Sequence[Curve]],
-    owner: npt.NDArray[np.intp],
+    owner: IndexArray,
     driven: tuple[int, ...] | None,
 ) -> InputsAt | None:
     """Inputs (the other states first where one is driven by them) at one time for each segment."""

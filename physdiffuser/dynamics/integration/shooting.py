@@ -17,11 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.integration.flow import ORDER_4, ORDER_8, InputsAt, System, integrate
-
-FloatArray = npt.NDArray[np.float64]
 
 _PERTURBATION = 1e-6
 _PRECISE = 1e-3

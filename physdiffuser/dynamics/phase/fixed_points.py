@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import variables
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST = 8
 """Most fixed points that are reported."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
 from physdiffuser.data.dataset import Column
 from physdiffuser.dynamics.report.solution import DynamicsSolution, SimulationSummary, derivative_text
@@ -23,8 +23,6 @@ from physdiffuser.expressions.printing.format import number_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import free_constants, walk
 from physdiffuser.report.text.digits import concise
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_ROWS = 8
 """Rows of the Pareto table of an equation."""

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.conservation.observed import observed_quantities
 from physdiffuser.dynamics.conservation.search import Quantity, conserved_quantities, drift
 from physdiffuser.dynamics.report.solution import Conserved, DynamicsSolution
 from physdiffuser.dynamics.search.candidates import Preparation
 from physdiffuser.dynamics.search.constants import tidy
 from physdiffuser.expressions import to_text
-
-FloatArray = npt.NDArray[np.float64]
-
 
 MOST_DRIFT = 0.5
 """What varies more along the measured runs is conserved by the equations alone, which do not follow them."""

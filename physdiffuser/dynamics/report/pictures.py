@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.phase.fixed_points import FixedPoint, is_autonomous
 from physdiffuser.dynamics.report.solution import DynamicsSolution, SimulatedRun
 from physdiffuser.expressions import evaluate
 from physdiffuser.io.display import visible
 from physdiffuser.report.html.charts import Axis, Chart, Layer, axes, line_path, points_path
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_RUNS = 4
 """Runs that are drawn, each with all of its states."""

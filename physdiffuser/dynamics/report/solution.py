@@ -10,13 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.dataset import Column
 from physdiffuser.dynamics.integration.flow import System, simulate
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Entry
 from physdiffuser.data.dataset import Column, Dataset
 from physdiffuser.dynamics.search.form_code import form_nats
@@ -25,8 +25,6 @@ from physdiffuser.expressions.tree import Apply, bind, free_constants, mul, subs
 from physdiffuser.finalize.constants.freed import with_freed_constants
 from physdiffuser.options import SolveOptions
 from physdiffuser.selection.description_length import DescriptionLength
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_CANDIDATES = 24
 """Candidates of a state that are compared on the trajectories."""

@@ -13,16 +13,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.derivation import readable
 from physdiffuser.dynamics.search.selection import LEAST_SQUARE, Fitted, Selector, mean_square
 from physdiffuser.expressions import Expression, Number, complexity, evaluate, value_and_jacobian
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import bind, free_constants, number_expression, substitute
 from physdiffuser.fitting import snap
-
-FloatArray = npt.NDArray[np.float64]
 
 SHORT_DIGITS = 5
 """Digits of a decimal that is taken for exact where the trajectories have no noise."""

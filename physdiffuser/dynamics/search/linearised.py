@@ -12,15 +12,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.dynamics.integration.flow import System
 from physdiffuser.dynamics.integration.shooting import Segments, ShootingFit, sensitivities
 from physdiffuser.dynamics.search.sparse import extended, pairs
 from physdiffuser.expressions import Expression, Parameter, evaluate
 from physdiffuser.expressions.tree import add, bind, mul, parameter_count, substitute
-
-FloatArray = npt.NDArray[np.float64]
 
 Sums = list[tuple[tuple[Expression, ...], FloatArray, float]]
 """Terms, their coefficients and a sum of squares."""
@@ -76,7 +74,7 @@ def _sums(
     along: FloatArray,
     square: float,
     terms: Sequence[Expression],
-    group: npt.NDArray[np.intp],
+    group: IndexArray,
 ) -> Sums:
     """Subsets of a group, grown term by term (a beam)."""
     length = np.sqrt(np.maximum(np.diag(gram), 0.0))[group]

@@ -14,16 +14,14 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.search.shapes import FittedSum, renumbered_to
 from physdiffuser.dynamics.search.sparse import extended, pairs
 from physdiffuser.dynamics.search.terms import products
 from physdiffuser.dynamics.search.weak import WeakForm
 from physdiffuser.expressions import ONE, Expression, Parameter, evaluate
 from physdiffuser.expressions.tree import add, div, mul
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_TERMS = 6
 BEAM = 40

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.integration.flow import System
 from physdiffuser.dynamics.integration.segments import cut, value_errors
 from physdiffuser.dynamics.integration.shooting import (
@@ -24,8 +24,6 @@ from physdiffuser.dynamics.search.form_code import system_nats
 from physdiffuser.expressions import Expression, Parameter, Variable
 from physdiffuser.expressions.tree import bind, fitted_constants, parameter_count, substitute
 from physdiffuser.selection.description_length import DescriptionLength
-
-FloatArray = npt.NDArray[np.float64]
 
 DRIVEN = 24
 """Candidates of a state that are fitted on its own trajectory, driven by the smoothed others."""

@@ -12,14 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.search.terms import products, sparse_sums
 from physdiffuser.dynamics.search.weak import WeakForm
 from physdiffuser.expressions import ONE, Expression, Parameter, Variable, evaluate
 from physdiffuser.expressions.tree import add, bind, call, free_constants, mul, substitute
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_BASE = 3
 """Most terms of the sum of products beside which a function is tried."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray
 
 BEAM = 16
 """Subsets of each size that the next size grows from."""

@@ -11,14 +11,12 @@ from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.search.sparse import BEAM, extended, pairs
 from physdiffuser.dynamics.search.weak import WeakForm
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter, Variable, evaluate
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub, substitute, walk
-
-FloatArray = npt.NDArray[np.float64]
 
 MOST_TERMS = 6
 _KEPT = 6

@@ -16,14 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.trajectories.runs import Trajectories, Trajectory
 from physdiffuser.dynamics.trajectories.smoothing import Curve
 from physdiffuser.expressions import Expression, evaluate, value_and_jacobian
-
-FloatArray = npt.NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 NODES = _NODES.size

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.data.aliases import assign_aliases
 from physdiffuser.data.dataset import Column
 from physdiffuser.data.readers.formats import read_table
 from physdiffuser.data.selection import did_you_mean, find_column, refuse_text
 from physdiffuser.data.table import Table, TableColumn
-from physdiffuser.dynamics.trajectories.runs import FloatArray, Trajectories, Trajectory
+from physdiffuser.dynamics.trajectories.runs import Trajectories, Trajectory
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.io.display import counted, listed, visible
 
@@ -175,7 +175,7 @@ def _refuse_twice(table: Table, parts: dict[str, Sequence[int | None]]) -> None:
             seen[place] = option
 
 
-def _runs(table: Table, parts: _Parts) -> list[npt.NDArray[np.intp]]:
+def _runs(table: Table, parts: _Parts) -> list[IndexArray]:
     """Rows of each run, in order of appearance."""
     time = parts.time.values
     missing = np.flatnonzero(np.isnan(time))
@@ -201,7 +201,7 @@ def _runs(table: Table, parts: _Parts) -> list[npt.NDArray[np.intp]]:
     return runs
 
 
-def _check_times(table: Table, parts: _Parts, times: FloatArray, rows: npt.NDArray[np.intp]) -> None:
+def _check_times(table: Table, parts: _Parts, times: FloatArray, rows: IndexArray) -> None:
     steps = np.diff(times)
     wrong = np.flatnonzero(steps <= 0)
     if not wrong.size:
@@ -226,7 +226,7 @@ def _check_times(table: Table, parts: _Parts, times: FloatArray, rows: npt.NDArr
 
 
 def _without_constants(
-    table: Table, parts: _Parts, runs: list[npt.NDArray[np.intp]], warnings: list[str]
+    table: Table, parts: _Parts, runs: list[IndexArray], warnings: list[str]
 ) -> tuple[list[TableColumn], list[TableColumn]]:
     """States that change, and inputs; a column that is constant within each run is an input."""
     states: list[TableColumn] = []
@@ -275,7 +275,7 @@ def _known(values: FloatArray) -> bool:
 def _trajectory(
     table: Table,
     parts: _Parts,
-    rows: npt.NDArray[np.intp],
+    rows: IndexArray,
     states: list[TableColumn],
     inputs: list[TableColumn],
 ) -> Trajectory | None:

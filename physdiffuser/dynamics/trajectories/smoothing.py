@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.interpolate import BSpline, make_interp_spline
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-FloatArray = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray
+
 NoiseKind = Literal["constant", "relative"]
 
 DEGREE = 7

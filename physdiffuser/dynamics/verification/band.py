@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.integration.flow import ORDER_4, integrate
 from physdiffuser.dynamics.integration.segments import run_inputs
 from physdiffuser.dynamics.search.selection import Fitted, Selector, as_system, mean_square
 from physdiffuser.dynamics.trajectories.runs import Trajectories
-
-FloatArray = npt.NDArray[np.float64]
 
 SAMPLES = 40
 """Draws of the constants: enough for a standard deviation to 11 %."""

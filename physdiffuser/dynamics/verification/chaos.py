@@ -12,14 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.integration.flow import InputsAt, System, integrate
 from physdiffuser.dynamics.integration.segments import run_inputs
 from physdiffuser.dynamics.trajectories.runs import Trajectories
 from physdiffuser.expressions.tree import variables
-
-FloatArray = npt.NDArray[np.float64]
 
 FEWEST_DIMENSIONS = 3
 """In a plane no bounded flow is chaotic (Poincare and Bendixson)."""

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.integration.flow import System, simulate
 from physdiffuser.dynamics.integration.segments import cut, run_inputs, value_errors
 from physdiffuser.dynamics.integration.shooting import fit_segments
@@ -16,8 +16,6 @@ from physdiffuser.dynamics.trajectories.runs import Division, Trajectories
 from physdiffuser.dynamics.trajectories.smoothing import Curve
 from physdiffuser.dynamics.verification.band import path_errors
 from physdiffuser.dynamics.verification.chaos import Horizon, horizon
-
-FloatArray = npt.NDArray[np.float64]
 
 EXACT_AGREEMENT = 1e-4
 """Largest error of a simulation, as a share of the state's spread, that agrees with values without noise."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Verdict
 from physdiffuser.dynamics.search.constants import is_short
 from physdiffuser.dynamics.search.selection import Fitted, mean_square
@@ -16,8 +16,6 @@ from physdiffuser.dynamics.verification.simulation import Simulation
 from physdiffuser.expressions import Apply, Expression, Number
 from physdiffuser.expressions.tree import fitted_constants, walk
 from physdiffuser.verification.checks import CheckState
-
-FloatArray = npt.NDArray[np.float64]
 
 LEAST_GAP = 6.0
 """Nats by which every rival must describe the trajectories worse."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions.evaluate import evaluate
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.tree import Apply, Expression, Number
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def term_size(expression: Expression, inputs: FloatArray) -> FloatArray:

@@ -18,9 +18,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from physdiffuser.arrays import FloatArray
 
 _HALF = np.array(0.5)
 _ONE = np.array(1.0)
@@ -39,16 +38,16 @@ def _has_vector_tangent() -> bool:
 VECTOR_TANGENT = _has_vector_tangent()
 
 
-def _plain(argument: Any, out: Array | None) -> bool:
+def _plain(argument: Any, out: FloatArray | None) -> bool:
     kind = argument.dtype if isinstance(argument, np.ndarray) else None
     return not VECTOR_TANGENT or kind != np.float64 or (out is not None and out.dtype != np.float64)
 
 
-def sin(argument: Array, out: Array | None = None) -> Array:
+def sin(argument: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Sine of an array; `out` as in numpy."""
     if _plain(argument, out) or argument.ndim == 0:
         return np.sin(argument, out=out)
-    tangent: Array = np.multiply(argument, _HALF, out=out)
+    tangent: FloatArray = np.multiply(argument, _HALF, out=out)
     np.tan(tangent, tangent)
     below = tangent * tangent
     below += _ONE
@@ -57,11 +56,11 @@ def sin(argument: Array, out: Array | None = None) -> Array:
     return tangent
 
 
-def cos(argument: Array, out: Array | None = None) -> Array:
+def cos(argument: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """Cosine of an array; `out` as in numpy."""
     if _plain(argument, out) or argument.ndim == 0:
         return np.cos(argument, out=out)
-    square: Array = np.multiply(argument, _HALF, out=out)
+    square: FloatArray = np.multiply(argument, _HALF, out=out)
     np.tan(square, square)
     square *= square
     below = square + _ONE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray
 from physdiffuser.core.formula_fits import loss_of, refitted
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import ONE, ZERO, Apply, Expression, Number, Parameter
@@ -15,8 +15,6 @@ from physdiffuser.fitting.exact_constants.folding import fold_units
 from physdiffuser.fitting.uncertainty import Uncertainty, uncertainty
 from physdiffuser.report.text.digits import tightening
 from physdiffuser.selection.description_length import DescriptionLength
-
-FloatArray = npt.NDArray[np.float64]
 
 # A fit is singular if a constant's error exceeds it, and only because other constants make up for it: held
 # fast, they would leave an error so many times smaller.
@@ -116,7 +114,7 @@ def _known(expression: Expression, problem: Problem) -> Uncertainty | None:
     return uncertainty(skeleton, np.array(values), problem.inputs, problem.target, weights=problem.weights)
 
 
-def _singular(known: Uncertainty) -> npt.NDArray[np.bool_]:
+def _singular(known: Uncertainty) -> BoolArray:
     errors = known.standard_errors
     factors = np.array(tightening(tuple(map(tuple, known.correlation.tolist())), errors.size))
     return ~np.isfinite(errors) | ((errors > np.abs(known.parameters)) & (factors > _TIED))

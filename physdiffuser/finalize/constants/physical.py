@@ -14,8 +14,8 @@ from functools import cache
 from itertools import combinations, product
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.data.statements.constants import PHYSICAL_CONSTANTS
 from physdiffuser.expressions import Expression, Number, Symbol, to_text
@@ -23,7 +23,6 @@ from physdiffuser.expressions.tree import distinct_constants, substitute
 from physdiffuser.fitting.exact_constants.forms import write_form
 from physdiffuser.fitting.uncertainty import uncertainty
 
-FloatArray = npt.NDArray[np.float64]
 Factors = tuple[tuple[Symbol, Fraction], ...]
 
 MOST_ODDS = 0.005

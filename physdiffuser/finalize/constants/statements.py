@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import ConstantEstimate
 from physdiffuser.expressions import PI, Apply, Expression, Number, Parameter, Symbol, evaluate, to_text
@@ -23,8 +23,6 @@ from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.uncertainty import Uncertainty, uncertainty
 from physdiffuser.fitting.varpro import SeparableModel
 from physdiffuser.report.text.digits import concise
-
-FloatArray = npt.NDArray[np.float64]
 
 # A constant is not determined beside others if they can make up for all but this share of its effect.
 _INDEPENDENT = 1e-7

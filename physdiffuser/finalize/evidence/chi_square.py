@@ -8,11 +8,9 @@ law is complete, the sum of squared residuals in units of the errors follows the
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Equation
-
-FloatArray = npt.NDArray[np.float64]
 
 # A chi-square that is this improbable, in one tail, gives a warning.
 IMPROBABLE = 1e-3

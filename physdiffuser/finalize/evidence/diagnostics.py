@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.core.solution import Equation
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import to_text
 from physdiffuser.expressions.tree import variables
 from physdiffuser.report.text.digits import table_digits
 from physdiffuser.selection.description_length import residual_is_noise
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
 
 # Fewer rows than this cannot tell that there is nothing to be found.
 ENOUGH_ROWS = 12
@@ -46,7 +43,7 @@ def diagnostics(
     *,
     exact: bool,
     pattern: bool,
-    test: IntArray | None = None,
+    test: IndexArray | None = None,
     rivals: Sequence[int] = (),
     left_out: Sequence[Equation] = (),
 ) -> tuple[str, ...]:

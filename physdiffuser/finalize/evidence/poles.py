@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.poles import has_pole
 from physdiffuser.expressions.simplification.regular import divided_forms
-
-FloatArray = npt.NDArray[np.float64]
 
 _POINTS, _LINES, _STEPS = 1_000, 12, 64
 _SAME = 1e-7

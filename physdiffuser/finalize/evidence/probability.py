@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.finalize.evidence.figures import LawEvidence
 
 FEATURES = (
@@ -61,7 +61,7 @@ def probability_of_law(evidence: LawEvidence, pattern: bool) -> float:
     return min(probability, INCOMPLETE) if pattern else probability
 
 
-def features(evidence: LawEvidence) -> npt.NDArray[np.float64]:
+def features(evidence: LawEvidence) -> FloatArray:
     """What the logistic regression takes, shape (features,)."""
     noise = math.log(max(evidence.noise, 1e-6))
     return np.array(

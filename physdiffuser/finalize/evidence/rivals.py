@@ -7,16 +7,14 @@ a logistic curve are one rival.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Entry
 from physdiffuser.expressions import Expression, Parameter, evaluate
 from physdiffuser.expressions.simplification.canonical import canonical
 from physdiffuser.expressions.tree import free_constants, substitute
 from physdiffuser.finalize.constants.freed import with_freed_constants
 from physdiffuser.search.archive import ParetoArchive
-
-FloatArray = npt.NDArray[np.float64]
 
 # Two formulas are the same law if their predictions differ by less than this share of the residuals.
 SAME = 0.1

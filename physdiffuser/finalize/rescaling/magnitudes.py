@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.core.solution import ConstantEstimate, Equation, FitPoints, Solution
 from physdiffuser.data.checks import moderate_weights
 from physdiffuser.data.dataset import Dataset
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     OnProgress = Callable[[Progress], None]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Columns whose largest value is outside of 2**-SAFE to 2**SAFE are brought near 1: outside of about 1e-50 to
 # 1e50, so that the square of a product of three columns is a normal double.
@@ -264,7 +263,7 @@ def in_table_units(solution: Solution, magnitudes: Magnitudes, dataset: Dataset)
     )
 
 
-def _some(rows: int) -> npt.NDArray[np.intp]:
+def _some(rows: int) -> IndexArray:
     return np.unique(np.linspace(0, rows - 1, min(rows, 2_000)).astype(np.intp))
 
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Apply, Expression, Parameter, Variable, evaluate
 from physdiffuser.expressions.tree import bind, parameter_count, walk
@@ -23,8 +23,6 @@ from physdiffuser.fitting.fit import Fit
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.losses import Loss, relative_loss
 from physdiffuser.fitting.varpro import SeparableModel, linear_parameters, vanishes_with
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @np.errstate(all="ignore")

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
 from physdiffuser.expressions.tree import parameter_count
 
-FloatArray = npt.NDArray[np.float64]
 _Numeric = Callable[..., FloatArray]
 _ONE: FloatArray = np.float64(1.0)  # type: ignore[assignment]  # a scalar broadcasts like an array
 
@@ -67,7 +66,7 @@ class EvaluationTape:
             self._root = self._place(skeleton)
         self._plans: dict[tuple[int, ...], list[tuple[_Step, tuple[bool, ...]]]] = {}
 
-    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> EvaluationTape:
+    def take(self, chosen: BoolArray | IndexArray) -> EvaluationTape:
         """The tape for some of the starts, where each has columns of its own."""
         if self._inputs.ndim == 2:
             return self

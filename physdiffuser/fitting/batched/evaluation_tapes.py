@@ -10,11 +10,9 @@ import copy
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class EvaluationTapes:
@@ -44,7 +42,7 @@ class EvaluationTapes:
         self._slices = [slice(*ends[place : place + 2]) for place in range(len(tapes))]
         self.starts: int = ends[-1]
 
-    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> EvaluationTapes:
+    def take(self, chosen: BoolArray | IndexArray) -> EvaluationTapes:
         """The tapes for some of the starts, in their order."""
         wanted = np.zeros(self.starts, dtype=np.bool_)
         wanted[chosen] = True

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, parameter_count
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
@@ -17,8 +17,6 @@ from physdiffuser.fitting.losses import Loss
 from physdiffuser.fitting.student import student_weights
 from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.fitting.varpro import SeparableModel
-
-FloatArray = npt.NDArray[np.float64]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 FREE_PRICE = 2.5

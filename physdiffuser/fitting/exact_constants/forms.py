@@ -16,12 +16,10 @@ from functools import cache, lru_cache
 from itertools import combinations, product
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.expressions import ONE, PI, Apply, Expression, Number, Symbol
 from physdiffuser.expressions.tree import call, div, mul, number_expression, power
-
-FloatArray = npt.NDArray[np.float64]
 
 _BASE_COST = 1.2
 _RADICANDS = (1, 2, 3, 5, 6, 7, 10)
@@ -127,8 +125,8 @@ class FormTable:
         self._keys = self._keys[order]
 
     def _with_names(
-        self, logs: FloatArray, costs: FloatArray, keys: npt.NDArray[np.int64]
-    ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]:
+        self, logs: FloatArray, costs: FloatArray, keys: IntArray
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
         simple = costs <= _BASE_COST + 4.5
         all_logs, all_costs, all_keys = [logs], [costs], [keys]
         for factors, log, cost in _named_products(self.constants):
@@ -199,7 +197,7 @@ def form_table(constants: tuple[Symbol, ...]) -> FormTable:
 
 
 @cache
-def _plain_table() -> tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]:
+def _plain_table() -> tuple[FloatArray, FloatArray, IntArray]:
     """Logarithms, prices and keys (p, q, n, k, rare, 0) of the forms without names."""
     numbers: list[tuple[float, float, int, int]] = []
     for q in range(1, 61):
@@ -216,7 +214,7 @@ def _plain_table() -> tuple[FloatArray, FloatArray, npt.NDArray[np.int64]]:
     pairs = np.array([(p, q) for _, _, p, q in numbers], dtype=np.int64)
     logs: list[FloatArray] = []
     costs: list[FloatArray] = []
-    keys: list[npt.NDArray[np.int64]] = []
+    keys: list[IntArray] = []
 
     def extend(log: float, cost: float, radicand: int, half_pi: int, rare: int) -> None:
         kept = base[:, 1] + cost <= _LARGEST_TABLE_COST

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, Symbol, evaluate
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting.exact_constants.evidence import Evidence, State
@@ -23,8 +23,6 @@ from physdiffuser.fitting.exact_constants.forms import FormTable, form_table
 from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, SettingRule
 from physdiffuser.fitting.exact_constants.proposals import proposals, removals
 from physdiffuser.fitting.losses import Loss, relative_loss
-
-FloatArray = npt.NDArray[np.float64]
 
 _ROWS = 20_000
 _BEAM = 3

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.fitting.linear import linear_least_squares
-
-FloatArray = npt.NDArray[np.float64]
 
 _FREQUENCIES = 512
 _OVERSAMPLING = 5

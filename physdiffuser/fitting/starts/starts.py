@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, Parameter
 from physdiffuser.expressions.tree import Apply, parameter_count, substitute
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.starts.periodogram import periodogram_peaks, without_wave
 from physdiffuser.fitting.starts.roles import Kind, Role, find_roles
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @np.errstate(all="ignore")

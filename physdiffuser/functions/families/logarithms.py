@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.family import FamilySpec
 from physdiffuser.functions.grids import (
     block_ends,
@@ -16,8 +16,6 @@ from physdiffuser.functions.grids import (
     saturations,
 )
 from physdiffuser.functions.table import register
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def _offsets(u: FloatArray) -> FloatArray:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.family import FamilySpec
 from physdiffuser.functions.grids import column, of_either_sign
 from physdiffuser.functions.table import register
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def _ratios(u: FloatArray, v: FloatArray) -> FloatArray:

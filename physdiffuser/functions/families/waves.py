@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.family import FamilySpec
 from physdiffuser.functions.grids import block_frequencies, column, cross, curve_rates
 from physdiffuser.functions.table import register
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def _frequencies(u: FloatArray) -> FloatArray:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.models.proposing import LearnedGenerator
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class AutoregressiveGenerator(LearnedGenerator):
             )
             yield [(int(row), item.tokens) for row, item in zip(rows, found, strict=True)]
 
-    def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> npt.NDArray[np.float64]:
+    def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> FloatArray:
         """See `physdiffuser.core.generator.Judge`."""
         from physdiffuser.models.likelihood import FormLikelihood
 

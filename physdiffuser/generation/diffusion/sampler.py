@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from physdiffuser.arrays import IndexArray
 from physdiffuser.config import DiffusionSampling
 from physdiffuser.models.denoiser import Denoiser
 from physdiffuser.models.tokens.grammar import Grammar
@@ -65,7 +65,7 @@ class DiffusionSampler:
         self._specials = [ids[name] for name in (PAD, BOS, *steps)]
 
     def _log_probabilities(
-        self, tokens: Tensor, memory: Tensor, mask: Tensor, rows: npt.NDArray[np.intp] | None = None
+        self, tokens: Tensor, memory: Tensor, mask: Tensor, rows: IndexArray | None = None
     ) -> FloatArray:
         forbidden = self._forbidden
         if rows is not None:

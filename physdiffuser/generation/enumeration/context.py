@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
@@ -19,8 +19,6 @@ from physdiffuser.library.screening import variation
 from physdiffuser.library.terms import fill
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.transforms.transform import OutputTransform, known_transforms
-
-FloatArray = npt.NDArray[np.float64]
 
 # Rows on which exact matches are distinguished.
 EXACT_PROBES = 24
@@ -134,7 +132,7 @@ class Context:
                     yield candidate
 
 
-def _spanning_first(rows: npt.NDArray[np.intp], target: FloatArray) -> npt.NDArray[np.intp]:
+def _spanning_first(rows: IndexArray, target: FloatArray) -> IndexArray:
     """The rows in an order in which the first few span the target.
 
     The index divides by the difference between the first row and the third: numbers of few digits leave
@@ -143,5 +141,5 @@ def _spanning_first(rows: npt.NDArray[np.intp], target: FloatArray) -> npt.NDArr
     ranked = rows[np.argsort(target[rows], kind="stable")]
     first = np.array([0, len(rows) // 2, len(rows) - 1, len(rows) // 4, 3 * len(rows) // 4])
     rest = np.setdiff1d(np.arange(len(rows)), first)
-    ordered: npt.NDArray[np.intp] = ranked[np.concatenate([first, rest])]
+    ordered: IndexArray = ranked[np.concatenate([first, rest])]
     return ordered

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray, IntArray
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.generation.enumeration.context import Context
@@ -18,9 +18,6 @@ from physdiffuser.generation.enumeration.registry import Size, Stage
 from physdiffuser.library.expression_library import Library
 from physdiffuser.library.hashing import AffineIndex
 from physdiffuser.library.matches import Match
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Queries answered in one go.
 QUERIES = 60_000
@@ -126,7 +123,7 @@ class ExactTable:
 
 def _hold(
     target: FloatArray, entry: FloatArray, tolerance: float, factor: FloatArray, value: FloatArray
-) -> npt.NDArray[np.bool_]:
+) -> BoolArray:
     """Which matches hold within rounding and explain something, shape (matches,)."""
     with np.errstate(all="ignore"):
         centred = entry - entry.mean(axis=1, keepdims=True)

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Expression, Number, Parameter, evaluate
 from physdiffuser.expressions.tree import call, div, mul, power, substitute, variables
 from physdiffuser.functions.table import families_for
 from physdiffuser.generation.enumeration.context import Context
-
-FloatArray = npt.NDArray[np.float64]
 
 _COMMON = ("sin", "cos", "tan", "exp", "log", "sqrt")
 _UNARY = (*_COMMON, "sinh", "cosh", "tanh", "atan")
@@ -151,7 +149,7 @@ def functions_with_constants(
     return pool_of(terms, values, len(inputs))
 
 
-def _turns(values: FloatArray) -> npt.NDArray[np.int64]:
+def _turns(values: FloatArray) -> IntArray:
     """How often functions turn from row to row, shape (functions,)."""
     rises = np.sign(np.diff(values, axis=1))
     return np.asarray((rises[:, 1:] * rises[:, :-1] < 0).sum(axis=1))

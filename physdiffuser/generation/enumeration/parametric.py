@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.device import HOST, Device
@@ -23,9 +23,6 @@ from physdiffuser.fitting import Fit, fit_batched
 from physdiffuser.functions.family import Family
 from physdiffuser.functions.table import families_for
 from physdiffuser.transforms.transform import OutputTransform
-
-FloatArray = npt.NDArray[np.float64]
-
 
 # Pairs of columns that functions of two are tried on, first ones first.
 MOST_PAIRS = 15
@@ -55,8 +52,8 @@ class ParametricEntries:
 
     values: FloatArray
     families: tuple[Family, ...]
-    family: npt.NDArray[np.int64]
-    argument: npt.NDArray[np.int64]
+    family: IntArray
+    argument: IntArray
     products: int
     pairs: tuple[tuple[int, int], ...]
     constants: FloatArray

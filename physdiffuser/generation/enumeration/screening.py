@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.device import HOST, HOST_ROWS, Device
@@ -24,9 +24,6 @@ from physdiffuser.library.expression_library import Library, value_keys
 from physdiffuser.library.matches import Match
 from physdiffuser.reduction.means import averaged
 from physdiffuser.transforms.transform import OutputTransform
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Blocks of residuals must stay in the second-level cache: 128 x 2048 single floats are a megabyte. Work is
 # counted by them on every device.

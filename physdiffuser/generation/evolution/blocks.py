@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Variable, evaluate
 from physdiffuser.expressions.batch import Evaluator
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.functions.blocks import with_constants
 from physdiffuser.generation.evolution.profile import profile
-
-FloatArray = npt.NDArray[np.float64]
 
 TWO = Number(2)
 _FUNCTIONS = ("exp", "log", "sin", "cos", "tanh", "tan", "asin", "acos", "atan", "abs", "sinh", "cosh")

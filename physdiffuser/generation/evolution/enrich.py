@@ -8,14 +8,12 @@ constants, scale and offset that the formula has already.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, Number, evaluate
 from physdiffuser.expressions.places import positions, replace_at
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.fitting.score_test import node_slopes, score, span
-
-FloatArray = npt.NDArray[np.float64]
 
 # Share of the remaining loss that a constant must promise to remove.
 _LEAST_GAIN = 0.02

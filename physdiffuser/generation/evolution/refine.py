@@ -7,13 +7,11 @@ are projected out in closed form, and the point is to improve thousands of formu
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, free_constants
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
-
-FloatArray = npt.NDArray[np.float64]
 
 _REJECTIONS = 4
 _SMALL_GAIN = 1e-3

@@ -11,12 +11,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Variable
 from physdiffuser.expressions.tree import add, mul, sub, substitute
-
-FloatArray = npt.NDArray[np.float64]
 
 # Columns whose typical size lies within are left alone: formulas with clean constants then keep them.
 ORDINARY = (1e-3, 1e3)

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.batch import Evaluator
-
-FloatArray = npt.NDArray[np.float64]
 
 # An offset, a scale stay only if they lower the loss by this share: each costs two nodes.
 OFFSET_GAIN = 0.02

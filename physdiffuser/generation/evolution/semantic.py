@@ -6,14 +6,12 @@ One matrix product fits `a + b*block` for all blocks at once.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Apply, Expression, Number
 from physdiffuser.expressions.tree import add, mul, sub
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.library.subtree_target import SubtreeTarget
-
-FloatArray = npt.NDArray[np.float64]
 
 _EXACT = 1e-9
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Apply, Expression, Number, evaluate
 from physdiffuser.expressions.places import positions, replace_at
 from physdiffuser.expressions.tree import number_expression
@@ -17,8 +17,6 @@ _DENOMINATORS = (1, 2, 3, 4)
 _MOST_EXPONENT = 12
 _ROUNDING = 1e-13
 _CANCELLED = 0.02
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def strip(expression: Expression, columns: int) -> Expression:

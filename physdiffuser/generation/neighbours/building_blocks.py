@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Variable
 from physdiffuser.expressions.batch import Evaluator
@@ -17,8 +17,6 @@ from physdiffuser.library.ranking import row_blocks
 from physdiffuser.library.terms import fill
 from physdiffuser.reduction.factors import relevant_columns
 from physdiffuser.selection.description_length import NATS_PER_UNIT
-
-FloatArray = npt.NDArray[np.float64]
 
 # Entries without constants inside, and how many of the simplest are factors.
 BARE = 6_000

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Archive, entries_to_vary
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.derivation import LONGEST_SHOWN, found_as, target_symbol
@@ -21,8 +21,6 @@ from physdiffuser.generation.neighbours.removals import as_meant, removals
 from physdiffuser.generation.neighbours.replacements import Replacements
 from physdiffuser.generation.neighbours.ties import ties
 from physdiffuser.selection.description_length import NATS_PER_UNIT
-
-FloatArray = npt.NDArray[np.float64]
 
 # So many entries are looked at in one call.
 ENTRIES = 5

@@ -10,14 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Expression, Number, Variable, evaluate
 from physdiffuser.expressions.places import Path, positions, replace_at
 from physdiffuser.expressions.tree import add, div, mul, power
 from physdiffuser.fitting.score_test import node_slopes, score, span
-
-FloatArray = npt.NDArray[np.float64]
 
 # Products of two columns are tried where there are no more columns than these.
 MOST_FOR_PRODUCTS = 5

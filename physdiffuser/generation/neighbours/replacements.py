@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray, IntArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import ONE, Apply, Expression, Number, complexity, evaluate
@@ -24,9 +25,7 @@ from physdiffuser.generation.neighbours.building_blocks import BuildingBlocks
 from physdiffuser.library.subtree_target import SubtreeTarget, subtree_target
 from physdiffuser.selection.description_length import NATS_PER_UNIT
 
-FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 
 # Rows on which entries are judged.
 ROWS = 256
@@ -88,7 +87,7 @@ class _Divided(NamedTuple):
     targets: FloatArray
     shares: FloatArray
     power: FloatArray
-    places: npt.NDArray[np.intp]
+    places: IndexArray
 
 
 class Replacements:

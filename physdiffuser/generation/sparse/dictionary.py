@@ -9,14 +9,12 @@ from functools import partial
 from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.expressions import ONE, Expression, complexity, evaluate
 from physdiffuser.expressions.tree import call, div, mul, sub
 from physdiffuser.library.terms import power_products
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Archive
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
@@ -26,8 +26,6 @@ from physdiffuser.generation.sparse.sums import candidate_of, combination, count
 from physdiffuser.generation.sparse.targets import EXACT_TRANSFORMS, transformed
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.transforms.transform import OutputTransform
-
-FloatArray = npt.NDArray[np.float64]
 
 # Long dictionaries are searched on so many rows; coefficients are then fitted on all.
 SCREEN_ROWS = 300

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
@@ -32,8 +32,6 @@ from physdiffuser.generation.sparse.sums import candidate_of, combination, count
 from physdiffuser.generation.sparse.targets import transformed
 from physdiffuser.transforms.output_transforms import SQUARE
 from physdiffuser.transforms.transform import OutputTransform
-
-FloatArray = npt.NDArray[np.float64]
 
 # Terms by which a relation is normalised in turn, and terms of one that is not exact.
 PIVOTS, FEW_TERMS = 7, 6

@@ -12,8 +12,8 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
@@ -22,8 +22,6 @@ from physdiffuser.expressions import ONE, Expression, Number, evaluate
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
 from physdiffuser.generation.sparse.dictionary import Dictionary, make, products
 from physdiffuser.generation.sparse.regression import forward, least_squares, scaled
-
-FloatArray = npt.NDArray[np.float64]
 
 NEEDS = frozenset({"mul", "pow"})
 # Rows of the other sign are left out as noise if they are at most so much of the sum of squares.

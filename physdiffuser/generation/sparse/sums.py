@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import ONE, Expression, Number
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.library.matches import near_simple
 from physdiffuser.transforms.transform import OutputTransform
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def combination(coefficients: FloatArray, terms: list[Expression]) -> Expression | None:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.transforms.output_transforms import EXP, INVERSE, ROOT, SQUARE
 from physdiffuser.transforms.transform import OutputTransform, known_transforms
-
-FloatArray = npt.NDArray[np.float64]
 
 # Where nothing is left over, what noise would spoil is of use as well: y = log(x**3 + 2*x + 1).
 EXACT_TRANSFORMS = (OutputTransform((EXP,)),)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.inspection.attention_reads import effective_rows, focus, over_rows, reliance, telling_pair
 from physdiffuser.inspection.drawing.figures import (
     SIGNED_MAP,
-    FloatArray,
     Origin,
     Picture,
     Side,
@@ -32,7 +31,7 @@ _CELL = 0.094
 """Inches that a cell needs for a name beside it."""
 
 
-def by_place(weights: FloatArray) -> npt.NDArray[np.intp]:
+def by_place(weights: FloatArray) -> IndexArray:
     """An order of readers, (heads, readers, rows): from those that look at the first rows on."""
     mean = weights.mean(axis=0)
     return np.argsort(mean @ np.arange(mean.shape[1]) / mean.sum(axis=1), kind="stable")

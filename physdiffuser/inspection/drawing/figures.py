@@ -9,8 +9,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray
 from physdiffuser.io.display import visible
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-FloatArray = npt.NDArray[np.float64]
 
 DPI = 300
 WEIGHTS_MAP, SIGNED_MAP = "magma_r", "RdBu_r"
@@ -167,7 +166,7 @@ def mosaic(
     columns: Sequence[str],
     left: Side,
     below: Side,
-    hidden: npt.NDArray[np.bool_] | None = None,
+    hidden: BoolArray | None = None,
     **options: Any,
 ) -> AxesImage:
     """Many heat maps of equal size as one image: twenty panels for the price of one.

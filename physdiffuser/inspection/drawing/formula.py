@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.patches import Patch, Rectangle
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.inspection.capture import Capture
 from physdiffuser.inspection.drawing.figures import (
     INK,
@@ -14,7 +15,6 @@ from physdiffuser.inspection.drawing.figures import (
     KIND_INK,
     QUIET,
     WARNING,
-    FloatArray,
     Origin,
     Picture,
     Side,

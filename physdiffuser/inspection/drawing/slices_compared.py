@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.inspection.capture import Place
 from physdiffuser.inspection.drawing.figures import (
     QUIET,
-    FloatArray,
     Origin,
     Picture,
     around_one,

@@ -13,12 +13,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IndexArray, IntArray
 from physdiffuser.expressions import Apply, Expression, Number, Variable
 from physdiffuser.expressions.tree import mul, substitute
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Exponents of the largest magnitude that are left alone, and the one others are brought to.
 LOWEST, HIGHEST, PREFERRED = -6, 10, 1
@@ -93,7 +91,7 @@ def choose_scaling(inputs: FloatArray, target: FloatArray) -> Scaling:
     return Scaling(tuple(int(shift) for shift in shifts), target_shift)
 
 
-def to_half(inputs: FloatArray, target: FloatArray, slots: npt.NDArray[np.intp]) -> npt.NDArray[np.float16]:
+def to_half(inputs: FloatArray, target: FloatArray, slots: IndexArray) -> npt.NDArray[np.float16]:
     """Rows as the networks read them.
 
     Parameters

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray
 from physdiffuser.models.features.encoding import Scaling, choose_scaling, to_half
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 
 if TYPE_CHECKING:
     from physdiffuser.core.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
 
 SUMMARY_ROWS = 512
 _BINS = 12
@@ -35,7 +35,7 @@ class Reading:
     """
 
     rows: npt.NDArray[np.float16]
-    used: npt.NDArray[np.bool_]
+    used: BoolArray
     columns: tuple[int, ...]
 
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, evaluate, to_text
 from physdiffuser.expressions.tree import variables
 
 if TYPE_CHECKING:
     from physdiffuser.report.export.torch_module import TorchLaw
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class NumpyFunction:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Equation, FitPoints, Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, Number, evaluate, parse
@@ -18,8 +18,6 @@ from physdiffuser.expressions.definitions import defined, definitions_in
 from physdiffuser.expressions.tree import Variable, substitute
 from physdiffuser.report.text.digits import short
 from physdiffuser.verification.checks import CheckState
-
-FloatArray = npt.NDArray[np.float64]
 
 _AGREES = re.compile(r"^(?P<value>\S+) \(standard error (?P<error>\S+)\) agrees with (?P<form>.+)$")
 _DROPPED = re.compile(r"^(?P<value>\S+) \(standard error (?P<error>\S+)\) is compatible with 0")

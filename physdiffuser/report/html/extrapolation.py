@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate
@@ -14,8 +14,6 @@ from physdiffuser.expressions.tree import variables
 from physdiffuser.io.display import visible
 from physdiffuser.report.predictions import prediction_interval
 from physdiffuser.report.text.digits import short
-
-FloatArray = npt.NDArray[np.float64]
 
 # Rank correlation from which two columns count as varied together.
 _TOGETHER = 0.9

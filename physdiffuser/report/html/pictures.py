@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
 from physdiffuser.core.solution import Equation, FitPoints, Solution
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.io.display import visible
@@ -23,8 +23,6 @@ from physdiffuser.report.html.charts import (
     points_path,
 )
 from physdiffuser.report.text.digits import aligned, r_squared, short
-
-FloatArray = npt.NDArray[np.float64]
 
 # Points of a chart: more cannot be distinguished and make the page slow.
 _MOST_POINTS = 500
@@ -86,7 +84,7 @@ def front_chart(solution: Solution, texts: Sequence[str]) -> Chart:
     )
 
 
-def shown_points(points: FitPoints) -> npt.NDArray[np.intp]:
+def shown_points(points: FitPoints) -> IndexArray:
     """Which points are drawn: all, or an even spread with the worst tenth among them."""
     count = points.truth.size
     if count <= _MOST_POINTS:
@@ -150,7 +148,7 @@ def fit_charts(solution: Solution, equation: Equation, number: int) -> list[Char
     return [fit, left]
 
 
-def _rows(x: Axis, y: Axis, xs: FloatArray, ys: FloatArray, test: npt.NDArray[np.bool_]) -> list[Layer]:
+def _rows(x: Axis, y: Axis, xs: FloatArray, ys: FloatArray, test: BoolArray) -> list[Layer]:
     layers = [Layer("seen", points_path(x, y, xs[~test], ys[~test]), "search and fit")]
     if test.any():
         layers.append(Layer("test", points_path(x, y, xs[test], ys[test]), "test set"))

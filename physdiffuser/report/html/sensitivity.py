@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import variables
-
-FloatArray = npt.NDArray[np.float64]
 
 _MOST_ROWS = 2_000
 _SHUFFLES = 8

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Solution
 from physdiffuser.io.display import visible
-
-FloatArray = npt.NDArray[np.float64]
 
 FEWEST_ROWS = 12
 SMOOTH = 0.5

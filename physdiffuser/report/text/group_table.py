@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
 from physdiffuser.core.solution_parts.group_constants import with_group_constants
 from physdiffuser.errors import DataError
@@ -14,8 +14,6 @@ from physdiffuser.io.display import visible
 from physdiffuser.report.text.digits import half_width, short, with_uncertainty
 from physdiffuser.report.text.style import Style
 from physdiffuser.report.text.tables import TextTable, table_lines
-
-FloatArray = npt.NDArray[np.float64]
 
 _LABEL = 60
 

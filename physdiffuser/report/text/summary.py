@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import ColumnSummary
 from physdiffuser.data.dataset import Column, Dataset
-
-FloatArray = npt.NDArray[np.float64]
 
 # Rows among which distinct values are counted: sorting a long column would take longer than all else.
 _LOOKED_AT = 5_000

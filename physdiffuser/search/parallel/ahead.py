@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Archive
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import FormPrior, Generator
@@ -45,7 +45,7 @@ class RemoteSource(Source, Protocol):
 
     warning: str | None
 
-    def form_nats(self, formulas: Sequence[Expression]) -> npt.NDArray[np.float64] | None:
+    def form_nats(self, formulas: Sequence[Expression]) -> FloatArray | None:
         """What the generator says of formulas (`FormPrior`); None if nobody can be asked any more."""
         ...
 
@@ -193,7 +193,7 @@ class AheadFormPrior(AheadGenerator):
 
     inner: Any
 
-    def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> npt.NDArray[np.float64]:
+    def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> FloatArray:
         """See `FormPrior`."""
         said = None if self._remote is None else self._remote.form_nats(formulas)
         if said is not None:

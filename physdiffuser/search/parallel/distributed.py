@@ -16,8 +16,8 @@ from concurrent.futures import TimeoutError as NotYet
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.generator import Generator
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.errors import UsageError
@@ -54,7 +54,7 @@ class Actor:
                 events.append(event)  # noqa: PERF402
         return events
 
-    def form_nats(self, formulas: list[Expression]) -> npt.NDArray[np.float64]:
+    def form_nats(self, formulas: list[Expression]) -> FloatArray:
         """See `FormPrior`."""
         judge: Any = self._generator
         return np.asarray(judge.form_nats(self._problem, formulas))
@@ -189,7 +189,7 @@ class Distributed:
             self._events = list(events)
         return self._events.pop(0)
 
-    def form_nats(self, formulas: Sequence[Expression]) -> npt.NDArray[np.float64] | None:
+    def form_nats(self, formulas: Sequence[Expression]) -> FloatArray | None:
         """See `RemoteSource`."""
         try:
             actor: Any = self._actor

@@ -25,8 +25,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.generator import Generator
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Expression
@@ -251,7 +251,7 @@ class Forked:
             self._received += len(message) - repeated
         return self._events.pop(0)
 
-    def form_nats(self, formulas: Sequence[Expression]) -> npt.NDArray[np.float64] | None:
+    def form_nats(self, formulas: Sequence[Expression]) -> FloatArray | None:
         """See `RemoteSource`."""
         self._asked += 1
         # Negative numbers: the answers are no events.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from physdiffuser.core.problem import FloatArray
+from physdiffuser.arrays import FloatArray
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, ExpressionSyntaxError, Parameter

@@ -12,12 +12,10 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Apply, Expression, Number, evaluate
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub, variables
-
-FloatArray = npt.NDArray[np.float64]
 
 # What a constant leaves of the function beside it, where they cancel.
 CANCELLED = 0.02

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
@@ -20,8 +20,6 @@ from physdiffuser.generation.enumeration.registry import Size, Stage, register
 from physdiffuser.generation.enumeration.skeletons import Skeleton, offer_fitted
 from physdiffuser.transforms.output_transforms import INVERSE
 from physdiffuser.transforms.transform import OutputTransform
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @register

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.expressions import ONE, Expression
 from physdiffuser.expressions.tree import add, div, sub
 from physdiffuser.generation.enumeration.context import Context
@@ -15,9 +15,6 @@ from physdiffuser.generation.enumeration.exact import QUERIES, ExactStage, Exact
 from physdiffuser.generation.enumeration.registry import Size, register
 from physdiffuser.library.matches import Match, Product, Single, Sum
 from physdiffuser.transforms.transform import OutputTransform, output_transforms
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @register

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.core.reduction import monomial
 from physdiffuser.expressions import Expression
 from physdiffuser.generation.enumeration.context import Context
@@ -15,9 +15,6 @@ from physdiffuser.generation.enumeration.registry import Size, register
 from physdiffuser.library.matches import Match, Product, Single
 from physdiffuser.library.terms import power_products
 from physdiffuser.transforms.transform import OutputTransform, output_transforms
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @register

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.generation.enumeration.context import Context
 from physdiffuser.generation.enumeration.exact import QUERIES, ExactStage, ExactTable, Piece
 from physdiffuser.generation.enumeration.registry import Size, register
@@ -14,9 +14,6 @@ from physdiffuser.library.expression_library import Library
 from physdiffuser.library.matches import Match, ScaledSum, ShiftedProduct
 from physdiffuser.library.terms import fill, power_products
 from physdiffuser.transforms.transform import OutputTransform
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @register

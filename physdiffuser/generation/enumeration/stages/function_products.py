@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
@@ -32,7 +33,6 @@ from physdiffuser.generation.enumeration.parametric import ROWS_OF_CONSTANT, fit
 from physdiffuser.generation.enumeration.registry import Size, Stage, register
 from physdiffuser.transforms.transform import OutputTransform
 
-FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]
 
 # Functions are of squares as well where there are so few features; points of the grid of a family.

@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import Expression, Parameter, complexity, evaluate, to_text
@@ -20,8 +20,6 @@ from physdiffuser.library.ranking import ranked
 from physdiffuser.library.screening import Affine, Standardised, variation
 from physdiffuser.library.terms import power_products
 from physdiffuser.transforms.transform import OutputTransform
-
-FloatArray = npt.NDArray[np.float64]
 
 # Entries screened in one go, and the best of them that are kept for each target.
 PIECE = 4_000

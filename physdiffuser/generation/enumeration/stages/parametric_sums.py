@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction, monomial
@@ -31,7 +32,6 @@ from physdiffuser.library.terms import power_products
 from physdiffuser.transforms.output_transforms import INVERSE
 from physdiffuser.transforms.transform import OutputTransform
 
-FloatArray = npt.NDArray[np.float64]
 FloatArray32 = npt.NDArray[np.float32]
 
 # Finds of one block, and finds fitted for each target, and of each pair of families.

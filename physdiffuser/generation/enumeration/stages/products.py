@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.core.work import Work
 from physdiffuser.device import Device
 from physdiffuser.generation.enumeration.context import PROBES, Context, TransformedTarget
@@ -26,9 +26,6 @@ from physdiffuser.library.matches import Product, Single
 from physdiffuser.library.ranking import ResidualBlock, part, ranked, row_blocks
 from physdiffuser.library.screening import Affine, Standardised, variation
 from physdiffuser.transforms.transform import OutputTransform
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Single entries are screened in pieces of this many; of one cost so many are looked at.
 PIECE = 8192

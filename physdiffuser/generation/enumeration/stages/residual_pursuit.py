@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
@@ -36,8 +35,6 @@ from physdiffuser.generation.enumeration.registry import Size, Stage, register
 from physdiffuser.library.terms import power_products
 from physdiffuser.selection.description_length import ROUNDING_LOSS, DescriptionLength
 from physdiffuser.transforms.transform import OutputTransform
-
-FloatArray = npt.NDArray[np.float64]
 
 # Functions are of squares and logarithms as well where there are so few features.
 FEW_FEATURES = 2

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from physdiffuser.arrays import IntArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.device import Device
@@ -26,7 +27,6 @@ from physdiffuser.library.ranking import ranked, row_blocks
 from physdiffuser.library.screening import LeadingPairs, Standardised, variation
 
 FloatArray32 = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int64]
 
 # With fewer rows some of the many sums with a factor fit by chance.
 ROWS_FOR_SCALED = 20
