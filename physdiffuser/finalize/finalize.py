@@ -31,7 +31,7 @@ from physdiffuser.finalize.finalists import (
 )
 from physdiffuser.finalize.policy import POLICY
 from physdiffuser.finalize.standard_rows import standard_entries
-from physdiffuser.finalize.written_form import with_short_constants, written_form
+from physdiffuser.finalize.written_form import rewritten_fit, with_short_constants, written_form
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.refinement.exact_constants import with_exact_constants
 from physdiffuser.search.refinement.limiting_forms import limiting_form
@@ -178,6 +178,9 @@ def _final_law(
     if law.loss > description_length.floor:
         # Constants were made exact under weights of this law's own; what is printed has those of the table.
         written, freed = within_standard_error(written, problem)
+        if freed:
+            # `0.4993*m` for `m/2.003`.
+            written = rewritten_fit(written, problem)
         written, changes = _refitted(written, problem, tied=True), (*changes, *freed)
     if written == law.final:
         return law

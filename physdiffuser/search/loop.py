@@ -72,6 +72,9 @@ class SearchSettings:
         Called with the archive's best entry whenever it changes.
     workers
         Processes in which generators may work ahead of the search; None: everything is done in this one.
+    earlier_steps
+        Steps of earlier searches of the table, with other weights, that found the formulas to start from.
+        Deferred generators that were asked there are not asked again.
     """
 
     deferred: Collection[str] = ()
@@ -83,6 +86,7 @@ class SearchSettings:
     on_better: Callable[[ParetoArchive, Entry], None] | None = None
     workers: Workers | None = None
     clock: Callable[[], float] = time.monotonic
+    earlier_steps: int = 0
 
 
 DEFAULT_SETTINGS = SearchSettings()
@@ -126,14 +130,22 @@ class SearchLoop:
         }
         self.refiners = [name for name in self.generators if name in settings.refiners]
         self._after_deferred = {spec.name for spec in settings.specs if spec.after_deferred}
-        primary = [name for name in self.generators if name not in self.refiners]
-        self._scheduler = Scheduler(primary, settings.deferred, settings.specs)
         self.limit = settings.limit or TimeLimit(None, 0.0, clock=settings.clock)
+        done = set(self.refiners)
+        if settings.earlier_steps and self.limit.comparing:
+            done |= set(settings.deferred)
+        primary = [name for name in self.generators if name not in done]
+        self._scheduler = Scheduler(primary, settings.deferred, settings.specs)
         self.cancelled, self.clock = settings.cancelled, settings.clock
         self.floor = rounding_loss(problem.target, settings.tolerance)
         self.description_length = replace(self.archive.description_length, floor=self.floor)
         self.stopping = StoppingRule(
-            problem, self.archive, self.floor, settings.tolerance, lambda entry: self._length(entry)
+            problem,
+            self.archive,
+            self.floor,
+            settings.tolerance,
+            lambda entry: self._length(entry),
+            settings.earlier_steps,
         )
         self._polisher = Polisher(problem, self.archive, self.floor)
         self._best: Entry | None = None
@@ -218,7 +230,8 @@ class SearchLoop:
     def _note_competitors(self) -> None:
         """Note what is known when the best description is shorter by a nat, from `competitor_steps` on."""
         length = self._length(self._best)
-        if self._now >= self.stopping.policy.competitor_steps and length < self._compared - 1.0:
+        steps = self._now + self.settings.earlier_steps
+        if steps >= self.stopping.policy.competitor_steps and length < self._compared - 1.0:
             self._compared = length
             self.archive.note_competitors()
 

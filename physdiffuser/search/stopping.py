@@ -61,6 +61,9 @@ class StoppingPolicy:
     rival_nats
         The same holds for a longer form if no other law has a description longer by less than this: what a
         judge of forms says changes a description by nine nats at most (`selection.description_length`).
+    again_steps
+        Where a table is searched once more with other weights, the steps of the searches before count for the
+        formulas that are known from them; but so many have to be made with the new weights.
     refiner_steps, refiner_interval
         Refiners have a turn of at most so many steps before a formula is accepted, and otherwise after so
         many steps if the shortest description has changed.
@@ -85,6 +88,7 @@ class StoppingPolicy:
     certain_nats: float = 16.0
     competitor_steps: int = 40
     rival_nats: float = 10.0
+    again_steps: int = 12
     refiner_steps: int = 12
     refiner_interval: int = 30
 
@@ -105,6 +109,8 @@ class StoppingRule:
         Relative rounding of the target's numbers.
     length
         Nats of the description by an entry of the archive.
+    earlier_steps
+        Steps of the searches that found the formulas which are known before the first step.
     """
 
     def __init__(
@@ -114,10 +120,12 @@ class StoppingRule:
         floor: float,
         tolerance: float,
         length: Callable[[Entry], float],
+        earlier_steps: int = 0,
     ) -> None:
         self.policy = POLICY
         self._problem, self._archive = problem, archive
         self._floor, self._length = floor, length
+        self._earlier_steps = earlier_steps
         self._noise_is_visible = problem.rows >= POLICY.min_rows or tolerance > POLICY.coarse
         # The step at which the best description was last shortened by more than a nat, and its length then.
         self._reached = 0
@@ -129,7 +137,7 @@ class StoppingRule:
         """Note that the best entry has changed."""
         length = self._length(best)
         if length < self._reached_length - 1:
-            self._reached, self._reached_length = step, length
+            self._reached, self._reached_length = step or -self._earlier_steps, length
 
     def settled(self, best: Entry | None, step: int) -> bool:
         """Whether the best entry can be accepted as the law after so many steps."""
@@ -141,6 +149,8 @@ class StoppingRule:
         if best.loss <= self._floor and many_are_safe:
             return True
         if since < max(policy.plain_steps, policy.plain_share * self._reached):
+            return False
+        if self._earlier_steps and step < policy.again_steps:
             return False
         if best.loss > policy.unexplained and since < policy.unexplained_steps:
             return False

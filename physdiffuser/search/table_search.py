@@ -275,8 +275,9 @@ def _search_with_noise_models(
     shares, target = noise_inference.POLICY, prepared.dataset.target
     loops: list[SearchLoop] = []
 
-    def weighted() -> SearchLoop:
-        return _loop(_weighted(prepared, relative_weights(target), options), options, control)
+    def weighted(earlier_steps: int = 0) -> SearchLoop:
+        table = _weighted(prepared, relative_weights(target), options)
+        return _loop(table, options, control, earlier_steps)
 
     if spans_decades(target):
         # Equal weights would follow the few largest values only.
@@ -285,6 +286,7 @@ def _search_with_noise_models(
         result = early.run(steps, float("inf"), first, lambda: over() or early.spent >= shares.early_steps)
         first = [entry.candidate for entry in early.archive.front()]
         loops.append(early)
+        loop = _loop(prepared, options, control, early.spent)
     if not (loops and result.settled and grows_surely(loops[0])):
         before = sum(one.spent for one in loops)
         result = loop.run(steps, float("inf"), first, pause(shares.first_share, lambda: loop.spent + before))
@@ -292,7 +294,7 @@ def _search_with_noise_models(
             return prepared, loop, result
         wide = options.noise_model == "mixed" or (is_wide(target) and needs_other_search(loop))
         if wide and not loops:
-            late = weighted()
+            late = weighted(loop.spent)
             known = [entry.candidate for entry in loop.archive.front()]
             over = pause(shares.second_share, lambda: loop.spent + late.spent)
             late.run(steps, float("inf"), known, over)
@@ -307,8 +309,9 @@ def _search_with_noise_models(
     reweighted = with_noise_model(table.reweighted, law.model, law.advantage)
     table = replace(table, reweighted=reweighted, problem=replace(table.problem, loss=reweighted.loss))
     # Formulas of all searches are judged with the weights of the chosen model, by the prediction of its law.
-    chosen = _loop(table, options, control)
-    left = None if steps is None else max(1, steps - sum(one.spent for one in loops))
+    spent = sum(one.spent for one in loops)
+    chosen = _loop(table, options, control, spent)
+    left = None if steps is None else max(1, steps - spent)
     known = [entry.candidate for one in loops for entry in one.archive.front()]
     return table, chosen, chosen.run(left, float("inf"), known)
 
@@ -344,7 +347,9 @@ def _generators(loaded: Plugins, options: SolveOptions) -> tuple[dict[str, Gener
     return build_generators(options.generators, loaded, attention=options.attention, device=options.device)
 
 
-def _loop(prepared: PreparedSearch, options: SolveOptions, control: RunControl) -> SearchLoop:
+def _loop(
+    prepared: PreparedSearch, options: SolveOptions, control: RunControl, earlier_steps: int = 0
+) -> SearchLoop:
     dataset, problem, split = prepared.dataset, prepared.problem, prepared.split
     search_problem = on_rows(problem, dataset, split.search)
     if split.fit.size > split.search.size:
@@ -364,6 +369,7 @@ def _loop(prepared: PreparedSearch, options: SolveOptions, control: RunControl) 
         on_better=Reporter(dataset, options.time_limit, control),
         workers=control.workers,
         clock=control.clock,
+        earlier_steps=earlier_steps,
     )
     return SearchLoop(search_problem, prepared.generators, settings)
 

@@ -14,10 +14,13 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import GeneratorSpec
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.errors import PluginError
+from physdiffuser.expressions import Expression, Number, evaluate, parse
+from physdiffuser.expressions.tree import substitute
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop
 from physdiffuser.search.scheduler import DEFERRED_TURN, Scheduler
 from physdiffuser.search.stopping import POLICY
+from physdiffuser.search.timing import TimeLimit
 
 # Steps of the first turn of enumeration.
 # Steps after which a plain law has been accepted.
@@ -230,3 +233,44 @@ def test_late_generators_are_not_asked_where_there_is_no_time_for_them() -> None
     loop = SearchLoop(problem(0.05), generators, deferred={"late"}, clock=lambda: 0.0)
     result = loop.run(None, POLICY.deferred_seconds / 2)
     assert result.settled and not result.steps["late"]
+
+
+def _with_fitted_constants() -> tuple[Problem, Candidate]:
+    """A noisy table, and its law with three constants that are no special values."""
+
+    def fitted(node: Expression) -> Expression | None:
+        return Number(float(node.value)) if isinstance(node, Number) else None
+
+    law = substitute(parse("2.7134*exp(0.3127*a)*b**1.7231", NAMES), fitted)
+    rows = problem()
+    noise = 0.05 * np.random.default_rng(1).normal(size=rows.rows)
+    return replace(rows, target=evaluate(law, rows.inputs) + noise), Candidate(law, "earlier")
+
+
+@pytest.mark.parametrize(("earlier", "fewest", "most"), [(0, 42, 60), (200, POLICY.again_steps, 20)])
+def test_steps_of_earlier_searches_count_for_the_formulas_known_from_them(
+    earlier: int, fewest: int, most: int
+) -> None:
+    noisy, law = _with_fitted_constants()
+    loop = SearchLoop(noisy, {"quick": _Proposes("quick", *["a"] * 200)}, earlier_steps=earlier)
+    result = loop.run(None, float("inf"), [law])
+    assert result.settled and fewest <= loop.spent <= most
+
+
+def test_a_better_formula_has_to_stand_as_long_after_earlier_searches() -> None:
+    noisy, law = _with_fitted_constants()
+    quick = _Proposes("quick", "a", *["a"] * 200)
+    loop = SearchLoop(noisy, {"quick": quick}, earlier_steps=200)
+    loop.run(5, float("inf"), [candidate("a*b")])
+    result = loop.run(None, float("inf"), [law])
+    assert result.settled and loop.spent >= 5 + 42
+
+
+def test_deferred_generators_are_asked_once_for_a_table() -> None:
+    limit = TimeLimit(None, 0.0)
+    limit.comparing = True
+    generators = {"quick": _Proposes("quick", *["a"] * 90), "late": _Proposes("late", "3*a*b")}
+    loop = SearchLoop(problem(0.05), generators, deferred={"late"}, limit=limit, earlier_steps=50)
+    loop.stopping.is_certain = lambda best: False  # type: ignore[method-assign]
+    result = loop.run(None, float("inf"), [candidate("a**2*b")])
+    assert result.settled and not result.steps.get("late")

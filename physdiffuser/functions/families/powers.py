@@ -35,6 +35,15 @@ register(
         alternatives=("b*u + c*(u*u)",),
     )
 )
+register(
+    FamilySpec(
+        "cubic",
+        "b*u + c*u**2 + d*u**3",
+        coefficients=("b", "c", "d"),
+        standard=("a + b*f",),
+        alternatives=("b*u + c*(u*u) + d*(u*u*u)",),
+    )
+)
 register(FamilySpec("square", "u**2", standard=("a*f", "a + b*f"), alternatives=("u*u",)))
 register(FamilySpec("reciprocal", "1/u", standard=("a*f", "a + b*f")))
 register(FamilySpec("12-6 potential", "1/u**12 - k/u**6", ("k",), positive=("u",), standard=("a*f",)))

@@ -141,7 +141,9 @@ class Layout:
         return tree
 
     def _with_common_factor(self, value: Sum) -> Iterator[tuple[Sum, int]]:
-        """`a*x + a*y + b` as `a*(x + y) + b`, with what that must save."""
+        """`a*x + a*y + b` as `a*(x + y) + b`, with what that must save; a polynomial in x stays as it is."""
+        if len({base.key for term in value.terms for base, _ in term.factors}) == 1:
+            return
         counts: dict[str, list[int]] = {}
         for position, term in enumerate(value.terms):
             for base, power in term.factors:

@@ -168,7 +168,17 @@ def _divided(terms: Sequence[Factors]) -> list[Factors]:
 
 
 def _ordered(terms: Sequence[Factors]) -> list[Factors]:
-    """A positive number before functions and quotients, `T + D*exp(-k*t)`, and a number 1 before all."""
+    """A positive number before functions and quotients, `T + D*exp(-k*t)`, and a number 1 before all.
+
+    A polynomial in one column begins with its lowest power, or with its highest if only that is positive.
+    """
+    powers = [_degree(term) for term in terms]
+    if len(terms) > 2 and None not in powers and len({term.items[0][0] for term in terms if term.items}) == 1:
+        ascending = sorted(terms, key=lambda term: _degree(term) or 0)
+        if ascending[0].coefficient > 0:
+            return ascending
+        if ascending[-1].coefficient > 0:
+            return ascending[::-1]
     numbers = [term for term in terms if term.is_number]
     others = [term for term in terms if not term.is_number]
     if len(numbers) != 1 or not others:
@@ -180,6 +190,16 @@ def _ordered(terms: Sequence[Factors]) -> list[Factors]:
     )
     leads = numbers[0].coefficient > 0 and (not polynomial or numbers[0].coefficient == 1)
     return [*numbers, *others] if leads else list(terms)
+
+
+def _degree(term: Factors) -> int | None:
+    """The power of a column in a term of a polynomial in one column; None in any other term."""
+    match term.items:
+        case ():
+            return 0
+        case ((Variable(), int() as power),) if power > 0:
+            return power
+    return None
 
 
 def is_call(tree: Expression, *names: str) -> bool:
