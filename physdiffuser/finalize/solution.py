@@ -43,6 +43,7 @@ from physdiffuser.selection.residual_structure import STRUCTURE
 from physdiffuser.verification.checks import (
     Check,
     comparison_check,
+    competitor_check,
     function_check,
     interpolation_check,
     noise_check,
@@ -256,6 +257,7 @@ def _further_checks(
         compared,
         noise_check(math.sqrt(max(1.0 - chosen.r2, 0.0))),
         function_check(unresolved_function(chosen.expression, fit)),
+        competitor_check(_nearly_as_brief(front, found.loop.floor)),
     ]
     return [*checks, *(check for check in also if check), probability_check(probability)]
 
@@ -264,14 +266,13 @@ def _warnings(
     front: Front, found: Found, verified: Equation, judged: Exactness, pattern: bool
 ) -> tuple[str, ...]:
     reweighted, exact = found.reweighted, judged.exact
-    close = [row + 1 for row in _nearly_as_brief(front, found.loop.floor)]
     doubtful = diagnostics(
         verified,
         found.dataset,
         exact=exact,
         pattern=pattern,
         test=found.split.test if found.split.test.size else None,
-        rivals=close,
+        rivals=_nearly_as_brief(front, found.loop.floor),
         left_out=front.hidden,
     )
     chi_square = None if exact else chi_square_warning(verified)
@@ -287,11 +288,11 @@ def _warnings(
 
 
 def _nearly_as_brief(front: Front, floor: float) -> list[int]:
-    """Positions of the laws that describe the table nearly as briefly as the chosen one."""
+    """Rows of the Pareto table, from 1, that describe the data nearly as briefly as the chosen law."""
     chosen = front.laws[front.position]
     return [
-        position
-        for position, law in enumerate(front.laws)
+        row
+        for row, law in enumerate(front.laws, start=1)
         if law is not chosen
         and law.length < chosen.length + POLICY.rival_nats
         and max(law.loss, floor) < POLICY.comparable * max(chosen.loss, floor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -100,6 +101,27 @@ def function_check(name: str | None) -> Check | None:
         f"functions: with a straight line in the place of {name} the formula fits as well",
         f"the rows do not distinguish {name} from a straight line",
     )
+
+
+def competitor_check(rows: Sequence[int]) -> Check:
+    """Whether the rows decide between the formula and the others that are shown.
+
+    Parameters
+    ----------
+    rows
+        Numbers of the rows of the Pareto table that explain the data almost as well.
+    """
+    if not rows:
+        return Check("passed", "other formulas: none of those shown explains the data almost as well")
+    said = f"{naming_rows(rows)} the data almost as well"
+    return Check("failed", f"other formulas: {said}", said)
+
+
+def naming_rows(rows: Sequence[int]) -> str:
+    """The subject and the verb of a sentence on rows of the Pareto table: "rows 2, 3 of ... explain"."""
+    if len(rows) > 1:
+        return f"rows {', '.join(map(str, rows))} of the Pareto table explain"
+    return f"row {rows[0]} of the Pareto table explains"
 
 
 def interpolation_check(sentence: str) -> Check:

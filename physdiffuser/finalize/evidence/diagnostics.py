@@ -13,6 +13,7 @@ from physdiffuser.expressions import to_text
 from physdiffuser.expressions.tree import variables
 from physdiffuser.report.text.digits import table_digits
 from physdiffuser.selection.description_length import residual_is_noise
+from physdiffuser.verification.checks import naming_rows
 
 # Fewer rows than this cannot tell that there is nothing to be found.
 ENOUGH_ROWS = 12
@@ -88,11 +89,7 @@ def diagnostics(
     if unknown and not exact and best.degrees_of_freedom:
         found.append(f"the data do not determine {', '.join(unknown)}: many values fit as well")
     if rivals and not exact:
-        many = len(rivals) > 1
-        which = f"rows {', '.join(map(str, rivals))}" if many else f"row {rivals[0]}"
-        found.append(
-            f"{which} of the Pareto table {'explain' if many else 'explains'} the data almost as well"
-        )
+        found.append(f"{naming_rows(rivals)} the data almost as well")
     if left_out and not exact:
         other = left_out[-1]
         text = to_text(other.expression, dataset.names, table_digits(other))
