@@ -24,8 +24,7 @@ from benchmarks_feynman.suites import Law, load_suite
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Apply, Expression, Number, Variable, evaluate, to_text
-from physdiffuser.expressions.places import positions, replace_at
-from physdiffuser.expressions.tree import free_constants, size, variables
+from physdiffuser.expressions.tree import free_constants, positions, replace_at, size, variables
 from physdiffuser.fitting import fit_constants
 from physdiffuser.models.tokens.skeleton import with_linear_coefficients, without_linear_coefficients
 from physdiffuser.search.archive import ParetoArchive

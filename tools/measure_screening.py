@@ -33,7 +33,7 @@ from physdiffuser.core.reduction import Reduction
 from physdiffuser.device import HOST, open_device
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse
-from physdiffuser.expressions.places import positions
+from physdiffuser.expressions.tree import positions
 from physdiffuser.generation.enumeration.context import PROBES, Context, TransformedTarget
 from physdiffuser.generation.enumeration.exact import ExactTable
 from physdiffuser.generation.enumeration.registry import Size

@@ -90,7 +90,7 @@ def inspect(
     standard input.
     """
     _check(table, equation, suite, options)
-    from physdiffuser.inspection.folder import fresh_name, write
+    from physdiffuser.inspection.page import fresh_name, write
     from physdiffuser.io.output_folder import check_writable
 
     subject = table or equation or suite or ""

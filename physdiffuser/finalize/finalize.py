@@ -10,7 +10,7 @@ from functools import partial
 
 from physdiffuser.core.archive import Entry, same_loss
 from physdiffuser.core.derivation import readable
-from physdiffuser.core.formula_fits import loss_of, refitted
+from physdiffuser.core.formula_fits import loss_of, refitted, with_exact_constants
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Number, complexity
 from physdiffuser.expressions.simplification.canonical import canonical
@@ -33,7 +33,6 @@ from physdiffuser.finalize.policy import POLICY
 from physdiffuser.finalize.standard_rows import standard_entries
 from physdiffuser.finalize.written_form import rewritten_fit, with_short_constants, written_form
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.refinement.exact_constants import with_exact_constants
 from physdiffuser.search.refinement.limiting_forms import limiting_form
 from physdiffuser.search.refinement.rewriting import one_fraction, tame, worth_arranging
 from physdiffuser.selection.cancellation import cancels

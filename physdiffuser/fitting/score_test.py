@@ -15,8 +15,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Apply, Expression, Parameter
-from physdiffuser.expressions.places import Path
-from physdiffuser.expressions.tree import add
+from physdiffuser.expressions.tree import Path, add
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 
 # What must be left of a slope beside those of the constants that are there, as a share of its square.

@@ -16,8 +16,7 @@ import numpy as np
 from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.tree import walk
-from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
-from physdiffuser.fitting.batched.evaluation_tapes import EvaluationTapes
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape, EvaluationTapes
 from physdiffuser.fitting.linear import solve_columns
 
 _STALE = 0.1

@@ -9,10 +9,16 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
-from physdiffuser.core.family import FamilySpec, Use
+import numpy as np
+
+from physdiffuser.arrays import FloatArray
+from physdiffuser.core.family import FamilySpec, Use, everywhere
 from physdiffuser.core.registry import Registry
-from physdiffuser.functions.defined import defined_families
+from physdiffuser.expressions import OPERATORS
+from physdiffuser.expressions.definitions import Definition
+from physdiffuser.expressions.parser import FUNCTIONS
 from physdiffuser.functions.family import Family, compiled
+from physdiffuser.functions.grids import column, of_either_sign, positive_rates
 from physdiffuser.plugin_system.manager import load_plugins
 
 ROWS: Registry[FamilySpec] = Registry("function family")
@@ -53,3 +59,24 @@ def families_for(use: Use) -> tuple[Family, ...]:
     """The families of a use: functions of one argument first, then by the number of constants inside."""
     chosen = [family for family in families() if use in family.spec.grids]
     return tuple(sorted(chosen, key=lambda family: (family.spec.arity, family.constants)))
+
+
+def _factors(u: FloatArray) -> FloatArray:
+    """Rates of both signs, and half cycles over the range of u, for functions that oscillate."""
+    cycles = column(2 * np.pi * np.arange(0.25, 12.0, 0.25) / np.ptp(u))
+    return np.concatenate([of_either_sign(positive_rates(u)), cycles])
+
+
+_GRIDS = everywhere(_factors)
+
+
+def defined_families() -> tuple[FamilySpec, ...]:
+    """A row for each operator of one argument that is defined in this thread."""
+    found = (OPERATORS[key].definition for key in FUNCTIONS.get().values())
+    return tuple(_family(one) for one in found if one is not None and len(one.arguments) == 1)
+
+
+def _family(definition: Definition) -> FamilySpec:
+    # The definition is part of the name: rows are compiled once, and another definition is another row.
+    name = f"{definition.head} = {definition.text}"
+    return FamilySpec(name, f"{definition.name}(k*u)", ("k",), _GRIDS, standard=("a*f", "a + b*f"))

@@ -16,7 +16,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import OPERATORS, Expression
-from physdiffuser.expressions.places import Path, along
+from physdiffuser.expressions.tree import Path, along
 
 # Rows where the operators can be inverted, as a share; with fewer the subtree target is not used.
 _USABLE_ROWS = 0.75

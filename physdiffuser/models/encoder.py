@@ -13,9 +13,15 @@ from torch import Tensor, nn
 
 from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.models.attention import build_attention, find_attention, require
-from physdiffuser.models.features.partial_curves import CURVE_FEATURES, partial_residual_curves
-from physdiffuser.models.features.row_features import ROW_FEATURES, row_features
-from physdiffuser.models.features.statistics import COLUMN_FEATURES, TABLE_FEATURES, summarise
+from physdiffuser.models.features.statistics import (
+    COLUMN_FEATURES,
+    CURVE_FEATURES,
+    ROW_FEATURES,
+    TABLE_FEATURES,
+    partial_residual_curves,
+    row_features,
+    summarise,
+)
 from physdiffuser.models.layers import AttentionBlock
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 
@@ -57,10 +63,10 @@ class SetEncoder(nn.Module):
         Whether the memory also holds a token for each column and one for the table, made from the
         summaries of `physdiffuser.models.features.statistics`.
     values
-        Whether each row also enters as real numbers (`features/row_features.py`): bits say a number exactly,
+        Whether each row also enters as real numbers (`row_features`): bits say a number exactly,
         but that 1.99 and 2.01 are neighbours has to be learned from them.
     curves
-        Whether the token of a column also holds its partial residual curve (`features/partial_curves.py`).
+        Whether the token of a column also holds its partial residual curve (`partial_residual_curves`).
     mixing
         Self-attention blocks over the memory.
     """

@@ -13,6 +13,7 @@ import numpy as np
 
 from physdiffuser.core.archive import Entry
 from physdiffuser.core.candidate import Candidate
+from physdiffuser.core.formula_fits import with_exact_constants
 from physdiffuser.core.generator import Generator, GeneratorSpec
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.core.work import MeteredGenerator
@@ -22,7 +23,6 @@ from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.noise.precision import meets_digits
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.parallel.ahead import AheadGenerator, Workers, ahead
-from physdiffuser.search.refinement.exact_constants import with_exact_constants
 from physdiffuser.search.refinement.polishing import Polisher
 from physdiffuser.search.scheduler import Scheduler
 from physdiffuser.search.stopping import StoppingRule

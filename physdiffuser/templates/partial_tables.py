@@ -19,8 +19,7 @@ import numpy as np
 from physdiffuser.arrays import FloatArray
 from physdiffuser.data.dataset import Column, Dataset
 from physdiffuser.expressions import Expression, Variable, evaluate
-from physdiffuser.expressions.places import Path, positions
-from physdiffuser.expressions.tree import bind, variables, walk
+from physdiffuser.expressions.tree import Path, bind, positions, variables, walk
 from physdiffuser.library.subtree_target import subtree_target
 from physdiffuser.templates.template import DERIVATIVE, Calculus, Call, Template, UnknownFunction
 from physdiffuser.verification.calculus import derivative, integral

@@ -20,7 +20,7 @@ from inspected_networks import BARRIER, SLICES, saved
 
 from physdiffuser.cli import main
 from physdiffuser.errors import FileError
-from physdiffuser.inspection import folder as folders
+from physdiffuser.inspection import page as folders
 from physdiffuser.inspection.drawing.figures import Picture
 from physdiffuser.inspection.networks import open_networks
 from physdiffuser.inspection.page import Report, Table, html

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from physdiffuser.expressions import evaluate, parse
-from physdiffuser.expressions.printing.rounding import term_size
-from physdiffuser.fitting.accuracy import agrees, max_relative_error, rounding_error
+from physdiffuser.fitting.accuracy import agrees, max_relative_error, rounding_error, term_size
 
 RNG = np.random.default_rng(0)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from physdiffuser.expressions import Number, evaluate, parse
-from physdiffuser.expressions.places import positions, replace_at
-from physdiffuser.expressions.tree import add
+from physdiffuser.expressions.tree import add, positions, replace_at
 from physdiffuser.fitting.score_test import node_slopes, score, span
 
 RANDOM = np.random.default_rng(5)

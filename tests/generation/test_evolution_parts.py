@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from physdiffuser.expressions import Expression, Number, Variable, complexity, evaluate, parse, to_text
-from physdiffuser.expressions.places import positions, replace_at
-from physdiffuser.expressions.tree import bind, free_constants
+from physdiffuser.expressions.tree import bind, free_constants, positions, replace_at
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.enrich import enriched
 from physdiffuser.generation.evolution.population import Elites, Individual

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from physdiffuser.models.features.partial_curves import CURVE_FEATURES, GROUPS, partial_residual_curves
+from physdiffuser.models.features.statistics import CURVE_FEATURES, GROUPS, partial_residual_curves
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 
 

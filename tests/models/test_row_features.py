@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from physdiffuser.config import EncoderConfig, ModelConfig
-from physdiffuser.models.features.row_features import ROW_FEATURES, row_features
+from physdiffuser.models.features.statistics import ROW_FEATURES, row_features
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES, Vocabulary
 

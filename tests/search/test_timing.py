@@ -208,7 +208,7 @@ def test_the_chosen_formula_gets_its_exact_constants_on_a_busy_machine(
             machine.work(0.1)  # 0.5 s here: more than an idle machine would be given
             return snap(*arguments, **options)  # type: ignore[arg-type]
 
-        monkeypatch.setattr("physdiffuser.search.refinement.exact_constants.snap", slowed)
+        monkeypatch.setattr("physdiffuser.core.formula_fits.snap", slowed)
         laws, position = finalize(archive, problem, 1e-24, 0.0, clock=machine.clock, slowdown=slowdown)
         exact.append(fitted_constants(laws[position].final) == 0)
     assert exact == [False, True]

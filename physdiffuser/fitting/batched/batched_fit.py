@@ -17,8 +17,7 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Apply, Expression, Parameter, Variable, evaluate
 from physdiffuser.expressions.tree import bind, parameter_count, walk
-from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
-from physdiffuser.fitting.batched.evaluation_tapes import EvaluationTapes
+from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape, EvaluationTapes
 from physdiffuser.fitting.fit import Fit
 from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.losses import Loss, relative_loss

@@ -12,7 +12,7 @@ import numpy as np
 
 from physdiffuser.core.registry import Registry
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Variable
-from physdiffuser.expressions.places import Path, positions, replace_at
+from physdiffuser.expressions.tree import Path, positions, replace_at
 from physdiffuser.generation.evolution.mutation import Surroundings
 from physdiffuser.generation.evolution.population import Individual
 

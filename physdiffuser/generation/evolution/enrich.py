@@ -11,8 +11,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import Expression, Number, evaluate
-from physdiffuser.expressions.places import positions, replace_at
-from physdiffuser.expressions.tree import add, mul
+from physdiffuser.expressions.tree import add, mul, positions, replace_at
 from physdiffuser.fitting.score_test import node_slopes, score, span
 
 # Share of the remaining loss that a constant must promise to remove.

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from physdiffuser.expressions import ONE, Apply, Expression, Symbol
-from physdiffuser.expressions.places import Path, positions, replace_at
+from physdiffuser.expressions.tree import Path, positions, replace_at
 from physdiffuser.generation.evolution.blocks import Blocks
 from physdiffuser.generation.evolution.population import Individual
 from physdiffuser.generation.evolution.scoring import Scorer

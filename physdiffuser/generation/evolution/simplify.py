@@ -8,8 +8,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Apply, Expression, Number, evaluate
-from physdiffuser.expressions.places import positions, replace_at
-from physdiffuser.expressions.tree import number_expression
+from physdiffuser.expressions.tree import number_expression, positions, replace_at
 from physdiffuser.generation.evolution.scaling import pull
 
 # Exponents that laws have.

@@ -14,7 +14,7 @@ from physdiffuser.core.derivation import LONGEST_SHOWN, found_as, target_symbol
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Apply, Expression, evaluate
-from physdiffuser.expressions.places import positions, replace_at
+from physdiffuser.expressions.tree import positions, replace_at
 from physdiffuser.fitting import refit
 from physdiffuser.generation.neighbours.insertions import insertions
 from physdiffuser.generation.neighbours.removals import as_meant, removals

@@ -13,8 +13,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Expression, Number, Variable, evaluate
-from physdiffuser.expressions.places import Path, positions, replace_at
-from physdiffuser.expressions.tree import add, div, mul, power
+from physdiffuser.expressions.tree import Path, add, div, mul, positions, power, replace_at
 from physdiffuser.fitting.score_test import node_slopes, score, span
 
 # Products of two columns are tried where there are no more columns than these.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number
-from physdiffuser.expressions.places import Path, positions, replace_at
-from physdiffuser.expressions.tree import number_expression, substitute
+from physdiffuser.expressions.tree import Path, number_expression, positions, replace_at, substitute
 
 # What a fitted constant is tried as: factors that say little, and exponents that laws have. Other exact
 # numbers are for the end, when uncertainties are known.

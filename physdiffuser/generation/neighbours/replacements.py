@@ -18,9 +18,8 @@ from physdiffuser.arrays import FloatArray, IndexArray, IntArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import ONE, Apply, Expression, Number, complexity, evaluate
-from physdiffuser.expressions.places import Path, positions, replace_at
 from physdiffuser.expressions.simplification.canonical import canonical
-from physdiffuser.expressions.tree import add, call, fitted_constants, mul
+from physdiffuser.expressions.tree import Path, add, call, fitted_constants, mul, positions, replace_at
 from physdiffuser.generation.neighbours.building_blocks import BuildingBlocks
 from physdiffuser.library.subtree_target import SubtreeTarget, subtree_target
 from physdiffuser.selection.description_length import NATS_PER_UNIT

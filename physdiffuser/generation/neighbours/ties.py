@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number
-from physdiffuser.expressions.places import positions, replace_at
-from physdiffuser.expressions.tree import add, div, mul, sub
+from physdiffuser.expressions.tree import add, div, mul, positions, replace_at, sub
 
 # Constants whose ratio differs from 1 or -1 by at most this are tried as one; a fit decides.
 NEAR = 0.1

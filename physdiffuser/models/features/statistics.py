@@ -1,8 +1,11 @@
-"""Summaries of a table, one vector a column and one for the whole, computed from the rows a network reads.
+"""What the networks are given of a table besides the bits of its numbers, computed from the rows they read.
 
 A set encoder can learn these, at the cost of millions of laws: least squares in linear and logarithmic
 coordinates, what the residuals have in common with products of columns, and with a few functions of
-each column. They enter the memory as tokens beside what the attention finds.
+each column. `summarise` makes one vector for each column and one for the table; they enter the memory as
+tokens beside what the attention finds. `row_features` gives each row as real numbers: standardised columns,
+their logarithms, and the residuals of simple fits, which are what is worth reading in a row.
+`partial_residual_curves` shows how the target bends along each column.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 
 if TYPE_CHECKING or CHECK_ARRAYS:
     from jaxtyping import Bool, Float
+
 
 _RIDGE = 1e-3
 _FUNCTIONS = 8
@@ -193,3 +197,94 @@ def compress(features: Tensor) -> Tensor:
     return torch.where(
         features.abs() <= 3.0, features, features.sign() * (3.0 + (features.abs() - 2.0).clamp_min(1.0).log())
     )
+
+
+ROW_FEATURES = 2 * (MAX_VARIABLES + 1) + FITS
+_LARGEST = 8.0
+
+
+@checked
+@torch.no_grad()
+def row_features(
+    rows: Float[Tensor, "batch rows 10"],
+    padding_mask: Bool[Tensor, "batch rows"],
+    used: Bool[Tensor, "batch 9"],
+) -> Float[Tensor, "batch rows features"]:
+    """Features of each row, (batch, rows, ROW_FEATURES), at most 8 in size.
+
+    Parameters
+    ----------
+    rows
+        (batch, rows, 10), nine places and the target, float.
+    padding_mask
+        (batch, rows), True where a row is padding.
+    used
+        (batch, 9), True where a place holds a column.
+    """
+    rows = rows.float()
+    keep, count = counted(padding_mask)
+    linear, logarithmic = both_scales(rows, used, keep)
+    left = [
+        unit_residual(design[..., :-1], response[..., -1], count).unsqueeze(-1)
+        for response in (logarithmic, linear)
+        for design in (logarithmic, linear)
+    ]
+    features = torch.cat((linear, logarithmic, *left), dim=-1)
+    return torch.nan_to_num(features).clamp(-_LARGEST, _LARGEST)
+
+
+GROUPS = 8
+_CURVES = 3
+CURVE_FEATURES = GROUPS * (2 * _CURVES + 2)
+
+
+def _memberships(values: Tensor, keep: Tensor, count: Tensor) -> Tensor:
+    """Share of each row in each group's mean, (b, n, c, GROUPS): groups of equal size by rank."""
+    ranked = values.masked_fill(keep == 0.0, float("inf")).argsort(dim=1).argsort(dim=1)
+    group = (ranked * GROUPS / count).long().clamp(max=GROUPS - 1)
+    member = torch.nn.functional.one_hot(group, GROUPS).float() * keep.unsqueeze(-1)
+    return member / member.sum(dim=1, keepdim=True).clamp_min(1.0)
+
+
+@checked
+@torch.no_grad()
+def partial_residual_curves(
+    rows: Float[Tensor, "batch rows 10"],
+    padding_mask: Bool[Tensor, "batch rows"],
+    used: Bool[Tensor, "batch 9"],
+) -> Float[Tensor, "batch 9 features"]:
+    """Curves of each column, (batch, 9, CURVE_FEATURES); zero for unused places.
+
+    Residuals of least squares in linear and logarithmic coordinates are averaged over equally filled groups
+    of rows that are neighbours in the column, with the spread inside each group. What is left of a power law
+    once the power law is gone shows the sine, the peak or the saturation that stands beside it.
+
+    Parameters
+    ----------
+    rows
+        (batch, rows, 10), nine places and the target, float.
+    padding_mask
+        (batch, rows), True where a row is padding.
+    used
+        (batch, 9), True where a place holds a column.
+
+    References
+    ----------
+    Partial residuals: Ezekiel (1924); Larsen and McCleary (1972).
+    """
+    rows = rows.float()
+    keep, count = counted(padding_mask)
+    linear, logarithmic = both_scales(rows, used, keep)
+    left = [unit_residual(scale[..., :-1], scale[..., -1], count) for scale in (logarithmic, linear)]
+    along = torch.stack((linear[..., -1], *left), dim=-1)
+    values = rows[..., :MAX_VARIABLES]
+    member = _memberships(values, keep, count)
+    means = torch.einsum("bncg,bnr->bcgr", member, along)
+    squares = torch.einsum("bncg,bnr->bcgr", member, along.square())
+    spreads = (squares - means.square()).clamp_min(0.0).sqrt()
+    places = (
+        torch.einsum("bncg,bnc->bcg", member, linear[..., :-1]),
+        torch.einsum("bncg,bnc->bcg", member, values),
+    )
+    features = torch.cat((means.flatten(2), spreads.flatten(2), *places), dim=-1)
+    return compress(features) * used.float().unsqueeze(-1)
