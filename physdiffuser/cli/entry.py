@@ -6,11 +6,14 @@ ended by signal n.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
 import sys
 import tempfile
+import threading
+import time
 import traceback
 import warnings
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ from collections.abc import Sequence
 import click
 
 from physdiffuser.cli.app import cli
-from physdiffuser.cli.process import ending, messages, stdout
+from physdiffuser.cli.process import messages, stdout
 from physdiffuser.errors import PhysdiffuserError
 
 DEBUG_VARIABLE = "PHYSDIFFUSER_DEBUG"
@@ -42,7 +45,7 @@ def main(arguments: Sequence[str] | None = None, started: float | None = None) -
     if arguments is not None:
         return _run(arguments, started)
     stdout.own_process()
-    return ending.end_process(_run(None, started))
+    return end_process(_run(None, started))
 
 
 def _run(arguments: Sequence[str] | None, started: float | None) -> int:
@@ -123,3 +126,44 @@ def _bug(error: Exception) -> None:
         messages.error(f"{what}. This is a bug in physdiffuser.")
     else:
         messages.error(f"{what}. This is a bug in physdiffuser; the details are in {stream.name}")
+
+
+JOINING = 1.0
+"""Seconds for threads that are no daemons to finish: Python itself would wait for them without a limit."""
+
+
+def end_process(code: int) -> int:
+    """The exit code, for `sys.exit`; ends the process at once where foreign threads still run.
+
+    An interpreter that shuts down can crash in them (an import of torch) or wait for them for ever. Files are
+    written in one step, and worker processes end with this one, so nothing else is left to clean up.
+    """
+    until = time.monotonic() + JOINING
+    for thread in _foreign_threads():
+        if not thread.daemon:
+            thread.join(max(0.0, until - time.monotonic()))
+    if not _foreign_threads():
+        return code
+    for file in (stdout.stream(), sys.stderr):
+        # Output that could not be written has been an error before.
+        with contextlib.suppress(Exception):
+            file.flush()
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing is not None:
+        for child in multiprocessing.active_children():
+            child.kill()
+    os._exit(code)
+
+
+def _foreign_threads() -> list[threading.Thread]:
+    """Threads that are not the program's own, and calls of plugins that were given up."""
+    calls = sys.modules.get("physdiffuser.plugin_system.calls")
+    running = [] if calls is None else calls.calls_running()
+    others = [
+        thread
+        for thread in threading.enumerate()
+        if thread is not threading.current_thread()
+        and not thread.name.startswith("physdiffuser-")
+        and not type(thread).__module__.startswith("tqdm.")
+    ]
+    return [*running, *others]

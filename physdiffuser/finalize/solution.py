@@ -11,7 +11,7 @@ import numpy as np
 from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import Equation, Solution, sample_fit_points
-from physdiffuser.data.dataset import Dataset
+from physdiffuser.data.dataset import Dataset, summaries
 from physdiffuser.expressions import PI, Number, Symbol, complexity, evaluate, to_text
 from physdiffuser.expressions.poles import has_pole
 from physdiffuser.expressions.printing.latex import to_latex
@@ -34,7 +34,6 @@ from physdiffuser.finalize.scoring import equation, predict
 from physdiffuser.finalize.shown_rows import left_out, rounding_error, rows_to_show
 from physdiffuser.finalize.written_form import rewritten_fit
 from physdiffuser.noise.reweighting import Reweighted
-from physdiffuser.report.text.summary import summaries
 from physdiffuser.search.loop import SearchResult
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import Found, PosedTable, on_rows

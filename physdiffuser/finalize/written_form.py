@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.formula_fits import loss_of
 from physdiffuser.core.problem import Problem
-from physdiffuser.expressions import Expression, Number, complexity, evaluate
+from physdiffuser.expressions import Apply, Expression, Number, complexity, evaluate
 from physdiffuser.expressions.simplification.factors import factors_of
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.simplification.textbook.rules import textbook
-from physdiffuser.expressions.tree import distinct_constants, fitted_constants, substitute, walk
-from physdiffuser.finalize.roots_of_squares import without_roots_of_squares
+from physdiffuser.expressions.tree import call, distinct_constants, fitted_constants, substitute, walk
+from physdiffuser.finalize.evidence.poles import box_points
 from physdiffuser.search.refinement.rewriting import tame, worth_arranging
 
 # A textbook's form may be more complex by so much: `m*c2/sqrt(1 - v**2/c2)` has a number 1 more.
@@ -84,3 +85,43 @@ def _same(one: Expression, other: Expression, problem: Problem) -> bool:
     with np.errstate(all="ignore"):
         scale = _SAME * float(np.abs(second).max(initial=0.0))
         return bool(np.isfinite(first).all() and (np.abs(first - second) <= scale).all())
+
+
+@np.errstate(all="ignore")
+def without_roots_of_squares(expression: Expression, inputs: FloatArray) -> Expression:
+    """The formula with `u` for `sqrt(u**2)` and `sqrt(u)**2` where `u` is never negative.
+
+    Where it is never positive, `sqrt(u**2)` is `-u`.
+
+    Parameters
+    ----------
+    expression
+        The formula.
+    inputs
+        Shape (rows, columns). The sign is looked at in the bounding box of the rows.
+    """
+    points = box_points(inputs)
+
+    def replace(node: Expression) -> Expression | None:
+        inner = _under_root(node)
+        if inner is None:
+            return None
+        inner = substitute(inner, replace)
+        values = evaluate(inner, points)
+        if (values >= 0.0).all():
+            return inner
+        return call("neg", inner) if (values <= 0.0).all() else None
+
+    return substitute(expression, replace)
+
+
+def _under_root(node: Expression) -> Expression | None:
+    """The `u` of `sqrt(u**2)` and `sqrt(u)**2`; None of anything else."""
+    match node:
+        case Apply("sqrt", (Apply("pow", (inner, Number(value=2))),)):
+            return inner
+        case Apply("pow", (Apply("pow", (inner, Number(value=2))), Number(value=half))) if half == 0.5:
+            return inner
+        case Apply("pow", (Apply("sqrt", (inner,)), Number(value=2))):
+            return inner
+    return None

@@ -12,7 +12,7 @@ from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.core.derivation import readable
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
 from physdiffuser.core.solution_parts.group_constants import GroupNames, with_group_constants
-from physdiffuser.data.dataset import Column, Dataset
+from physdiffuser.data.dataset import Column, Dataset, summaries
 from physdiffuser.data.statements.groups import Groups
 from physdiffuser.expressions import (
     Apply,
@@ -36,7 +36,6 @@ from physdiffuser.groups.selection import GroupSelection
 from physdiffuser.groups.sharing import GroupLaw
 from physdiffuser.report.text.digits import concise
 from physdiffuser.report.text.printed import with_printed_digits
-from physdiffuser.report.text.summary import summaries
 from physdiffuser.verification import verify
 from physdiffuser.verification.checks import Check, residual_check
 from physdiffuser.version import version

@@ -12,7 +12,7 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.core.derivation import readable
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
-from physdiffuser.data.dataset import Dataset
+from physdiffuser.data.dataset import Dataset, summaries
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import ONE, Apply, Expression, Number, complexity, evaluate, to_text
 from physdiffuser.expressions.printing.latex import to_latex
@@ -25,7 +25,6 @@ from physdiffuser.losses.likelihoods import Loss, check_target
 from physdiffuser.options import SolveOptions
 from physdiffuser.report.text.digits import concise
 from physdiffuser.report.text.printed import with_printed_digits
-from physdiffuser.report.text.summary import summaries
 from physdiffuser.search.formulas import search_formulas
 from physdiffuser.search.refinement.guesses import Guess
 from physdiffuser.search.run_control import RunControl

@@ -11,7 +11,7 @@ import pytest
 from physdiffuser.data import load_dataset
 from physdiffuser.data.readers import delimited
 from physdiffuser.data.readers import formats as readers
-from physdiffuser.data.readers.bulk import parse_plain_block
+from physdiffuser.data.readers.body import parse_plain_block
 from physdiffuser.data.readers.cells import NumberFormat
 from physdiffuser.data.readers.encoding import BLOCK, FIRST_BLOCK
 from physdiffuser.errors import DataError

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from physdiffuser.cli.shared.plugin_package import KINDS, write_plugin
+from physdiffuser.cli.plugins import KINDS, write_plugin
 from physdiffuser.config import TrainingConfig, parse_training_config
 from physdiffuser.errors import UsageError
 from physdiffuser.io.safe_yaml import load_yaml

@@ -10,7 +10,7 @@ import pytest
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import parse
-from physdiffuser.reduction.means import averaged
+from physdiffuser.generation.enumeration.screening import averaged
 
 NAMES = ("m", "v", "c")
 

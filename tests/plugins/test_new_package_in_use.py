@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from physdiffuser.cli.shared.plugin_package import write_plugin
+from physdiffuser.cli.plugins import write_plugin
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from physdiffuser.cli.plugins import plugins
-from physdiffuser.cli.shared.plugin_package import KINDS, write_plugin
+from physdiffuser.cli.plugins import KINDS, plugins, write_plugin
 from physdiffuser.errors import FileError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,8 +12,7 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import ONE, Expression, Number, Variable, parse, to_text
 from physdiffuser.expressions.tree import add, mul, power
-from physdiffuser.finalize.evidence.figures import law_evidence
-from physdiffuser.finalize.evidence.rivals import rivals
+from physdiffuser.finalize.evidence.figures import law_evidence, rivals
 from physdiffuser.finalize.finalize import Law
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop

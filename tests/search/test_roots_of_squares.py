@@ -7,8 +7,7 @@ import pytest
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import parse, to_text
-from physdiffuser.finalize.roots_of_squares import without_roots_of_squares
-from physdiffuser.finalize.written_form import written_form
+from physdiffuser.finalize.written_form import without_roots_of_squares, written_form
 
 INPUTS = np.random.default_rng(0).uniform([0.5, -2.0], [4.0, 2.0], (50, 2))
 

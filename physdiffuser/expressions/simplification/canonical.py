@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from physdiffuser.expressions.simplification.algebra import Algebra
 from physdiffuser.expressions.simplification.functions import apply
-from physdiffuser.expressions.simplification.normal.polynomial import (
+from physdiffuser.expressions.simplification.normal_form import (
     CALL,
     EULER,
     SUM,

@@ -8,7 +8,7 @@ from fractions import Fraction
 from physdiffuser.expressions.simplification import exact
 from physdiffuser.expressions.simplification.algebra import Algebra
 from physdiffuser.expressions.simplification.exact import Value, magnitude
-from physdiffuser.expressions.simplification.normal.polynomial import (
+from physdiffuser.expressions.simplification.normal_form import (
     CALL,
     SUM,
     Base,

@@ -10,7 +10,7 @@ import numpy as np
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.simplification import exact
 from physdiffuser.expressions.simplification.exact import Value
-from physdiffuser.expressions.simplification.normal.polynomial import (
+from physdiffuser.expressions.simplification.normal_form import (
     CALL,
     EULER,
     SUM,

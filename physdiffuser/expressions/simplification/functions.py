@@ -14,8 +14,7 @@ import numpy as np
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.simplification import exact
 from physdiffuser.expressions.simplification.algebra import Algebra
-from physdiffuser.expressions.simplification.normal.factors import as_value
-from physdiffuser.expressions.simplification.normal.polynomial import (
+from physdiffuser.expressions.simplification.normal_form import (
     CALL,
     EULER,
     ONE,
@@ -25,6 +24,7 @@ from physdiffuser.expressions.simplification.normal.polynomial import (
     Power,
     Product,
     Sum,
+    as_value,
     call_base,
     leaf_base,
     number,

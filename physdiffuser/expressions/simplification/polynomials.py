@@ -8,14 +8,14 @@ from fractions import Fraction
 from physdiffuser.expressions.simplification import exact
 from physdiffuser.expressions.simplification.algebra import Algebra
 from physdiffuser.expressions.simplification.exact import Value
-from physdiffuser.expressions.simplification.normal.factors import as_power
-from physdiffuser.expressions.simplification.normal.polynomial import (
+from physdiffuser.expressions.simplification.normal_form import (
     EULER,
     SUM,
     Base,
     Factor,
     Product,
     Sum,
+    as_power,
     content,
     number,
     single,

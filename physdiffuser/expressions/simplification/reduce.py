@@ -14,8 +14,7 @@ from fractions import Fraction
 from physdiffuser.expressions.simplification import exact
 from physdiffuser.expressions.simplification.algebra import Algebra
 from physdiffuser.expressions.simplification.functions import apply, negated
-from physdiffuser.expressions.simplification.normal.factors import as_power, as_value
-from physdiffuser.expressions.simplification.normal.polynomial import (
+from physdiffuser.expressions.simplification.normal_form import (
     CALL,
     EULER,
     ONE,
@@ -25,6 +24,8 @@ from physdiffuser.expressions.simplification.normal.polynomial import (
     Power,
     Product,
     Sum,
+    as_power,
+    as_value,
     call_base,
     number,
     single,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from physdiffuser.expressions.simplification.algebra import Algebra
 from physdiffuser.expressions.simplification.canonical import to_normal
-from physdiffuser.expressions.simplification.normal.polynomial import Sum
+from physdiffuser.expressions.simplification.normal_form import Sum
 from physdiffuser.expressions.simplification.reduce import Reducer
 from physdiffuser.expressions.simplification.signs import Signs
 from physdiffuser.expressions.simplification.textbook.layout import Layout

@@ -17,7 +17,7 @@ import numpy as np
 from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.core.solution import ConstantEstimate, Equation, FitPoints, Solution
 from physdiffuser.data.checks import moderate_weights
-from physdiffuser.data.dataset import Dataset
+from physdiffuser.data.dataset import Dataset, summaries
 from physdiffuser.data.ranges import parse_ranges
 from physdiffuser.expressions import Expression, complexity, evaluate, parse, to_text
 from physdiffuser.expressions.printing.latex import to_latex
@@ -28,7 +28,6 @@ from physdiffuser.finalize.scoring import root_mean_square
 from physdiffuser.finalize.shown_rows import rows_to_show
 from physdiffuser.report.text.digits import ALL_DIGITS, concise, shown_digits
 from physdiffuser.report.text.printed import with_printed_digits
-from physdiffuser.report.text.summary import summaries
 
 if TYPE_CHECKING:
     from physdiffuser.core.progress import Progress

@@ -10,14 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from physdiffuser.core.solution import Equation, Solution
-from physdiffuser.data.dataset import Dataset
+from physdiffuser.data.dataset import Dataset, summaries
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, Number, Variable, complexity, to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import add, sub, substitute
 from physdiffuser.io.display import visible
 from physdiffuser.options import SolveOptions
-from physdiffuser.report.text.summary import summaries
 
 Solve = Callable[[Dataset, SolveOptions, bool], Solution]
 """Solves a table; the last argument says whether its better formulas are reported on the way."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from physdiffuser.arrays import FloatArray, IntArray
+from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.device import HOST, HOST_ROWS, Device
@@ -22,7 +23,6 @@ from physdiffuser.generation.enumeration.context import (
 from physdiffuser.generation.enumeration.registry import Size, Stage
 from physdiffuser.library.expression_library import Library, value_keys
 from physdiffuser.library.matches import Match
-from physdiffuser.reduction.means import averaged
 from physdiffuser.transforms.transform import OutputTransform
 
 # Blocks of residuals must stay in the second-level cache: 128 x 2048 single floats are a megabyte. Work is
@@ -177,3 +177,46 @@ def left_over(entries: FloatArray, target: FloatArray, weights: FloatArray) -> f
             left = left - column * (column @ left / size)
             rest = rest - np.outer(rest @ column / size, column)
     return float(left @ left)
+
+
+@dataclass(frozen=True)
+class Means:
+    """Of the rows in each of some intervals.
+
+    Attributes
+    ----------
+    features
+        Mean of the feature, shape (intervals, 1).
+    target
+        Mean of the target divided by the reduction's factor, shape (intervals,).
+    weights
+        Inverse variance of that mean, up to a factor, shape (intervals,).
+    """
+
+    features: FloatArray
+    target: FloatArray
+    weights: FloatArray
+
+
+def averaged(problem: Problem, reduction: Reduction, intervals: int) -> Means | None:
+    """Means over intervals of a reduction's feature that hold equally many rows.
+
+    None where the reduction has more features or a value that is not finite, and where rows are too few.
+    Inside an interval the function must be nearly straight, as it is where noise is larger than its bend.
+    """
+    if len(reduction.features) != 1 or problem.rows < 2 * intervals:
+        return None
+    with np.errstate(all="ignore"):
+        product = reduction.product(problem.inputs)
+        feature = reduction.values(problem.inputs)[:, 0]
+        target = problem.target / product
+        weights = np.square(product / np.abs(product).max())
+    if problem.weights is not None:
+        weights = weights * problem.weights
+    if not (np.isfinite(feature).all() and np.isfinite(target).all() and (weights > 0).all()):
+        return None
+    order = np.argsort(feature, kind="stable")
+    starts = np.linspace(0, problem.rows, intervals, endpoint=False).astype(np.intp)
+    sums = np.stack([weights, weights * feature, weights * target])[:, order]
+    total, features, targets = np.add.reduceat(sums, starts, axis=1)
+    return Means((features / total)[:, None], targets / total, total)

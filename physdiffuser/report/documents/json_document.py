@@ -15,15 +15,13 @@ from typing import Any, TypeAlias
 
 from physdiffuser.core.solution import ConstantEstimate, Equation, GuessOutcome, Solution
 from physdiffuser.expressions import Number
-from physdiffuser.report.documents.constraint_document import (
+from physdiffuser.report.documents.parts import (
     constraints_document,
-)
-from physdiffuser.report.documents.fit_rows_document import fit_rows_document
-from physdiffuser.report.documents.group_document import (
+    fit_rows_document,
     group_constants_document,
     groups_document,
+    template_document,
 )
-from physdiffuser.report.documents.template_document import template_document
 
 Json: TypeAlias = dict[str, Any]
 

@@ -15,18 +15,16 @@ from physdiffuser.expressions import Expression, Number, parse, to_text
 from physdiffuser.expressions.definitions import defined, read_definitions
 from physdiffuser.expressions.tree import Apply
 from physdiffuser.io.display import visible
-from physdiffuser.report.documents.constraint_document import (
-    read_constraint_statuses,
-)
 from physdiffuser.report.documents.document_reader import Reader
-from physdiffuser.report.documents.fit_rows_document import read_fit_rows
-from physdiffuser.report.documents.group_document import (
+from physdiffuser.report.documents.json_document import SCHEMA
+from physdiffuser.report.documents.parts import (
+    read_constraint_statuses,
+    read_fit_rows,
     read_group_constants,
     read_group_covariance,
     read_groups,
+    read_template_parts,
 )
-from physdiffuser.report.documents.json_document import SCHEMA
-from physdiffuser.report.documents.template_document import read_template_parts
 from physdiffuser.report.text.digits import TABLE_DIGITS
 from physdiffuser.report.text.printed import with_printed_latex
 from physdiffuser.verification.checks import CheckState

@@ -24,7 +24,7 @@ from physdiffuser.expressions.simplification.equivalent_forms import (
     with_logs_joined,
 )
 from physdiffuser.expressions.simplification.exact import Value, magnitude
-from physdiffuser.expressions.simplification.normal.polynomial import (
+from physdiffuser.expressions.simplification.normal_form import (
     CALL,
     EULER,
     NUMBER,

@@ -1,4 +1,4 @@
-"""The groups of a table in the JSON document, both ways."""
+"""Parts of the JSON document that some runs have, both ways: groups, constraints, template, fit rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import math
 from typing import Any, TypeAlias
 
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
+from physdiffuser.core.solution_parts.constraint_status import ConstraintStatus
+from physdiffuser.core.solution_parts.fit_rows import FitRows
 from physdiffuser.core.solution_parts.group_constants import GroupNames
+from physdiffuser.core.solution_parts.template_parts import TemplateParts
 from physdiffuser.report.documents.document_reader import Reader
 from physdiffuser.report.text.digits import concise
 
@@ -80,3 +83,87 @@ def read_group_constants(reader: Reader) -> dict[str, tuple[ConstantEstimate, ..
 
 def _finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
+
+
+def constraints_document(solution: Solution) -> Json:
+    """The key `constraints`, where there are any."""
+    if not solution.constraints:
+        return {}
+    return {
+        "constraints": [
+            {
+                "constraint": one.text,
+                "state": one.state,
+                "points": one.points,
+                "at": None if one.at is None else dict(one.at),
+            }
+            for one in solution.constraints
+        ]
+    }
+
+
+def read_constraint_statuses(reader: Reader) -> tuple[ConstraintStatus, ...]:
+    """The constraints of a document."""
+    return tuple(
+        ConstraintStatus(
+            row.text("constraint"),
+            row.one_of("state", ("proved", "holds", "violated")),
+            row.integer("points"),
+            _place(row),
+        )
+        for row in reader.rows("constraints")
+    )
+
+
+def _place(row: Reader) -> dict[str, float] | None:
+    if row.optional("at") is None:
+        return None
+    return {name: value for name, value in row.numbers("at").items() if value is not None}
+
+
+def fit_rows_document(rows: FitRows | None) -> dict[str, Any] | None:
+    """The rows and weights of a fit as plain values."""
+    if rows is None:
+        return None
+    return {
+        "loss": rows.loss,
+        "test": list(rows.test),
+        "left_out": list(rows.left_out),
+        "weights": None if rows.weights is None else list(rows.weights),
+    }
+
+
+def read_fit_rows(reader: Reader | None) -> FitRows | None:
+    """The same, read back; None where the document does not have it."""
+    if reader is None:
+        return None
+    return FitRows(
+        loss=reader.one_of("loss", ("squared", "robust")),
+        test=reader.integers("test"),
+        left_out=reader.integers("left_out"),
+        weights=reader.optional_row("weights"),
+    )
+
+
+def template_document(solution: Solution) -> Json:
+    """The keys `template` and `template_form`, where there is a template."""
+    parts = solution.template
+    if parts is None:
+        return {}
+    constants = {name: value if math.isfinite(value) else None for name, value in parts.constants.items()}
+    arguments = {name: list(names) for name, names in parts.arguments.items()}
+    return {
+        "template": dict(parts.functions),
+        "template_form": {"text": parts.text, "arguments": arguments, "constants": constants},
+    }
+
+
+def read_template_parts(reader: Reader) -> TemplateParts | None:
+    """The functions of a document; None where there is no template."""
+    if reader.optional("template") is None:
+        return None
+    form = reader.child("template_form")
+    names = form.child("arguments")
+    arguments = {name: names.texts(name) for name in names.keys()}  # noqa: SIM118  # a reader, not a mapping
+    constants = {name: math.nan if one is None else one for name, one in form.numbers("constants").items()}
+    return TemplateParts(form.text("text"), reader.texts_by_name("template"), arguments, constants)

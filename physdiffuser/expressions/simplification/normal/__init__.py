@@ -1,1 +1,0 @@
-"""The normal form behind `canonical`."""
