@@ -10,7 +10,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Expression, Variable, complexity, evaluate, to_text
-from physdiffuser.expressions.tree import call, div, mul, number_expression, power, variables
+from physdiffuser.expressions.tree import call, chain, div, number_expression, power, variables
 
 # Places in a list of trees, or columns, with their exponents.
 Exponents = tuple[tuple[int, Fraction], ...]
@@ -105,9 +105,4 @@ def _power_product(factors: Iterable[tuple[Expression, Fraction]]) -> Expression
 
 
 def _product(factors: list[Expression]) -> Expression:
-    if not factors:
-        return ONE
-    result = factors[0]
-    for factor in factors[1:]:
-        result = mul(result, factor)
-    return result
+    return chain("mul", factors) if factors else ONE

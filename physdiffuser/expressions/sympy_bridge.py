@@ -20,6 +20,7 @@ from physdiffuser.expressions.tree import (
     Parameter,
     Symbol,
     Variable,
+    chain,
 )
 
 # A power of numbers with more bits than this is left unevaluated: sympy would compute 9**9**9.
@@ -191,8 +192,8 @@ class _Reader:
         if number.is_Rational and number < 0:
             first = top[0]
             top[0] = Number(-first.value) if isinstance(first, Number) else Apply("neg", (first,))
-        tree = _chain(top)
-        return Apply("div", (tree, _chain(bottom))) if bottom else tree
+        tree = chain("mul", top)
+        return Apply("div", (tree, chain("mul", bottom))) if bottom else tree
 
     def _power(self, base: Any, power: Any) -> Expression:
         import sympy
@@ -228,10 +229,3 @@ class _Reader:
         if inverse is not None:
             return Apply(inverse, (Apply("div", (Number(1), arguments[0])),))
         raise ValueError(f"sympy's {name} has no counterpart in the operator table")
-
-
-def _chain(parts: Sequence[Expression]) -> Expression:
-    tree = parts[0]
-    for part in parts[1:]:
-        tree = Apply("mul", (tree, part))
-    return tree

@@ -7,7 +7,7 @@ A tree knows nothing of numbers in a table, of names or of units. Variables are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -171,6 +171,28 @@ def substitute(expression: Expression, replace: Callable[[Expression], Expressio
     if all(new is old for new, old in zip(arguments, expression.arguments, strict=True)):
         return expression
     return Apply(expression.operator, arguments)
+
+
+def chain(operator: str, parts: Sequence[Expression]) -> Expression:
+    """`a + b + c` or `a*b*c` of one part or more, nested to the left."""
+    tree, *others = parts
+    for part in others:
+        tree = Apply(operator, (tree, part))
+    return tree
+
+
+def with_columns(expression: Expression, columns: Sequence[int] | Mapping[int, int]) -> Expression:
+    """The same formula over other columns: `columns[i]` in place of column i."""
+    return substitute(
+        expression, lambda node: Variable(columns[node.index]) if isinstance(node, Variable) else None
+    )
+
+
+def with_parameters(expression: Expression, numbers: Sequence[int] | Mapping[int, int]) -> Expression:
+    """The same skeleton with other parameters: `numbers[i]` in place of parameter i."""
+    return substitute(
+        expression, lambda node: Parameter(numbers[node.index]) if isinstance(node, Parameter) else None
+    )
 
 
 def bind(expression: Expression, parameters: tuple[float, ...] | list[float]) -> Expression:

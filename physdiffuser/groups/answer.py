@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,14 +18,13 @@ from physdiffuser.expressions import (
     Apply,
     Expression,
     Parameter,
-    Variable,
     complexity,
     evaluate,
     to_text,
 )
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
-from physdiffuser.expressions.tree import distinct_constants, substitute, variables
+from physdiffuser.expressions.tree import distinct_constants, substitute, variables, with_columns
 from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, shows_pattern
 from physdiffuser.finalize.scoring import root_mean_square
 from physdiffuser.fitting.accuracy import max_relative_error
@@ -231,22 +230,14 @@ def _arranged(
     """
     # Constants stand before columns, so they are the first variables while terms are put in order.
     own = max(0, max((index + 1 for index in variables(expression)), default=0) - columns)
-    first = arrange(
-        _renumbered(expression, lambda index: index - columns if index >= columns else index + own)
-    )
-    back = _renumbered(first, lambda index: index + columns if index < own else index - own)
+    first = arrange(with_columns(expression, [*range(own, own + columns), *range(own)]))
+    back = with_columns(first, [*range(columns, columns + own), *range(columns)])
     places = {abs(float(fit.parameters[index, 0])): int(index) for index in np.flatnonzero(fit.shared)}
     for tree in (readable(back), expression):
         _, values = distinct_constants(tree)
         if len(values) == len(places) and all(abs(value) in places for value in values):
             return tree, [(places[abs(value)], value) for value in values]
     return expression, []
-
-
-def _renumbered(expression: Expression, number: Callable[[int], int]) -> Expression:
-    return substitute(
-        expression, lambda node: Variable(number(node.index)) if isinstance(node, Variable) else None
-    )
 
 
 def _covariances(

@@ -15,7 +15,7 @@ from physdiffuser.expressions import (
     to_prefix,
     to_text,
 )
-from physdiffuser.expressions.tree import substitute, variables
+from physdiffuser.expressions.tree import substitute, variables, with_columns
 from physdiffuser.models.tokens.derivation import expanded
 from physdiffuser.models.tokens.skeleton import without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import (
@@ -131,10 +131,7 @@ def shown_formula(tokens: Sequence[str], reading: Reading, names: Sequence[str])
     columns = {place: reading.columns[place] for place in used}
     if any(column < 0 for column in columns.values()):
         return " ".join(shown_tokens(tokens, reading, names, 30))
-    moved = substitute(
-        expression, lambda node: Variable(columns[node.index]) if isinstance(node, Variable) else None
-    )
-    return to_text(moved, tuple(names))
+    return to_text(with_columns(expression, columns), tuple(names))
 
 
 def law_tokens(law: Expression, reading: Reading, vocabulary: Vocabulary) -> list[str] | None:

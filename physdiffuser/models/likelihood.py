@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from physdiffuser.arrays import FloatArray
-from physdiffuser.expressions import Expression, Variable, to_prefix
-from physdiffuser.expressions.tree import substitute, variables
+from physdiffuser.expressions import Expression, to_prefix
+from physdiffuser.expressions.tree import variables, with_columns
 from physdiffuser.models.features.reading import Reader, Reading
 from physdiffuser.models.proposing import encode_readings
 from physdiffuser.models.shipped import inference_precision
@@ -86,11 +86,7 @@ class FormLikelihood:
         place = {chosen[column]: place for place, column in enumerate(reading.columns) if column >= 0}
         if variables(formula) - set(place):
             return None
-
-        def replace(node: Expression) -> Expression | None:
-            return Variable(place[node.index]) if isinstance(node, Variable) else None
-
-        tokens = to_prefix(canonical_skeleton(substitute(formula, replace)))
+        tokens = to_prefix(canonical_skeleton(with_columns(formula, place)))
         known = self.model.vocabulary.ids
         if len(tokens) >= self.model.config.length or not all(token in known for token in tokens):
             return None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.expressions import Expression, Variable, complexity, from_prefix, to_prefix
-from physdiffuser.expressions.tree import substitute, variables
+from physdiffuser.expressions import Expression, complexity, from_prefix, to_prefix
+from physdiffuser.expressions.tree import variables, with_columns
 from physdiffuser.models.tokens.derivation import expanded
 from physdiffuser.models.tokens.skeleton import (
     collected,
@@ -43,11 +43,7 @@ def read_formula(tokens: Sequence[str], reading: Reading) -> Expression | None:
     skeleton = from_prefix(law)
     if any(reading.columns[place] < 0 for place in variables(skeleton)) or not variables(skeleton):
         return None
-
-    def replace(node: Expression) -> Expression | None:
-        return Variable(reading.columns[node.index]) if isinstance(node, Variable) else None
-
-    return without_linear_coefficients(substitute(skeleton, replace))
+    return without_linear_coefficients(with_columns(skeleton, reading.columns))
 
 
 @dataclass(frozen=True)
@@ -121,13 +117,7 @@ class Fitter:
 
     def restore(self, expression: Expression) -> Expression:
         """The formula over the problem's own, unscaled columns."""
-        original = self.reader.scaling.undo(expression)
-        chosen = self.reader.chosen
-
-        def replace(node: Expression) -> Expression | None:
-            return Variable(chosen[node.index]) if isinstance(node, Variable) else None
-
-        return collected(substitute(original, replace))
+        return collected(with_columns(self.reader.scaling.undo(expression), self.reader.chosen))
 
     def best_first(self, skeletons: Sequence[Expression], refine: int = 4) -> Iterator[Fitted]:
         """Fit all on a few rows, then yield the best ones fitted to all rows, and the rest as they are."""

@@ -17,9 +17,9 @@ from physdiffuser.expressions.tree import (
     mul,
     parameter_count,
     size,
-    substitute,
     variables,
     walk,
+    with_columns,
 )
 from physdiffuser.fitting import fit_constants
 
@@ -98,18 +98,11 @@ def _parts_for(
         for part in parts_of(law)[:MOST_PARTS]:
             if not {own[index] for index in variables(part)} <= set(names):
                 continue
-            moved = _moved(part, own, names)
+            moved = with_columns(part, {index: names.index(own[index]) for index in variables(part)})
             form = _form(moved)
             if form not in seen:
                 seen.add(form)
                 yield moved
-
-
-def _moved(part: Expression, own: Sequence[str], names: Sequence[str]) -> Expression:
-    def replace(node: Expression) -> Expression | None:
-        return Variable(names.index(own[node.index])) if isinstance(node, Variable) else None
-
-    return substitute(part, replace)
 
 
 def _around(part: Expression, columns: int) -> Iterator[tuple[Expression, list[float]]]:

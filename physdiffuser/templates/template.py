@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from physdiffuser.errors import UsageError
-from physdiffuser.expressions import OPERATORS, Expression, ExpressionSyntaxError, Parameter, Variable
+from physdiffuser.expressions import OPERATORS, Expression, ExpressionSyntaxError, Variable
 from physdiffuser.expressions.parser import FUNCTIONS, known_names, parse_with
-from physdiffuser.expressions.tree import parameter_count, substitute
+from physdiffuser.expressions.tree import parameter_count, substitute, with_parameters
 from physdiffuser.io.display import visible
 from physdiffuser.search.refinement.guesses import FreeNames
 from physdiffuser.verification.calculus import derivative, integral
@@ -114,7 +114,10 @@ class Template:
     def values(self, forms: Mapping[str, Expression]) -> list[Expression] | None:
         """What each of the parts is, with these forms; parameters as in `compose`."""
         places = self.constants_of(forms)
-        shifted = {name: _shifted(form, places[name].start) for name, form in forms.items()}
+        shifted = {
+            name: with_parameters(form, range(places[name].start, places[name].stop))
+            for name, form in forms.items()
+        }
         values: list[Expression] = []
         for part in self.parts:
             made = self._value(part, shifted, values)
@@ -156,13 +159,6 @@ class Template:
             return None
 
         return substitute(expression, put)
-
-
-def _shifted(form: Expression, offset: int) -> Expression:
-    def put(node: Expression) -> Expression | None:
-        return Parameter(node.index + offset) if isinstance(node, Parameter) else None
-
-    return substitute(form, put)
 
 
 class _Reader:

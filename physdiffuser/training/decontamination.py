@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from physdiffuser.arrays import IndexArray, IntArray
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter, Variable, evaluate, to_prefix
-from physdiffuser.expressions.tree import substitute, variables, walk
+from physdiffuser.expressions.tree import substitute, variables, walk, with_columns
 from physdiffuser.models.tokens.skeleton import terms, without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
 from physdiffuser.training.placeholders import (
@@ -112,11 +112,7 @@ def _renamed(expression: Expression) -> tuple[Expression, int]:
     places = {place: index for index, place in enumerate(sorted(variables(expression)))}
     if all(place == index for place, index in places.items()):
         return expression, len(places)
-
-    def replace(node: Expression) -> Expression | None:
-        return Variable(places[node.index]) if isinstance(node, Variable) else None
-
-    return substitute(expression, replace), len(places)
+    return with_columns(expression, places), len(places)
 
 
 def forms(expression: Expression) -> list[Expression]:

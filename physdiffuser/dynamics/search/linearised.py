@@ -18,7 +18,7 @@ from physdiffuser.dynamics.integration.flow import System
 from physdiffuser.dynamics.integration.shooting import Segments, ShootingFit, sensitivities
 from physdiffuser.dynamics.search.sparse import extended, pairs
 from physdiffuser.expressions import Expression, Parameter, evaluate
-from physdiffuser.expressions.tree import add, bind, mul, parameter_count, substitute
+from physdiffuser.expressions.tree import add, bind, mul, parameter_count, with_parameters
 
 Sums = list[tuple[tuple[Expression, ...], FloatArray, float]]
 """Terms, their coefficients and a sum of squares."""
@@ -119,7 +119,7 @@ def _normal(
         if place == state:
             equations.append(skeleton)
             continue
-        equations.append(_shifted(skeleton, len(values)))
+        equations.append(with_parameters(skeleton, range(len(values), len(values) + len(own))))
         values += list(own)
     others = len(values)
     current = bind(skeletons[state], list(parts[state]))
@@ -134,13 +134,6 @@ def _normal(
     solved = np.linalg.lstsq(normal[:others, :others], normal[:others, others:], rcond=1e-10)[0]
     reduced = normal[others:, others:] - normal[others:, :others] @ solved
     return reduced, gradient[others:] - solved.T @ gradient[:others]
-
-
-def _shifted(skeleton: Expression, offset: int) -> Expression:
-    def replace(node: Expression) -> Expression | None:
-        return Parameter(node.index + offset) if isinstance(node, Parameter) else None
-
-    return substitute(skeleton, replace)
 
 
 def finite_terms(terms: Sequence[Expression], nodes: FloatArray) -> list[Expression]:

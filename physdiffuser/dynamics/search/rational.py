@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from physdiffuser.arrays import FloatArray
-from physdiffuser.dynamics.search.shapes import FittedSum, renumbered_to
+from physdiffuser.dynamics.search.shapes import FittedSum
 from physdiffuser.dynamics.search.sparse import extended, pairs
 from physdiffuser.dynamics.search.terms import products
 from physdiffuser.dynamics.search.weak import WeakForm
 from physdiffuser.expressions import ONE, Expression, Parameter, evaluate
-from physdiffuser.expressions.tree import add, div, mul
+from physdiffuser.expressions.tree import add, div, mul, with_columns
 
 MOST_TERMS = 6
 BEAM = 40
@@ -48,8 +48,8 @@ def rational_sums(
     """
     count = len(columns)
     order = 4 if count == 1 else 3 if count == 2 else 2
-    above = [renumbered_to(term, columns) for term in products(count, order)]
-    below = [renumbered_to(term, columns) for term in products(count, 4 if count == 1 else 2)[1:]]
+    above = [with_columns(term, columns) for term in products(count, order)]
+    below = [with_columns(term, columns) for term in products(count, 4 if count == 1 else 2)[1:]]
     values = [np.broadcast_to(evaluate(term, weak.nodes), slopes.shape) for term in above]
     values += [-slopes * evaluate(term, weak.nodes) for term in below]
     matrix = weak.mean(np.stack(values, axis=1)) / weak.errors[:, [state]]

@@ -21,8 +21,8 @@ from physdiffuser.dynamics.integration.shooting import (
 )
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, renumbered
 from physdiffuser.dynamics.search.form_code import system_nats
-from physdiffuser.expressions import Expression, Parameter, Variable
-from physdiffuser.expressions.tree import bind, fitted_constants, parameter_count, substitute
+from physdiffuser.expressions import Expression, Variable
+from physdiffuser.expressions.tree import bind, fitted_constants, parameter_count, with_parameters
 from physdiffuser.selection.description_length import DescriptionLength
 
 DRIVEN = 24
@@ -76,16 +76,10 @@ def as_system(skeletons: Sequence[Expression], inputs: int) -> System:
     """One system of several equations; parameters are numbered through."""
     equations, offset = [], 0
     for skeleton in skeletons:
-        equations.append(_shifted(skeleton, offset))
-        offset += parameter_count(skeleton)
+        count = parameter_count(skeleton)
+        equations.append(with_parameters(skeleton, range(offset, offset + count)))
+        offset += count
     return System(tuple(equations), inputs)
-
-
-def _shifted(skeleton: Expression, offset: int) -> Expression:
-    def replace(node: Expression) -> Expression | None:
-        return Parameter(node.index + offset) if isinstance(node, Parameter) else None
-
-    return substitute(skeleton, replace)
 
 
 class Selector:

@@ -17,7 +17,7 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.search.terms import products, sparse_sums
 from physdiffuser.dynamics.search.weak import WeakForm
 from physdiffuser.expressions import ONE, Expression, Parameter, Variable, evaluate
-from physdiffuser.expressions.tree import add, bind, call, free_constants, mul, substitute
+from physdiffuser.expressions.tree import add, bind, call, free_constants, mul, substitute, with_columns
 
 MOST_BASE = 3
 """Most terms of the sum of products beside which a function is tried."""
@@ -65,7 +65,7 @@ def shaped_sums(weak: WeakForm, state: int, columns: Sequence[int], time: int | 
         Position of the time, if it may occur.
     """
     order = 3 if len(columns) <= 3 else 2
-    usual = [renumbered_to(term, columns) for term in products(len(columns), order)]
+    usual = [with_columns(term, columns) for term in products(len(columns), order)]
     bases = _bases(weak, state, usual)
     refined: list[tuple[float, Term]] = []
     for base, term in _promising(weak, state, columns, time, bases):
@@ -80,15 +80,6 @@ def shaped_sums(weak: WeakForm, state: int, columns: Sequence[int], time: int | 
     refined.sort(key=lambda pair: pair[0])
     for _, term in refined[:JOINED]:
         yield from _reselected(weak, state, usual, term)
-
-
-def renumbered_to(term: Expression, columns: Sequence[int]) -> Expression:
-    """The term with its variables at the positions of these columns."""
-
-    def replace(node: Expression) -> Expression | None:
-        return Variable(columns[node.index]) if isinstance(node, Variable) else None
-
-    return substitute(term, replace)
 
 
 def _bases(weak: WeakForm, state: int, usual: list[Expression]) -> list[tuple[Expression, ...]]:
@@ -151,7 +142,7 @@ def _tries(
     weak: WeakForm, state: int, columns: Sequence[int], time: int | None
 ) -> Iterator[tuple[list[Term], FloatArray]]:
     """Functions times products of columns, in blocks, with their values in the weak form."""
-    factors = [renumbered_to(term, columns) for term in products(len(columns), 2 if len(columns) <= 4 else 1)]
+    factors = [with_columns(term, columns) for term in products(len(columns), 2 if len(columns) <= 4 else 1)]
     heights = [evaluate(factor, weak.nodes) for factor in factors]
     for column in columns:
         blocks = list(_functions(weak, column, time))

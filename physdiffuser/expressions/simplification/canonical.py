@@ -27,7 +27,7 @@ from physdiffuser.expressions.simplification.normal_form import (
     single,
 )
 from physdiffuser.expressions.simplification.signs import Interval, Signs
-from physdiffuser.expressions.tree import Apply, Expression, Number
+from physdiffuser.expressions.tree import Apply, Expression, Number, chain
 
 _MINUS_ONE = number(-1)
 
@@ -126,20 +126,14 @@ def to_tree(value: Sum) -> Expression:
     """A normal form as a tree of `+ * **` and functions, nested to the left."""
     if not value.terms:
         return Number(0)
-    tree = _product_tree(value.terms[0])
-    for term in value.terms[1:]:
-        tree = Apply("add", (tree, _product_tree(term)))
-    return tree
+    return chain("add", [_product_tree(term) for term in value.terms])
 
 
 def _product_tree(product: Product) -> Expression:
     parts = [_factor_tree(base, power) for base, power in product.factors]
     if product.coefficient != 1 or not parts:
         parts.insert(0, Number(product.coefficient))
-    tree = parts[0]
-    for part in parts[1:]:
-        tree = Apply("mul", (tree, part))
-    return tree
+    return chain("mul", parts)
 
 
 def _factor_tree(base: Base, power: Power) -> Expression:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from physdiffuser.expressions.simplification import exact
 from physdiffuser.expressions.simplification.exact import Value, magnitude
-from physdiffuser.expressions.tree import Apply, Expression, Number, Variable, walk
+from physdiffuser.expressions.tree import Apply, Expression, Number, Variable, chain, walk
 
 HALF = Fraction(1, 2)
 Item: TypeAlias = tuple[Expression, Value | Expression]
@@ -94,15 +94,8 @@ def quotient(coefficient: Value, items: Sequence[Item]) -> Expression:
 
 
 def _fraction(top: Sequence[Expression], bottom: Sequence[Expression]) -> Expression:
-    above = _chain(top) if top else Number(1)
-    return Apply("div", (above, _chain(bottom))) if bottom else above
-
-
-def _chain(parts: Sequence[Expression]) -> Expression:
-    tree = parts[0]
-    for part in parts[1:]:
-        tree = Apply("mul", (tree, part))
-    return tree
+    above = chain("mul", top) if top else Number(1)
+    return Apply("div", (above, chain("mul", bottom))) if bottom else above
 
 
 def _power(tree: Expression, power: Value) -> Expression:

@@ -19,7 +19,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.expressions import ONE, PI, Apply, Expression, Number, Symbol
-from physdiffuser.expressions.tree import call, div, mul, number_expression, power
+from physdiffuser.expressions.tree import call, chain, div, number_expression, power
 
 _BASE_COST = 1.2
 _RADICANDS = (1, 2, 3, 5, 6, 7, 10)
@@ -291,10 +291,10 @@ def write_form(
         else:
             (above if exponent > 0 else below).append(_power(symbol, abs(exponent)))
     if root_above:
-        inside = _multiply(root_above)
-        above.insert(0, call("sqrt", div(inside, _multiply(root_below)) if root_below else inside))
+        inside = chain("mul", root_above)
+        above.insert(0, call("sqrt", div(inside, chain("mul", root_below)) if root_below else inside))
     elif root_below:
-        below.append(call("sqrt", _multiply(root_below)))
+        below.append(call("sqrt", chain("mul", root_below)))
     if rare:
         above.append(_RARE[rare - 1][2])
     if not above and not below:
@@ -305,17 +305,11 @@ def write_form(
         above[0] = Apply("neg", (above[0],))
     if number.denominator != 1:
         below.insert(0, Number(number.denominator))
-    return div(_multiply(above), _multiply(below)) if below else _multiply(above)
+    product = chain("mul", above)
+    return div(product, chain("mul", below)) if below else product
 
 
 def _power(symbol: Symbol, exponent: Fraction) -> Expression:
     if exponent == 1:
         return symbol
     return power(symbol, number_expression(exponent))
-
-
-def _multiply(factors: list[Expression]) -> Expression:
-    result = factors[0]
-    for factor in factors[1:]:
-        result = mul(result, factor)
-    return result

@@ -9,7 +9,17 @@ from fractions import Fraction
 import numpy as np
 
 from physdiffuser.expressions import ONE, ZERO, Apply, Expression, Number, Parameter, to_text
-from physdiffuser.expressions.tree import call, div, mul, number_expression, power, size, substitute, walk
+from physdiffuser.expressions.tree import (
+    call,
+    div,
+    mul,
+    number_expression,
+    power,
+    size,
+    substitute,
+    walk,
+    with_parameters,
+)
 from physdiffuser.fitting.exact_constants.evidence import FREE_PRICE, Evidence, Proposal, State
 from physdiffuser.fitting.exact_constants.folding import fold_units
 from physdiffuser.fitting.exact_constants.forms import (
@@ -142,17 +152,13 @@ def _replace(state: State, index: int, by: Expression) -> tuple[Expression, np.n
             return Parameter(number[node.index]) if node.index in number else renamed
         return None
 
-    renamed: Expression = substitute(
-        by, lambda node: Parameter(number[node.index]) if isinstance(node, Parameter) else None
-    )
+    renamed = with_parameters(by, number)
     skeleton = fold_units(substitute(state.skeleton, rename))
     # A dropped factor may have taken other parameters with it.
     used = sorted({node.index for node in walk(skeleton) if isinstance(node, Parameter)})
     if used != list(range(len(kept))):
         again = {old: new for new, old in enumerate(used)}
-        skeleton = substitute(
-            skeleton, lambda node: Parameter(again[node.index]) if isinstance(node, Parameter) else None
-        )
+        skeleton = with_parameters(skeleton, again)
         kept = [kept[i] for i in used]
     return skeleton, state.values[kept]
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Variable, to_prefix
-from physdiffuser.expressions.tree import add, call, div, mul, power, sub
+from physdiffuser.expressions.tree import add, call, chain, div, power, sub
 
 Factor = tuple[Expression, Fraction]
 Term = tuple[int, Expression]
@@ -25,20 +25,13 @@ def order(expression: Expression) -> tuple[Any, ...]:
             return (2, len(tokens), 0.0, tokens)
 
 
-def _times(factors: Sequence[Expression]) -> Expression:
-    result = factors[0]
-    for factor in factors[1:]:
-        result = mul(result, factor)
-    return result
-
-
 def _powered(base: Expression, exponent: int) -> Expression:
     return base if exponent == 1 else power(base, Number(exponent))
 
 
 def _ratio(above: Sequence[Expression], below: Sequence[Expression]) -> Expression:
-    top = _times(above) if above else ONE
-    return div(top, _times(below)) if below else top
+    top = chain("mul", above) if above else ONE
+    return div(top, chain("mul", below)) if below else top
 
 
 def product(factors: Iterable[Factor]) -> Expression:
@@ -66,7 +59,7 @@ def product(factors: Iterable[Factor]) -> Expression:
     if root_above:
         above.append(call("sqrt", _ratio(root_above, root_below)))
     elif root_below:
-        below.append(call("sqrt", _times(root_below)))
+        below.append(call("sqrt", chain("mul", root_below)))
     return _ratio(above, below)
 
 

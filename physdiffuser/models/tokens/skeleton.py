@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter, Symbol, evaluate
-from physdiffuser.expressions.tree import add, div, mul, substitute, walk
+from physdiffuser.expressions.tree import chain, div, mul, substitute, walk
 
 
 def _constant(expression: Expression) -> bool:
@@ -70,10 +70,7 @@ def without_linear_coefficients(expression: Expression) -> Expression:
         # 2*(a + b): what was inside the factor may itself be a sum.
         return stripped if stripped == expression else without_linear_coefficients(stripped)
     unique = list(dict.fromkeys(_strip_factor(term) for term in terms(expression)))
-    result = unique[0]
-    for term in unique[1:]:
-        result = add(result, term)
-    return result
+    return chain("add", unique)
 
 
 def with_linear_coefficients(skeleton: Expression) -> Expression:
@@ -97,10 +94,7 @@ def with_linear_coefficients(skeleton: Expression) -> Expression:
         stripped = _strip_factor(term)
         factor = fresh()
         parts.append(factor if stripped == ONE else mul(factor, substitute(stripped, renumber)))
-    result = parts[0]
-    for part in parts[1:]:
-        result = add(result, part)
-    return result
+    return chain("add", parts)
 
 
 def collected(expression: Expression) -> Expression:
