@@ -99,7 +99,7 @@ def reliance(showing: Showing, kind: str, shuffles: int = _SHUFFLES) -> FloatArr
     return found
 
 
-def telling_pair(showing: Showing) -> tuple[int, int]:
+def most_relevant_pair(showing: Showing) -> tuple[int, int]:
     """The two columns of `Showing.values` that tell most of the target; with one input, it and the target."""
     from physdiffuser.models.features.reading import relevant_columns
 

@@ -38,7 +38,7 @@ class Slices:
     attention: FloatArray
 
     @property
-    def telling_head(self) -> int:
+    def most_selective_head(self) -> int:
         """The head whose assignment differs most between rows."""
         return int(self.assignment.std(axis=1).mean(axis=1).argmax())
 

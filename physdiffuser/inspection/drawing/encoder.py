@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from physdiffuser.arrays import FloatArray, IndexArray
-from physdiffuser.inspection.attention_reads import effective_rows, focus, over_rows, reliance, telling_pair
+from physdiffuser.inspection.attention_reads import (
+    effective_rows,
+    focus,
+    most_relevant_pair,
+    over_rows,
+    reliance,
+)
 from physdiffuser.inspection.drawing.figures import (
     SIGNED_MAP,
     Origin,
@@ -221,7 +227,7 @@ def readers(
 def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None) -> Picture:
     """Choosy inducing points of the last block that differ: their rows on two columns of the table."""
     weights = over_rows(showing, showing.encoder_weights("gather"))[-1]
-    first, second = pair or telling_pair(showing)
+    first, second = pair or most_relevant_pair(showing)
     rows = effective_rows(weights)
     chosen = _unlike(weights, rows)
     values = relative(weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.patches import Patch, Rectangle
@@ -28,6 +29,10 @@ from physdiffuser.inspection.drawing.figures import (
 from physdiffuser.inspection.session import Showing
 from physdiffuser.inspection.tokens import KINDS, kind_of, pretty, shown_formula, shown_tokens
 from physdiffuser.inspection.trajectories import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 _KIND_NAMES = {
     "variable": "variables",
@@ -126,10 +131,7 @@ def _entropy(weights: FloatArray, causal: bool) -> list[float]:
 
 
 def trajectory(showing: Showing, path: Trajectory, origin: Origin) -> Picture:
-    """What stands where after every step, above how sure the network was.
-
-    Longer than 60 lines: the drawing of one picture, from top to bottom.
-    """
+    """What stands where after every step, above how sure the network was."""
     names = showing.networks.model.vocabulary.tokens
     steps, places = path.confidence.shape
     words = [
@@ -137,53 +139,17 @@ def trajectory(showing: Showing, path: Trajectory, origin: Origin) -> Picture:
         for state in path.states
     ]
     kinds = [[kind_of(names[token]) for token in state] for state in path.states]
-    width = 0.42 * (steps + 1) + 2.3
-    height = 0.205 * places * 2 + 2.4
     formula = "a formula"
     if path.written is not None:
         formula = shown_formula(
             [names[token] for token in path.written], showing.reading, showing.subject.names
         )
     title = f"From all masks to {plain(formula, 60)}" + (" (repaired)" if path.projected else "")
-    figure = new_figure(max(width, 8.5), max(height, 6.0), title, origin)
+    size = max(0.42 * (steps + 1) + 2.3, 8.5), max(0.205 * places * 2 + 2.4, 6.0)
+    figure = new_figure(*size, title, origin)
     upper, lower = figure.subplots(2, 1, sharex=True)
-    for step in range(steps + 1):
-        for place in range(places):
-            kind, word = kinds[step][place], words[step][place]
-            fresh = step > 0 and path.revealed[step - 1, place]
-            upper.add_patch(
-                Rectangle(
-                    (step - 0.5, place - 0.5),
-                    1.0,
-                    1.0,
-                    facecolor=KIND_COLOURS[kind],
-                    edgecolor="white",
-                    linewidth=0.6,
-                )
-            )
-            if kind != "masked":
-                # A token keeps its colour; its name is written large where it appears, and small afterwards.
-                upper.text(
-                    step, place, plain(word, 8), ha="center", va="center", color=KIND_INK[kind],
-                    fontsize=(8.0 if len(word) < 5 else 6.0), fontweight="bold" if fresh else "normal",
-                    alpha=1.0 if fresh else 0.6,
-                )  # fmt: skip
-            if step > 0 and path.remasked[step - 1, place]:
-                upper.plot(step, place, marker="x", color=WARNING, markersize=6, markeredgewidth=1.6)
-    # In a frame of steps + 1 columns, so that both panels share one axis; nothing was asked before step 1.
-    sure = np.full((places, steps + 1), np.nan)
-    sure[:, 1:] = path.confidence.T
-    # What stands was decided before: only what a step still has to say is drawn in full.
-    decided = np.ones_like(sure)
-    decided[:, 2:] = np.where(path.states[0, 0] != path.states[1:-1].T, 0.4, 1.0)
-    image = heat(lower, np.ma.masked_invalid(sure), alpha=decided, vmin=0.0, vmax=1.0, cmap="viridis")
-    for step, place in zip(*np.nonzero(path.revealed), strict=True):
-        lower.add_patch(
-            Rectangle((step + 0.5, place - 0.5), 1.0, 1.0, fill=False, edgecolor="white", linewidth=1.6)
-        )
-        lower.add_patch(
-            Rectangle((step + 0.5, place - 0.5), 1.0, 1.0, fill=False, edgecolor=INK, linewidth=0.7)
-        )
+    _draw_tokens(upper, path, words, kinds)
+    image = _draw_confidence(lower, path)
     for axes, label in ((upper, "what stands there"), (lower, "how sure")):
         axes.set_ylim(places - 0.5, -0.5)
         axes.set_xlim(-0.5, steps + 0.5)
@@ -193,17 +159,6 @@ def trajectory(showing: Showing, path: Trajectory, origin: Origin) -> Picture:
     upper.tick_params(labelbottom=False)
     lower.set_xticks(range(steps + 1), ["start", *[str(step) for step in range(1, steps + 1)]], fontsize=7.5)
     lower.set_xlabel("step", fontsize=10)
-    handles = [
-        Patch(facecolor=KIND_COLOURS[kind], edgecolor="0.6", linewidth=0.4, label=kind) for kind in KINDS
-    ]
-    if path.remasked.any():
-        handles.append(Patch(facecolor="none", edgecolor="none", label=""))
-        upper.plot([], [], "x", color=WARNING, markersize=6, markeredgewidth=1.6, label="masked again")
-    extra, labels = upper.get_legend_handles_labels()
-    upper.legend(
-        [*handles[: len(KINDS)], *extra], [*KINDS, *labels], ncols=7, fontsize=8, frameon=False,
-        loc="lower center", bbox_to_anchor=(0.5, 1.0), handlelength=1.2, columnspacing=1.2,
-    )  # fmt: skip
     bar(figure, image, [lower], "probability")
     again = int(path.remasked.sum())
     order = path.resolved()
@@ -232,6 +187,51 @@ def trajectory(showing: Showing, path: Trajectory, origin: Origin) -> Picture:
         png=png_of(figure, origin.dpi),
         section="Refinement",
     )
+
+
+def _draw_tokens(axes: Axes, path: Trajectory, words: list[list[str]], kinds: list[list[str]]) -> None:
+    """A cell for each place and step, in the colour of its kind of token; crosses where it was taken back."""
+    for step, state in enumerate(kinds):
+        for place, kind in enumerate(state):
+            word, fresh = words[step][place], step > 0 and path.revealed[step - 1, place]
+            axes.add_patch(_cell(step, place, facecolor=KIND_COLOURS[kind], edgecolor="white", linewidth=0.6))
+            if kind != "masked":
+                # A token keeps its colour; its name is written large where it appears, and small afterwards.
+                axes.text(
+                    step, place, plain(word, 8), ha="center", va="center", color=KIND_INK[kind],
+                    fontsize=(8.0 if len(word) < 5 else 6.0), fontweight="bold" if fresh else "normal",
+                    alpha=1.0 if fresh else 0.6,
+                )  # fmt: skip
+            if step > 0 and path.remasked[step - 1, place]:
+                axes.plot(step, place, marker="x", color=WARNING, markersize=6, markeredgewidth=1.6)
+    handles = [Patch(facecolor=KIND_COLOURS[kind], edgecolor="0.6", linewidth=0.4) for kind in KINDS]
+    if path.remasked.any():
+        axes.plot([], [], "x", color=WARNING, markersize=6, markeredgewidth=1.6, label="masked again")
+    extra, labels = axes.get_legend_handles_labels()
+    axes.legend(
+        [*handles, *extra], [*KINDS, *labels], ncols=7, fontsize=8, frameon=False,
+        loc="lower center", bbox_to_anchor=(0.5, 1.0), handlelength=1.2, columnspacing=1.2,
+    )  # fmt: skip
+
+
+def _draw_confidence(axes: Axes, path: Trajectory) -> AxesImage:
+    """Probabilities by place and step; a frame marks the step that filled a place."""
+    steps, places = path.confidence.shape
+    # In a frame of steps + 1 columns, so that both panels share one axis; nothing was asked before step 1.
+    sure = np.full((places, steps + 1), np.nan)
+    sure[:, 1:] = path.confidence.T
+    # What stands was decided before: only what a step still has to say is drawn in full.
+    decided = np.ones_like(sure)
+    decided[:, 2:] = np.where(path.states[0, 0] != path.states[1:-1].T, 0.4, 1.0)
+    image = heat(axes, np.ma.masked_invalid(sure), alpha=decided, vmin=0.0, vmax=1.0, cmap="viridis")
+    for step, place in zip(*np.nonzero(path.revealed), strict=True):
+        for colour, width in (("white", 1.6), (INK, 0.7)):
+            axes.add_patch(_cell(step + 1, place, fill=False, edgecolor=colour, linewidth=width))
+    return image
+
+
+def _cell(step: int, place: int, **options: Any) -> Rectangle:
+    return Rectangle((step - 0.5, place - 0.5), 1.0, 1.0, **options)
 
 
 def resolution_order(found: dict[str, list[float]], total: int, origin: Origin) -> Picture:

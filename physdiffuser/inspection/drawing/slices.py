@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.inspection.attention_reads import telling_pair
+from physdiffuser.arrays import FloatArray
+from physdiffuser.inspection.attention_reads import most_relevant_pair
 from physdiffuser.inspection.drawing.figures import (
     QUIET,
     Origin,
@@ -22,10 +24,21 @@ from physdiffuser.inspection.drawing.figures import (
     png_of,
     relative,
 )
-from physdiffuser.inspection.drawing.slices_compared import NEARLY_EVEN, SECTION, colours, compared, prices
+from physdiffuser.inspection.drawing.slices_compared import (
+    NEARLY_EVEN,
+    SECTION,
+    Colour,
+    colours,
+    compared,
+    prices,
+)
 from physdiffuser.inspection.session import Showing
 from physdiffuser.inspection.slices import COST_ROWS, Slices, layers_of
 from physdiffuser.inspection.tokens import pretty
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
 
 _MOST_SHOWN, _LEAST_MASS = 8, 0.01
 
@@ -46,7 +59,7 @@ def pictures(
     """
     if not layers_of(showing):
         return [], {}
-    pair = pair or telling_pair(showing)
+    pair = pair or most_relevant_pair(showing)
     found = [compared(showing, others, origin, pair)] if others else []
     for one in (showing, *others):
         layers = layers_of(one)
@@ -70,13 +83,10 @@ def assignment(
     pair: tuple[int, int],
     name: str,
 ) -> Picture:
-    """The heaviest slices of the head that separates rows most: how much of each row is in each.
-
-    Longer than 60 lines: the drawing of one picture, from left to right.
-    """
+    """The heaviest slices of the head that separates rows most: how much of each row is in each."""
     rows = one.assignment[:, showing.order]
     heads, number, slices = rows.shape
-    head = one.telling_head
+    head = one.most_selective_head
     ranking = np.argsort(-one.masses[head], kind="stable")
     heavy = ranking[: min(_MOST_SHOWN, max(2, int((one.masses[head] >= _LEAST_MASS).sum())))]
     hard = rows[head].argmax(axis=1)
@@ -86,37 +96,22 @@ def assignment(
     figure = new_figure(3.1 * across + 0.9, 2.7 * down + 1.0, title, origin)
     panels = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     first, second = pair
+    places = showing.values[:, first], showing.values[:, second]
     shades = colours(slices)
     shade = {int(member): shades[position] for position, member in enumerate(ranking)}
-    for position, panel in enumerate(panels.flat):
+    for panel in panels.flat:
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize=8)
-        if position > len(heavy):
-            panel.set_visible(False)
-        elif position == 0:
-            panel.scatter(
-                showing.values[:, first],
-                showing.values[:, second],
-                c=[shade[int(member)] for member in hard],
-                s=26,
-                edgecolors="0.3",
-                linewidths=0.3,
-            )
-            panel.set_title(f"heaviest slice of each row ({len(set(hard.tolist()))} in use)", fontsize=9.5)
-        else:
-            member = int(heavy[position - 1])
-            rank = np.argsort(rows[head, :, member], kind="stable")
-            dots = panel.scatter(
-                showing.values[rank, first], showing.values[rank, second], c=rows[head, rank, member], s=26,
-                cmap="magma_r", vmin=0.0, vmax=max(1e-6, float(rows[head].max())),
-                edgecolors="0.5", linewidths=0.3,
-            )  # fmt: skip
-            panel.set_title(f"slice {member + 1}: mass {one.masses[head, member]:.0%}", fontsize=9.5)
-            # Not the title in that colour: the light ones could not be read.
-            panel.plot(
-                0.0, 1.055, marker="s", markersize=8, color=shade[member], markeredgecolor="0.4",
-                markeredgewidth=0.4, transform=panel.transAxes, clip_on=False,
-            )  # fmt: skip
+        panel.set_visible(False)
+    used, *others = panels.flat[: len(heavy) + 1]
+    used.set_visible(True)
+    colour = [shade[int(member)] for member in hard]
+    used.scatter(*places, c=colour, s=26, edgecolors="0.3", linewidths=0.3)
+    used.set_title(f"heaviest slice of each row ({len(set(hard.tolist()))} in use)", fontsize=9.5)
+    for panel, member in zip(others, heavy.tolist(), strict=True):
+        panel.set_visible(True)
+        dots = _share_of_rows(panel, places, rows[head, :, member], float(rows[head].max()), shade[member])
+        panel.set_title(f"slice {member + 1}: mass {one.masses[head, member]:.0%}", fontsize=9.5)
     # The lowest panel of each column, which need not stand in the last line.
     for panel in panels.flat[max(0, len(heavy) + 1 - across) : len(heavy) + 1]:
         panel.set_xlabel(plain(pretty(showing.labels[first]), 30), fontsize=10.5)
@@ -145,6 +140,23 @@ def assignment(
         png=png_of(figure, origin.dpi),
         section=SECTION,
     )
+
+
+def _share_of_rows(
+    axes: Axes, places: tuple[FloatArray, FloatArray], shares: FloatArray, most: float, shade: Colour
+) -> PathCollection:
+    """The rows on two columns, coloured by their share in one slice; a mark in the slice's own colour."""
+    rank = np.argsort(shares, kind="stable")
+    dots = axes.scatter(
+        places[0][rank], places[1][rank], c=shares[rank], s=26, cmap="magma_r", vmin=0.0,
+        vmax=max(1e-6, most), edgecolors="0.5", linewidths=0.3,
+    )  # fmt: skip
+    # Not the title in that colour: the light ones could not be read.
+    axes.plot(
+        0.0, 1.055, marker="s", markersize=8, color=shade, markeredgecolor="0.4",
+        markeredgewidth=0.4, transform=axes.transAxes, clip_on=False,
+    )  # fmt: skip
+    return dots
 
 
 def among(layers: list[Slices], origin: Origin, name: str) -> Picture:

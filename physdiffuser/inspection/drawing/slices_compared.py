@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from physdiffuser.inspection.tokens import pretty
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 SECTION = "Slices"
 NEARLY_EVEN = 0.005
@@ -44,15 +45,12 @@ def colours(count: int) -> list[Colour]:
 
 
 def compared(showing: Showing, others: Sequence[Showing], origin: Origin, pair: tuple[int, int]) -> Picture:
-    """One line for each number of slices: every row as a pie of its slices, masses, attention.
-
-    Longer than 60 lines: the drawing of one picture, line by line.
-    """
+    """One line for each number of slices: every row as a pie of its slices, masses, attention."""
     every = sorted((showing, *others), key=_count)
     figure = new_figure(10.4, 2.9 * len(every) + 1.0, "The same rows in few and in many slices", origin)
     panels = figure.subplots(len(every), 3, width_ratios=[1.5, 1.0, 1.0], squeeze=False)
     firsts = [layers_of(one)[0] for one in every]
-    heads = [one.telling_head for one in firsts]
+    heads = [one.most_selective_head for one in firsts]
     maps = [relative(one.attention[head]) for one, head in zip(firsts, heads, strict=True)]
     scale = around_one(np.concatenate([values.ravel() for values in maps]))
     said = []
@@ -72,19 +70,8 @@ def compared(showing: Showing, others: Sequence[Showing], origin: Origin, pair: 
         bars.set_xticks([])
         bars.set_ylabel("mass", fontsize=9)
         bars.set_title("slices, heaviest first", fontsize=9)
-        image = heat(among, values[np.ix_(order, order)], **scale)
-        ticks = np.arange(0, len(order), max(1, len(order) // 4))
-        among.set_xticks(ticks, [str(tick + 1) for tick in ticks])
-        among.set_yticks(ticks, [str(tick + 1) for tick in ticks])
-        among.set_ylabel("slice attends", fontsize=9)
         uneven = float(0.5 * np.abs(values - 1.0).mean())
-        among.set_title(f"{uneven:.2%} of the weight is uneven", fontsize=9)
-        if uneven < NEARLY_EVEN:
-            among.text(
-                0.5, 0.5, "to all alike", fontsize=10, color=QUIET, ha="center", va="center",
-                transform=among.transAxes,
-            )  # fmt: skip
-        among.set_aspect("equal")
+        image = _attention_map(among, values[np.ix_(order, order)], uneven, scale)
         for panel in (pies, bars):
             panel.spines[["top", "right"]].set_visible(False)
             panel.tick_params(labelsize=8)
@@ -112,6 +99,23 @@ def compared(showing: Showing, others: Sequence[Showing], origin: Origin, pair: 
         png=png_of(figure, origin.dpi),
         section=SECTION,
     )
+
+
+def _attention_map(axes: Axes, values: FloatArray, uneven: float, scale: dict[str, Any]) -> AxesImage:
+    """How much each slice attends to each other; says so where the map is as good as blank."""
+    image = heat(axes, values, **scale)
+    ticks = np.arange(0, len(values), max(1, len(values) // 4))
+    axes.set_xticks(ticks, [str(tick + 1) for tick in ticks])
+    axes.set_yticks(ticks, [str(tick + 1) for tick in ticks])
+    axes.set_ylabel("slice attends", fontsize=9)
+    axes.set_title(f"{uneven:.2%} of the weight is uneven", fontsize=9)
+    if uneven < NEARLY_EVEN:
+        axes.text(
+            0.5, 0.5, "to all alike", fontsize=10, color=QUIET, ha="center", va="center",
+            transform=axes.transAxes,
+        )  # fmt: skip
+    axes.set_aspect("equal")
+    return image
 
 
 def _count(showing: Showing) -> int:
