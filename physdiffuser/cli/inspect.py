@@ -155,34 +155,15 @@ def _report(
     networks = open_networks(options["attention"])
     if not networks.trained:
         messages.warning(f"these weights are untrained: {networks.label}")
-    from physdiffuser.inspection.reports import inspect_suite, inspect_table
+    from physdiffuser.inspection.reports import Settings, inspect_suite, inspect_table
 
+    trajectories = options["trajectories"] or (64 if suite is None else 8)
     with _Progress(quiet) as progress:
+        settings = Settings(seed, trajectories, options["dpi"], command, progress.say)
         if subject is not None:
-            return inspect_table(
-                networks,
-                subject,
-                seed=seed,
-                pair=pair,
-                remask=options["remask"],
-                trajectories=options["trajectories"] or 64,
-                dpi=options["dpi"],
-                command=command,
-                say=progress.say,
-            )
+            return inspect_table(networks, subject, settings, pair=pair, remask=options["remask"])
         assert suite is not None
-        return inspect_suite(
-            networks,
-            suite,
-            laws,
-            rows=rows,
-            noise=noise,
-            seed=seed,
-            trajectories=options["trajectories"] or 8,
-            dpi=options["dpi"],
-            command=command,
-            say=progress.say,
-        )
+        return inspect_suite(networks, suite, laws, settings, rows=rows, noise=noise)
 
 
 class _Progress:

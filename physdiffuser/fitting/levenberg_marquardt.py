@@ -93,8 +93,6 @@ def levenberg_marquardt(
 ) -> Solutions:
     """Minimise the loss from every start.
 
-    Longer than 60 lines: one iteration over arrays of all starts, whose state every part reads and changes.
-
     Parameters
     ----------
     model
@@ -109,117 +107,156 @@ def levenberg_marquardt(
     loss
         "squared", or "robust" for errors with heavy tails (iteratively reweighted least squares).
     """
-    count = starts.shape[1]
-    final = np.array(starts, dtype=np.float64)
-    final_loss = np.full(count, np.inf)
-    outcomes = [Outcome.NOT_FINITE] * count
-
-    weights = None
-    state = model.start(final)
-    if loss == "robust":
-        state, weights = _reweight(model, state)
-    least = exact_loss(model)
-    active = np.flatnonzero(np.isfinite(state.loss))
-    state = state.take(active)
-    if active.size < count:
-        model = model.take(active)
-    weights = None if weights is None else weights[active]
-    final[:, active] = state.parameters
-    final_loss[active] = state.loss
-
-    def finish(which: BoolArray, outcome: Outcome) -> None:
-        chosen = active[which]
-        final[:, chosen] = state.parameters[:, which]
-        final_loss[chosen] = state.loss[which]
-        if weights is not None and chosen.size:
-            # With weights of their own the sums of squares of two starts cannot be compared.
-            left = state.residual[which] / weights[which]
-            final_loss[chosen] = np.asarray(student_fit(left).variance) * left.shape[-1]
-        for index in chosen:
-            outcomes[index] = outcome
-
-    nonlinear = model.nonlinear_index
-    if nonlinear.size == 0:
-        if loss == "robust":
-            for _ in range(iterations):
-                before = state.parameters
-                state, weights = _reweight(model, state, weights)
-                if np.all(np.abs(state.parameters - before) <= 1e-12 * np.abs(state.parameters)):
-                    break
-        for start in range(active.size):
-            outcome = Outcome.EXACT if state.loss[start] <= least else Outcome.CONVERGED
-            finish(np.arange(active.size) == start, outcome)
-        return Solutions(final, final_loss, tuple(outcomes), 0)
-
-    damping = np.full(active.size, _FIRST_DAMPING)
-    growth = np.full(active.size, 2.0)
-    fresh = np.ones(active.size, dtype=np.bool_)
-    hessian = np.zeros((active.size, nonlinear.size, nonlinear.size))
-    gradient = np.zeros((active.size, nonlinear.size))
-    scale = np.ones((active.size, nonlinear.size))
+    descent = _Descent(model, starts, tolerance, robust=loss == "robust")
+    if model.nonlinear_index.size == 0:
+        descent.solve_linear(iterations)
+        return descent.solutions(0)
     done = 0
-    while active.size and done < iterations:
+    while descent.active.size and done < iterations:
         done += 1
-        if fresh.any():
-            everything = bool(fresh.all())
-            part = state if everything else state.take(fresh)
-            lengths, unit = unit_columns(part.slopes)
-            scale_now = np.asarray(lengths)
-            if not np.isfinite(scale_now).all():
-                # A derivative that is not finite (sqrt at 0) holds that parameter still.
-                unit = np.where(np.isfinite(scale_now)[:, :, None], unit, 0.0)
-                scale_now = np.where(np.isfinite(scale_now), scale_now, 1.0)
-            hessian_now = np.asarray(np.matmul(unit, unit.transpose(0, 2, 1)))
-            gradient_now = np.asarray(np.matmul(unit, part.residual[:, :, None]))[:, :, 0]
-            if everything:
-                scale, hessian, gradient = scale_now, hessian_now, gradient_now
-            else:
-                scale[fresh], hessian[fresh], gradient[fresh] = scale_now, hessian_now, gradient_now
+        descent.update_curvature()
+        descent.step()
+    descent.finish(np.ones(descent.active.size, dtype=np.bool_), Outcome.ITERATION_LIMIT)
+    return descent.solutions(done)
+
+
+class _Descent:
+    """Where all starts are. Those that have ended leave the arrays of the active ones.
+
+    Attributes
+    ----------
+    active
+        Shape (active,): numbers of the starts that go on; all other arrays but the results are of these.
+    weights
+        Shape (active, rows): roots of the weights by which a robust fit multiplies residuals, or None.
+    fresh
+        Shape (active,): whether a start has moved since its curvature was computed.
+    """
+
+    def __init__(self, model: SeparableModel, starts: FloatArray, tolerance: float, robust: bool) -> None:
+        self.tolerance = tolerance
+        count = starts.shape[1]
+        self._final = np.array(starts, dtype=np.float64)
+        self._final_loss = np.full(count, np.inf)
+        self._outcomes = [Outcome.NOT_FINITE] * count
+        self.weights: FloatArray | None = None
+        state = model.start(self._final)
+        if robust:
+            state, self.weights = _reweight(model, state)
+        self.least = exact_loss(model)
+        self.active = np.flatnonzero(np.isfinite(state.loss))
+        self.state = state.take(self.active)
+        self.model = model.take(self.active) if self.active.size < count else model
+        self.weights = None if self.weights is None else self.weights[self.active]
+        self._final[:, self.active] = self.state.parameters
+        self._final_loss[self.active] = self.state.loss
+        size, nonlinear = self.active.size, model.nonlinear_index.size
+        self.damping = np.full(size, _FIRST_DAMPING)
+        self.growth = np.full(size, 2.0)
+        self.fresh = np.ones(size, dtype=np.bool_)
+        self.hessian = np.zeros((size, nonlinear, nonlinear))
+        self.gradient = np.zeros((size, nonlinear))
+        self.scale = np.ones((size, nonlinear))
+
+    def solutions(self, iterations: int) -> Solutions:
+        """Where the starts ended."""
+        return Solutions(self._final, self._final_loss, tuple(self._outcomes), iterations)
+
+    def finish(self, which: BoolArray, outcome: Outcome) -> None:
+        """Keep the results of some of the active starts."""
+        chosen = self.active[which]
+        self._final[:, chosen] = self.state.parameters[:, which]
+        self._final_loss[chosen] = self.state.loss[which]
+        if self.weights is not None and chosen.size:
+            # With weights of their own the sums of squares of two starts cannot be compared.
+            left = self.state.residual[which] / self.weights[which]
+            self._final_loss[chosen] = np.asarray(student_fit(left).variance) * left.shape[-1]
+        for index in chosen:
+            self._outcomes[index] = outcome
+
+    def solve_linear(self, iterations: int) -> None:
+        """Finish a model of linear parameters only, which the start has solved but for the weights."""
+        if self.weights is not None:
+            for _ in range(iterations):
+                before = self.state.parameters
+                self.state, self.weights = _reweight(self.model, self.state, self.weights)
+                parameters = self.state.parameters
+                if np.all(np.abs(parameters - before) <= 1e-12 * np.abs(parameters)):
+                    break
+        for start in range(self.active.size):
+            outcome = Outcome.EXACT if self.state.loss[start] <= self.least else Outcome.CONVERGED
+            self.finish(np.arange(self.active.size) == start, outcome)
+
+    def update_curvature(self) -> None:
+        """Normal matrix and gradient of the starts that have moved, with columns of length 1."""
+        if not self.fresh.any():
+            return
+        everything = bool(self.fresh.all())
+        part = self.state if everything else self.state.take(self.fresh)
+        lengths, unit = unit_columns(part.slopes)
+        scale = np.asarray(lengths)
+        if not np.isfinite(scale).all():
+            # A derivative that is not finite (sqrt at 0) holds that parameter still.
+            unit = np.where(np.isfinite(scale)[:, :, None], unit, 0.0)
+            scale = np.where(np.isfinite(scale), scale, 1.0)
+        hessian = np.asarray(np.matmul(unit, unit.transpose(0, 2, 1)))
+        gradient = np.asarray(np.matmul(unit, part.residual[:, :, None]))[:, :, 0]
+        if everything:
+            self.scale, self.hessian, self.gradient = scale, hessian, gradient
+        else:
+            self.scale[self.fresh], self.hessian[self.fresh] = scale, hessian
+            self.gradient[self.fresh] = gradient
+
+    def step(self) -> None:
+        """Try one step from every active start, and drop those that have ended."""
+        state, least, nonlinear = self.state, self.least, self.model.nonlinear_index
         # Columns have length 1, so the damping is relative to each parameter's own curvature.
-        step = _solve(hessian, damping, gradient)
-        predicted = np.einsum("sn,sn->s", step, gradient + damping[:, None] * step)
+        step = _solve(self.hessian, self.damping, self.gradient)
+        predicted = np.einsum("sn,sn->s", step, self.gradient + self.damping[:, None] * step)
         trial_parameters = state.parameters.copy()
-        trial_parameters[nonlinear] += (step / scale).T
-        trial = model.project(trial_parameters, weights)
+        trial_parameters[nonlinear] += (step / self.scale).T
+        trial = self.model.project(trial_parameters, self.weights)
         better = trial.loss < state.loss
         gain = np.where(better, (state.loss - trial.loss) / np.maximum(predicted, 5e-324), 0.0)
-        small = predicted <= tolerance * state.loss
+        small = predicted <= self.tolerance * state.loss
         # At the floor of rounding step after step promises something and gives nothing.
-        floor = ~better & (state.loss <= 1e4 * least) & (growth >= 8.0)
+        floor = ~better & (state.loss <= 1e4 * least) & (self.growth >= 8.0)
         current = state.parameters[nonlinear]
         still = (np.abs(trial_parameters[nonlinear] - current) <= _EPSILON * np.abs(current)).all(axis=0)
-        state = state.where(better, trial)
-        # Nielsen's rule: lower the damping smoothly with the gain, raise it ever faster on failure.
-        lowered = damping * np.maximum(1.0 / 3.0, 1.0 - (2.0 * np.minimum(gain, 2.0) - 1.0) ** 3)
-        lowered = np.where(gain > 0.95, damping * 0.1, lowered)
-        damping = np.where(better, np.maximum(lowered, _LEAST_DAMPING), damping * growth)
-        growth = np.where(better, 2.0, growth * 2.0)
-        fresh = better
-        moved = better.copy()
-        if weights is not None and better.any():
-            previous = state.loss
-            state, weights = _reweight(model, state, weights)
+        self.state = state.where(better, trial)
+        self._damp(better, gain)
+        self.fresh = better
+        if self.weights is not None and better.any():
+            previous = self.state.loss
+            self.state, self.weights = _reweight(self.model, self.state, self.weights)
             # With new weights the old promise says nothing; only a step that changes nothing is the end.
-            small = small & (np.abs(state.loss - previous) <= 1e-10 * previous)
-            fresh = np.ones_like(better)
+            small = small & (np.abs(self.state.loss - previous) <= 1e-10 * previous)
+            self.fresh = np.ones_like(better)
+        exact = self.state.loss <= least
+        converged = small | floor | still
+        stalled = ~better & (self.damping > _LARGEST_DAMPING)
+        ended = exact | converged | stalled
+        if ended.any():
+            self.finish(exact, Outcome.EXACT)
+            self.finish(~exact & converged, Outcome.CONVERGED)
+            self.finish(~exact & ~converged & stalled, Outcome.STALLED)
+            self._keep(~ended)
 
-        exact = state.loss <= least
-        stuck = ~moved & (damping > _LARGEST_DAMPING)
-        ended = exact | small | floor | still | stuck
-        if not ended.any():
-            continue
-        finish(exact, Outcome.EXACT)
-        finish(~exact & (small | floor | still), Outcome.CONVERGED)
-        finish(~exact & ~small & ~floor & ~still & stuck, Outcome.STALLED)
-        go_on = ~ended
-        active = active[go_on]
-        state = state.take(go_on)
-        model = model.take(go_on)
-        weights = None if weights is None else weights[go_on]
-        damping, growth, fresh = damping[go_on], growth[go_on], fresh[go_on]
-        hessian, gradient, scale = hessian[go_on], gradient[go_on], scale[go_on]
-    finish(np.ones(active.size, dtype=np.bool_), Outcome.ITERATION_LIMIT)
-    return Solutions(final, final_loss, tuple(outcomes), done)
+    def _damp(self, better: BoolArray, gain: FloatArray) -> None:
+        """Nielsen's rule: lower the damping smoothly with the gain, raise it ever faster on failure."""
+        lowered = self.damping * np.maximum(1.0 / 3.0, 1.0 - (2.0 * np.minimum(gain, 2.0) - 1.0) ** 3)
+        lowered = np.where(gain > 0.95, self.damping * 0.1, lowered)
+        raised = self.damping * self.growth
+        self.damping = np.where(better, np.maximum(lowered, _LEAST_DAMPING), raised)
+        self.growth = np.where(better, 2.0, self.growth * 2.0)
+
+    def _keep(self, which: BoolArray) -> None:
+        self.active = self.active[which]
+        self.state, self.model = self.state.take(which), self.model.take(which)
+        self.weights = None if self.weights is None else self.weights[which]
+        self.damping, self.growth, self.fresh = self.damping[which], self.growth[which], self.fresh[which]
+        self.hessian, self.gradient = self.hessian[which], self.gradient[which]
+        self.scale = self.scale[which]
 
 
 def exact_loss(model: SeparableModel) -> float:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import BoolArray, FloatArray
 from physdiffuser.expressions import Expression
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.linear import power_of_two
@@ -149,8 +149,6 @@ def uncertainty(
 ) -> Uncertainty:
     """Standard errors at a least-squares fit.
 
-    Longer than 60 lines: the cases of the covariance (stated errors, scaled, robust) share their matrices.
-
     Parameters
     ----------
     skeleton
@@ -198,20 +196,10 @@ def uncertainty(
             skeleton, parameters, nothing, np.eye(count), usual * scale, freedom, sigma is not None
         )
 
-    left, singular, right = np.linalg.svd(unit.T, full_matrices=False)
-    # Directions the rows say nothing about: every constant that takes part in one is not determined.
-    blind = singular <= max(rows, count) * _EPSILON * singular.max(initial=0.0)
-    free = (np.abs(right[blind]) > 1e-6).any(axis=0) | (np.abs(unit).max(axis=1) == 0.0)
-    if rows < count:
-        free |= True
-    inverse = np.where(blind, 0.0, 1.0 / np.where(blind, 1.0, singular))
-    pseudo = right.T * inverse  # (parameters, directions)
-    if covariance == "sandwich" or (covariance == "auto" and sigma is None and freedom >= _ROWS_FOR_SANDWICH):
-        leverage = np.minimum((left[:, ~blind] ** 2).sum(axis=1), 1.0 - 1e-9)
-        meat = left * (residual / (1.0 - leverage))[:, None]
-        half = pseudo @ (meat.T @ meat) @ pseudo.T
-    else:
-        half = spread * spread * (pseudo @ pseudo.T)
+    sandwich = covariance == "sandwich" or (
+        covariance == "auto" and sigma is None and freedom >= _ROWS_FOR_SANDWICH
+    )
+    half, free = _covariance(unit, residual, None if sandwich else spread)
     scaled = np.sqrt(np.maximum(np.diag(half), 0.0))
     safe = np.where(scaled > 0.0, scaled, 1.0)
     correlation = half / np.outer(safe, safe)
@@ -229,6 +217,34 @@ def uncertainty(
         freedom,
         sigma is not None,
     )
+
+
+def _covariance(unit: FloatArray, residual: FloatArray, spread: float | None) -> tuple[FloatArray, BoolArray]:
+    """Covariance of the constants, and which of them the rows do not fix.
+
+    Parameters
+    ----------
+    unit
+        Shape (parameters, rows): derivatives, each of length 1.
+    residual
+        Shape (rows,).
+    spread
+        Standard deviation of a row, the same for all; None for the sandwich in its HC3 form.
+    """
+    count, rows = unit.shape
+    left, singular, right = np.linalg.svd(unit.T, full_matrices=False)
+    # Directions the rows say nothing about: every constant that takes part in one is not determined.
+    blind = singular <= max(rows, count) * _EPSILON * singular.max(initial=0.0)
+    free = (np.abs(right[blind]) > 1e-6).any(axis=0) | (np.abs(unit).max(axis=1) == 0.0)
+    if rows < count:
+        free |= True
+    inverse = np.where(blind, 0.0, 1.0 / np.where(blind, 1.0, singular))
+    pseudo = right.T * inverse  # (parameters, directions)
+    if spread is not None:
+        return spread * spread * (pseudo @ pseudo.T), free
+    leverage = np.minimum((left[:, ~blind] ** 2).sum(axis=1), 1.0 - 1e-9)
+    meat = left * (residual / (1.0 - leverage))[:, None]
+    return pseudo @ (meat.T @ meat) @ pseudo.T, free
 
 
 @np.errstate(all="ignore")

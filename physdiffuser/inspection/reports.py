@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,40 +57,26 @@ _INTRODUCTIONS = {
     "Decoder": "The network of the autoregressive generator reading the formula that fits best of those it "
     "found likeliest. The line of a token shows what it looks at to write the next one.",
 }
+_SUITE_INTRODUCTION = (
+    "The true formula of each law is given to the denoiser with half of its places masked (four ways), and "
+    "to the decoder token by token. Laws are the unit of resampling."
+)
 
 
 def _nothing(text: str) -> None:
     """Say nothing."""
 
 
-def inspect_table(
-    networks: Networks,
-    subject: Subject,
-    *,
-    seed: int = 0,
-    pair: tuple[int, int] | None = None,
-    remask: float | None = None,
-    trajectories: int = 64,
-    dpi: int = DPI,
-    command: str = "",
-    say: Say = _nothing,
-) -> Report:
-    """Look at networks while they read one table and write its law.
+@dataclass(frozen=True)
+class Settings:
+    """How an inspection is made.
 
-    More than eight parameters: one for each option of `physdiffuser inspect`.
-
-    Parameters
+    Attributes
     ----------
-    networks, subject
-        Who reads what.
     seed
-        Of rows, places and sampling.
-    pair
-        Columns on which rows are drawn; the two most relevant when None.
-    remask
-        Share of re-masking in the trajectories; that of the weights when None.
+        Of tables, rows, places and sampling.
     trajectories
-        Windows that are filled, of which the best is drawn.
+        Windows that are filled, of which the best is drawn; of a suite, for each law.
     dpi
         Of the pictures.
     command
@@ -98,7 +84,37 @@ def inspect_table(
     say
         Called with what is being done.
     """
-    origin = Origin(networks.label, subject.title, networks.trained, dpi)
+
+    seed: int = 0
+    trajectories: int = 64
+    dpi: int = DPI
+    command: str = ""
+    say: Say = _nothing
+
+
+def inspect_table(
+    networks: Networks,
+    subject: Subject,
+    settings: Settings = Settings(),
+    *,
+    pair: tuple[int, int] | None = None,
+    remask: float | None = None,
+) -> Report:
+    """Look at networks while they read one table and write its law.
+
+    Parameters
+    ----------
+    networks, subject
+        Who reads what.
+    settings
+        How.
+    pair
+        Columns on which rows are drawn; the two most relevant when None.
+    remask
+        Share of re-masking in the trajectories; that of the weights when None.
+    """
+    seed, say = settings.seed, settings.say
+    origin = Origin(networks.label, subject.title, networks.trained, settings.dpi)
     say("reading the table")
     showing = show(networks, subject, seed)
     others = [show(other, subject, seed) for other in open_others(networks)]
@@ -107,7 +123,7 @@ def inspect_table(
     if networks.model.denoiser is not None:
         say("filling masks")
         seen = replace(origin, weights=networks.label_of("diffusion"))
-        pictures += _refinement(showing, seen, remask, trajectories, tables)
+        pictures += _refinement(showing, seen, remask, settings.trajectories, tables)
     if networks.model.decoder is not None:
         say("writing token by token")
         seen = replace(origin, weights=networks.label_of("autoregressive"))
@@ -123,8 +139,8 @@ def inspect_table(
         facts["Beside them"] = "; ".join(other.networks.label for other in others)
     if subject.law is not None:
         facts["True law"] = f"{subject.target_name} = {to_text(subject.law, subject.names)}"
-    if command:
-        facts["Made by"] = command
+    if settings.command:
+        facts["Made by"] = settings.command
     facts["Precision"] = "single, seed " + str(seed)
     sections = {picture.section for picture in pictures}
     return Report(
@@ -229,19 +245,12 @@ def inspect_suite(
     networks: Networks,
     suite: str,
     laws: Sequence[Law],
+    settings: Settings = Settings(trajectories=8),
     *,
     rows: int = 200,
     noise: float = 0.0,
-    seed: int = 0,
-    trajectories: int = 8,
-    dpi: int = DPI,
-    command: str = "",
-    say: Say = _nothing,
 ) -> Report:
     """Statistics of attention over laws of a suite, with networks of random weights beside them.
-
-    More than eight parameters: one for each option of `physdiffuser inspect --suite`. Longer than 60 lines: a
-    list of the pictures and numbers of the report, in their order.
 
     Parameters
     ----------
@@ -249,18 +258,68 @@ def inspect_suite(
         Trained, as a rule.
     suite, laws
         Its name, and those of its laws that are looked at.
-    rows, noise, seed
+    settings
+        How.
+    rows, noise
         Of the tables drawn from the laws.
-    trajectories
-        Windows that are filled for each law.
-    dpi, command, say
-        As in `look_at_table`.
 
     Raises
     ------
     UsageError
         If the generators' attention does not return weights, or they can write none of the laws.
     """
+    _require_weights(networks)
+    drawn = {"rows": rows, "noise": noise, "seed": settings.seed, "trajectories": settings.trajectories}
+
+    def statistics(who: Networks, note: str) -> list[LawStatistics]:
+        return study(
+            who, laws, rows=rows, noise=noise, seed=settings.seed, trajectories=settings.trajectories,
+            progress=lambda law: settings.say(law + note),
+        )  # fmt: skip
+
+    trained = statistics(networks, "")
+    control = statistics(random_networks(networks, settings.seed), ", random weights")
+    count = len(trained)
+    if not count:
+        raise UsageError(f"none of these {len(laws)} laws of {suite} can be written by these networks")
+    title = f"{count} laws of {suite}, {rows} rows" + (f", noise {noise:g}" if noise else "")
+    origin = Origin(networks.label, title, networks.trained, settings.dpi)
+    pictures, numbers = _over_laws(trained, control, networks.model.config.heads, origin)
+    encoder = {
+        what: {
+            name: share_interval(np.array([one.encoder[what] for one in found]))
+            for name, found in (("trained", trained), ("random", control))
+        }
+        for what in trained[0].encoder
+    }
+    left_out = f" ({len(laws) - count} cannot be written)" if len(laws) > count else ""
+    facts = {
+        "Laws": f"{count} of {suite}{left_out}",
+        "Tables": f"{rows} rows, noise {noise:g}, seed {settings.seed}",
+        "Weights": networks.label,
+        "Control": "the same networks with random weights, shown the same tables",
+    }
+    if settings.command:
+        facts["Made by"] = settings.command
+    return Report(
+        title=f"Attention over the suite {suite}",
+        facts=facts,
+        pictures=pictures,
+        tables={draw_aggregates.SECTION: [_unevenness_table(encoder)]},
+        introductions={draw_aggregates.SECTION: _SUITE_INTRODUCTION},
+        warnings=() if networks.trained else (_UNTRAINED,),
+        numbers={
+            "weights": networks.label,
+            "suite": suite,
+            "laws": [one.law for one in trained],
+            "settings": drawn,
+            **numbers,
+            "encoder": encoder,
+        },
+    )
+
+
+def _require_weights(networks: Networks) -> None:
     used = {variant for place, _, variant in places(networks.model) if place.part != "encoder"}
     silent = sorted(variant for variant in used if "weights" not in find_attention(variant).supports)
     if silent:
@@ -268,76 +327,29 @@ def inspect_suite(
             f"the attention {silent[0]!r} of these generators does not return its weights, so there is "
             "nothing to count over a suite; look at one table instead"
         )
-    settings = {"rows": rows, "noise": noise, "seed": seed, "trajectories": trajectories}
 
-    def statistics(who: Networks, note: str) -> list[LawStatistics]:
-        return study(
-            who, laws, rows=rows, noise=noise, seed=seed, trajectories=trajectories,
-            progress=lambda law: say(law + note),
-        )  # fmt: skip
 
-    trained = statistics(networks, "")
-    control = statistics(random_networks(networks, seed), ", random weights")
-    count = len(trained)
-    if not count:
-        raise UsageError(f"none of these {len(laws)} laws of {suite} can be written by these networks")
-    title = f"{count} laws of {suite}, {rows} rows" + (f", noise {noise:g}" if noise else "")
-    origin = Origin(networks.label, title, networks.trained, dpi)
+def _over_laws(
+    trained: list[LawStatistics], control: list[LawStatistics], heads: int, origin: Origin
+) -> tuple[list[Picture], dict[str, object]]:
+    """The pictures of the generators' attention over a suite, in order, and the numbers in them."""
+    draw, count = draw_aggregates, len(trained)
     laws_by_tier = {**Counter(one.group for one in trained), "all": count}
-    entropy = draw_aggregates.entropies(trained, control)
-    received = draw_aggregates.receipts(trained, control)
-    tree = draw_aggregates.agreements(trained, control)
-    own = draw_aggregates.own_columns(trained, control)
-    order = draw_aggregates.orders(trained, control)
+    entropy, received = draw.entropies(trained, control), draw.receipts(trained, control)
+    tree, own = draw.agreements(trained, control), draw.own_columns(trained, control)
+    order = draw.orders(trained, control)
     pictures = [
-        draw_aggregates.draw_entropies(entropy, laws_by_tier, origin),
-        draw_aggregates.draw_receipts(received, count, origin),
+        draw.draw_entropies(entropy, laws_by_tier, origin),
+        draw.draw_receipts(received, count, origin),
     ]
     if tree:
-        pictures.append(draw_aggregates.draw_agreements(tree, networks.model.config.heads, count, origin))
+        pictures.append(draw.draw_agreements(tree, heads, count, origin))
     if own:
-        pictures.append(draw_aggregates.draw_own_columns(own, count, origin))
+        pictures.append(draw.draw_own_columns(own, count, origin))
     if order:
-        pictures.append(draw_aggregates.draw_orders(order, count, origin))
-    encoder = {
-        what: {
-            name: share_interval(np.array([one.encoder[what] for one in found]))
-            for name, found in (("trained", trained), ("random", control))
-        }
-        for what in (trained[0].encoder if trained else ())
-    }
-    facts = {
-        "Laws": f"{count} of {suite}"
-        + (f" ({len(laws) - count} cannot be written)" if len(laws) > count else ""),
-        "Tables": f"{rows} rows, noise {noise:g}, seed {seed}",
-        "Weights": networks.label,
-        "Control": "the same networks with random weights, shown the same tables",
-    }
-    if command:
-        facts["Made by"] = command
-    return Report(
-        title=f"Attention over the suite {suite}",
-        facts=facts,
-        pictures=pictures,
-        tables={draw_aggregates.SECTION: [_unevenness_table(encoder)]},
-        introductions={
-            draw_aggregates.SECTION: "The true formula of each law is given to the denoiser with half of its "
-            "places masked (four ways), and to the decoder token by token. Laws are the unit of resampling."
-        },
-        warnings=() if networks.trained else (_UNTRAINED,),
-        numbers={
-            "weights": networks.label,
-            "suite": suite,
-            "laws": [one.law for one in trained],
-            "settings": settings,
-            "entropy": entropy,
-            "received": received,
-            "tree": tree,
-            "own_column": own,
-            "order": order,
-            "encoder": encoder,
-        },
-    )
+        pictures.append(draw.draw_orders(order, count, origin))
+    numbers = {"entropy": entropy, "received": received, "tree": tree, "own_column": own, "order": order}
+    return pictures, dict(numbers)
 
 
 def _unevenness_table(encoder: dict[str, dict[str, tuple[float, float, float]]]) -> Table:
