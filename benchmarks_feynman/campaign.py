@@ -67,6 +67,7 @@ def replace_block(document: str, name: str, block: str) -> str:
 @click.option("--tables-only", is_flag=True, help="Run nothing; write the tables from the files.")
 @click.option("--list", "only_list", is_flag=True, help="Print the stages and their commands; run nothing.")
 @click.option("--quiet", is_flag=True, help="No progress.")
+# More than eight parameters: one for each option.
 def campaign(
     plans: tuple[str, ...],
     stages: tuple[str, ...],
@@ -134,8 +135,8 @@ def _read(document: Path) -> str:
 def _run(
     plan: Plan, stage: Stage, path: Path, every: int, jobs: int | None, renew: bool, quiet: bool
 ) -> None:
-    from benchmarks_feynman.command import make_executor, run_tasks
     from benchmarks_feynman.executors import LOCAL
+    from benchmarks_feynman.running import make_executor, run_tasks
     from benchmarks_feynman.systems import check_system
     from physdiffuser.cli.process import messages
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,8 +14,7 @@ from physdiffuser.errors import NothingFoundError, UsageError
 
 if TYPE_CHECKING:
     from benchmarks_feynman.results import Result
-    from benchmarks_feynman.runner import Execute
-    from benchmarks_feynman.tasks import Settings, Task
+    from benchmarks_feynman.tasks import Settings
 
 T = TypeVar("T")
 
@@ -133,6 +130,7 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
 @click.option("--json", "as_json", is_flag=True, help="Print the rates as one JSON document.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @reserved_stdout()
+# More than eight parameters and 60 lines: each option is a parameter, and each step reads some of them.
 def evaluate(
     suites: tuple[str, ...],
     only: tuple[str, ...],
@@ -172,7 +170,9 @@ def evaluate(
     Markdown and as one HTML page.
     """
     from benchmarks_feynman.executors import check_scheduler
+    from benchmarks_feynman.report.printed import print_rates
     from benchmarks_feynman.results import fresh_path
+    from benchmarks_feynman.running import make_executor, run_tasks
     from benchmarks_feynman.suites import select
     from benchmarks_feynman.tasks import KNOWN_SYSTEM, Settings, make_tasks
 
@@ -190,17 +190,9 @@ def evaluate(
     check_scheduler(scheduler)
     _check(seeds, noises, peers, peers_only, resume, no_run, results)
     settings = Settings(
-        protocol="srbench" if protocol == "srbench" else "strict",
-        rows=rows,
-        dummy=dummy,
-        time=seconds,
-        steps=steps,
-        cores=cores,
-        units=units,
-        cold=cold,
-        generators=generators,
-        snap_peers=snap_peers,
-    )
+        protocol="srbench" if protocol == "srbench" else "strict", rows=rows, dummy=dummy, time=seconds,
+        steps=steps, cores=cores, units=units, cold=cold, generators=generators, snap_peers=snap_peers,
+    )  # fmt: skip
     if report is not None:
         from physdiffuser.io.output_folder import check_writable
 
@@ -217,7 +209,7 @@ def evaluate(
         systems = peers if peers_only else (KNOWN_SYSTEM, *peers)
         tasks = make_tasks(laws, systems, seeds, noises, settings)
         found = run_tasks(tasks, make_executor(scheduler, jobs, cores), results, resume=resume, quiet=quiet)
-    _print(found, as_json)
+    print_rates(found, as_json)
     if report is not None:
         from benchmarks_feynman.report.render import write_report
 
@@ -298,17 +290,6 @@ def _check_measured(laws: Any, noises: tuple[float, ...], rows: int | None, dumm
         )
 
 
-def make_executor(scheduler: str, jobs: int | None, cores: int) -> Execute:
-    """What runs tasks: processes on this machine, by default as many as its CPUs allow, or Dask."""
-    import os
-
-    from benchmarks_feynman.executors import LOCAL, run_dask, run_local
-
-    if scheduler != LOCAL:
-        return partial(run_dask, scheduler=scheduler, cores=cores)
-    return partial(run_local, jobs=jobs or max(1, (os.cpu_count() or 1) // cores), cores=cores)
-
-
 def _export(
     laws: Any, folder: Path, settings: Settings, seeds: tuple[int, ...], noises: tuple[float, ...]
 ) -> None:
@@ -329,97 +310,9 @@ def _read(path: Path) -> list[Result]:
     return lines.results
 
 
-def run_tasks(
-    tasks: list[Task],
-    execute: Execute,
-    path: Path | None,
-    *,
-    resume: bool,
-    quiet: bool = False,
-    renew: bool = False,
-) -> list[Result]:
-    """Run tasks with a progress bar and a result file, going on where it stopped with `resume`.
-
-    With `renew`, results that another commit measured count as missing; the new line then stands for the old.
-    """
-    from tqdm import tqdm
-
-    from benchmarks_feynman.results import open_results
-    from benchmarks_feynman.runner import commit, pending, run
-
-    with open_results(path, resume=resume) as results:
-        for problem in results.existing.problems if results is not None else ():
-            messages.warning(problem)
-        if results is not None and renew:
-            old = results.existing
-            old.results = [result for result in old.results if result.get("commit") == commit()]
-        count = len(pending(tasks, results))
-        if results is not None and resume:
-            messages.note(f"{len(tasks) - count} of {len(tasks)} problems have results in {path}")
-        # disable=None: no bar where stderr is no terminal
-        with tqdm(total=count, unit="law", disable=True if quiet else None) as bar:
-            recovered = ended = 0
-
-            def notice(result: Result) -> None:
-                nonlocal recovered, ended
-                ended += 1
-                recovered += bool(result["recovered"])
-                bar.set_postfix_str(f"{recovered} of {ended} recovered, last {result['id']}", refresh=False)
-                bar.update()
-
-            try:
-                return run(tasks, execute, results, notice)
-            except KeyboardInterrupt:
-                bar.close()
-                where = f"; {ended} new results are in {path}, go on with --resume" if path else ""
-                messages.note(f"stopped{where}")
-                raise
-
-
 def _guard(found: list[Result], at_least: int) -> None:
     count = len({(result["suite"], result["id"]) for result in found if result["recovered"]})
     if count < at_least:
         raise NothingFoundError(
             f"{count} laws recovered, fewer than the {at_least} asked for with --at-least"
         )
-
-
-def _print(found: list[Result], as_json: bool) -> None:
-    from benchmarks_feynman.report.summary import as_document
-
-    entries = as_document(found)
-    if as_json:
-        messages.output(json.dumps({"schema": 1, "rates": entries}, indent=1) + "\n")
-        return
-    for entry in entries:
-        if "measured" in entry:
-            _print_measured(entry)
-            continue
-        rates = "  ".join(
-            f"{name} {entry[name]['hits']:g}/{entry['laws']} ({entry[name]['percent']:.1f} %)"
-            for name in ("recovered", "strict", "srbench", "form", "r2_above_0.999")
-        )
-        median = entry["median_seconds_recovered"]
-        time = "-" if median is None else f"{median:.2f} s"
-        messages.output(f"{entry['system']} on {entry['suite']}, noise {entry['noise']:g}: {rates}\n")
-        messages.output(
-            f"  median time of the recovered {time}; confidently wrong {entry['confident_wrong']}, undecided "
-            f"{entry['undecided']}, failed {entry['failed']}, late {entry['overran']}, "
-            f"disagreements {entry['disagreements']}\n"
-        )
-
-
-def _print_measured(entry: dict[str, Any]) -> None:
-    found = entry["measured"]
-    count = found["tables"] or 1
-    messages.output(
-        f"{entry['system']} on measured: as good as the law of the field "
-        f"{found['as_good']}/{found['tables']} ({100 * found['as_good'] / count:.1f} %), "
-        f"the same law {found['identical']}, "
-        f"as good on rows left out {found['left_out_as_good']}\n"
-    )
-    messages.output(
-        f"  verified {found['verified']}, of these worse {found['verified_worse']}; "
-        f"claims {found['claims']}, false {found['claims_false']}, unknown {found['claims_unknown']}; "
-        f"failed {entry['failed']}\n"
-    )

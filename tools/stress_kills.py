@@ -224,7 +224,7 @@ class Evaluate:
 
     def work(self, folder: Path, again: bool) -> int:
         """Run the problems that have no result."""
-        from benchmarks_feynman.command import run_tasks
+        from benchmarks_feynman.running import run_tasks
         from benchmarks_feynman.tasks import Task
 
         def answers(tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:

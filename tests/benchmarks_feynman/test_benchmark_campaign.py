@@ -12,7 +12,7 @@ from typing import Any
 import benchmark_fakes as fakes
 import pytest
 
-from benchmarks_feynman import campaign, command
+from benchmarks_feynman import campaign, running
 from benchmarks_feynman.plans import PLANS, Plan, Stage
 from benchmarks_feynman.report.plan_tables import block
 from benchmarks_feynman.results import Result, parse_lines, read_results
@@ -56,7 +56,7 @@ def test_the_command_of_a_stage_runs_its_problems(
         asked[:] = tasks
         return []
 
-    monkeypatch.setattr(command, "run_tasks", catch)
+    monkeypatch.setattr(running, "run_tasks", catch)
     monkeypatch.setattr("benchmarks_feynman.systems.check_system", lambda name: None)
     for stage in plan.stages:
         for share in (1, 3):
@@ -149,9 +149,9 @@ def test_renewing_runs_again_what_another_commit_measured(tmp_path: Path) -> Non
         ran.append(list(missing))
         return iter([])
 
-    command.run_tasks(tasks, execute, path, resume=True, quiet=True)
+    running.run_tasks(tasks, execute, path, resume=True, quiet=True)
     assert ran == []  # everything is there
-    command.run_tasks(tasks, execute, path, resume=True, quiet=True, renew=True)
+    running.run_tasks(tasks, execute, path, resume=True, quiet=True, renew=True)
     assert ran == [tasks]
 
 

@@ -22,7 +22,7 @@ def test_evaluate_checks_the_folder_of_the_report_first(
     def run_tasks(*arguments: object, **options: object) -> None:
         raise AssertionError("problems were run")
 
-    monkeypatch.setattr("benchmarks_feynman.command.run_tasks", run_tasks)
+    monkeypatch.setattr("benchmarks_feynman.running.run_tasks", run_tasks)
     command = ["evaluate", "--only", "I.12.1", "--json", "--quiet"]
     assert main([*command, "--report", str(blocked)]) == 4
     assert "--report" in capsys.readouterr().err
