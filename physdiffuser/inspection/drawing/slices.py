@@ -75,13 +75,7 @@ def pictures(
 
 
 def assignment(
-    showing: Showing,
-    one: Slices,
-    layer: int,
-    count: int,
-    origin: Origin,
-    pair: tuple[int, int],
-    name: str,
+    showing: Showing, one: Slices, layer: int, count: int, origin: Origin, pair: tuple[int, int], name: str
 ) -> Picture:
     """The heaviest slices of the head that separates rows most: how much of each row is in each."""
     rows = one.assignment[:, showing.order]
