@@ -10,15 +10,12 @@ import numpy as np
 from physdiffuser.app.jobs import Run
 from physdiffuser.app.settings import Settings
 from physdiffuser.app.tables import dataset_of
-from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Equation, FitPoints, Solution, sample_fit_points
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.constants import parse_constants
 from physdiffuser.errors import UsageError
-from physdiffuser.expressions import ExpressionSyntaxError, complexity, evaluate, parse, to_text
-from physdiffuser.expressions.printing.latex import to_latex
-from physdiffuser.finalize.scoring import root_mean_square
-from physdiffuser.fitting.accuracy import max_relative_error
+from physdiffuser.expressions import ExpressionSyntaxError, evaluate, parse
+from physdiffuser.finalize.scoring import measured
 from physdiffuser.report.runfolder import load_solution
 from physdiffuser.version import version
 
@@ -114,23 +111,4 @@ def scored(text: str, dataset: Dataset, known: Mapping[str, float]) -> Equation 
         expression = parse(text, dataset.names, dict(known))
     except (ExpressionSyntaxError, UsageError):
         return None
-    prediction = evaluate(expression, dataset.inputs) + np.zeros(dataset.rows)
-    error = root_mean_square(dataset.target - prediction, dataset.weights)
-    spread = _spread(dataset)
-    with np.errstate(all="ignore"):
-        r2 = float(1.0 - np.square(error / spread)) if spread > 0 else float("nan")
-    return Equation(
-        expression=expression,
-        text=to_text(expression, dataset.names),
-        latex=to_latex(expression, dataset.names),
-        complexity=complexity(expression),
-        rmse=error,
-        r2=r2,
-        max_relative_error=max_relative_error(dataset.target, prediction),
-        names=dataset.names,
-    )
-
-
-def _spread(dataset: Dataset) -> float:
-    middle: FloatArray = dataset.target - np.average(dataset.target, weights=dataset.weights)
-    return root_mean_square(middle, dataset.weights)
+    return measured(expression, dataset)[0]

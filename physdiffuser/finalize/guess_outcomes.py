@@ -12,7 +12,7 @@ from physdiffuser.core.solution import Equation, GuessOutcome, GuessState, Solut
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Apply, Expression, Number, Parameter, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import substitute, variables
-from physdiffuser.finalize.scoring import predict, root_mean_square
+from physdiffuser.finalize.scoring import rms_error
 from physdiffuser.fitting import fit_constants, refit
 from physdiffuser.report.text.digits import short
 from physdiffuser.search.refinement.guesses import Guess
@@ -44,10 +44,10 @@ def _outcome(guess: Guess, solution: Solution, dataset: Dataset) -> GuessOutcome
         return unusable(guess)
     fitted = refit(guess.expression, dataset.inputs, dataset.target, weights=dataset.weights).expression
     with np.errstate(all="ignore"):
-        error = root_mean_square(dataset.target - predict(fitted, dataset.inputs), dataset.weights)
+        error = rms_error(fitted, dataset)
     if not np.isfinite(error):
         fitted = guess.expression
-        error = root_mean_square(dataset.target - predict(fitted, dataset.inputs), dataset.weights)
+        error = rms_error(fitted, dataset)
     rows = np.linspace(0, dataset.rows - 1, min(dataset.rows, _ROWS)).astype(np.intp)
     state = guess_state(guess, fitted, best.expression, dataset.inputs[rows])
     return outcome_of(guess, state, fitted, to_text(fitted, dataset.names), error, best)

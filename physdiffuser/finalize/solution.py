@@ -10,7 +10,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
-from physdiffuser.core.solution import Equation, Solution, sample_fit_points
+from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.data.dataset import Dataset, summaries
 from physdiffuser.expressions import PI, Number, Symbol, complexity, evaluate, to_text
 from physdiffuser.expressions.poles import has_pole
@@ -30,7 +30,7 @@ from physdiffuser.finalize.finalize import Law, finalize
 from physdiffuser.finalize.fit_rows import fit_rows
 from physdiffuser.finalize.input_errors import with_input_errors
 from physdiffuser.finalize.policy import POLICY
-from physdiffuser.finalize.scoring import equation, predict
+from physdiffuser.finalize.scoring import equation, points_of_fit, predict, with_verdict
 from physdiffuser.finalize.shown_rows import left_out, rounding_error, rows_to_show
 from physdiffuser.finalize.written_form import rewritten_fit
 from physdiffuser.noise.reweighting import Reweighted
@@ -111,8 +111,6 @@ def build_solution(found: Found, control: RunControl) -> Solution:
         verified if number == position else replace(row, probability=share)
         for number, (row, share) in enumerate(zip(front.equations, shares, strict=True))
     ]
-    test = np.zeros(dataset.rows, bool)
-    test[found.split.test] = True
     constraints, contradictions = constraint_report(verified, found)
     return replace(
         solution,
@@ -127,7 +125,7 @@ def build_solution(found: Found, control: RunControl) -> Solution:
         test_rows=int(found.split.test.size),
         known_constants=_named_constants(found.problem, equations),
         timing=_timing(control, searched, found.result),
-        fit_points=sample_fit_points(dataset.target, prediction, test, inputs=dataset.inputs),
+        fit_points=points_of_fit(dataset, prediction, found.split.test),
         summaries=summaries(dataset),
         evidence=asdict(evidence),
         fit_rows=fit_rows(found),
@@ -159,7 +157,7 @@ def _final_front(found: Found, control: RunControl, searched: float) -> Front:
     laws, position = _with_values(laws, position, dataset)
     fitted = [with_input_errors(law, dataset, split, fit_problem) for law in laws]
     laws = [law for law, _ in fitted]
-    made = [equation(law, dataset, split, dataset.names, own) for law, own in fitted]
+    made = [equation(law, dataset, split, own) for law, own in fitted]
     if not made:
         return Front([], [], [], [], 0, warnings)
     rounding = rounding_error(dataset.target, dataset.weights, loop.floor)
@@ -220,14 +218,7 @@ def _verified(
         further=_further_checks(front, found, pattern, judged, probability),
         seconds=min(limit, left),
     )
-    return replace(
-        best,
-        verdict=checked.verdict,
-        verdict_reason=checked.reason,
-        verification=checked.sentences,
-        check_states=checked.states,
-        probability=probability,
-    )
+    return replace(with_verdict(best, checked), probability=probability)
 
 
 def _further_checks(
@@ -377,8 +368,6 @@ def constant_solution(posed: PosedTable, seed: int, control: RunControl) -> Solu
         pareto=(law,),
         derivation=law.derivation,
         timing=_timing(control, control.clock(), None),
-        fit_points=sample_fit_points(
-            dataset.target, prediction, np.zeros(dataset.rows, bool), inputs=dataset.inputs
-        ),
+        fit_points=points_of_fit(dataset, prediction, np.empty(0, np.intp)),
         summaries=summaries(dataset),
     )

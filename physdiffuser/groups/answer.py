@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray, IntArray
 from physdiffuser.core.derivation import readable
-from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
+from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
 from physdiffuser.core.solution_parts.group_constants import GroupNames, with_group_constants
 from physdiffuser.data.dataset import Column, Dataset, summaries
 from physdiffuser.data.statements.groups import Groups
@@ -20,24 +20,20 @@ from physdiffuser.expressions import (
     Parameter,
     complexity,
     evaluate,
-    to_text,
 )
-from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import distinct_constants, substitute, variables, with_columns
 from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, shows_pattern
-from physdiffuser.finalize.scoring import root_mean_square
-from physdiffuser.fitting.accuracy import max_relative_error
+from physdiffuser.finalize.scoring import measured, points_of_fit, with_digits, with_verdict
+from physdiffuser.finalize.solution import without_equations
 from physdiffuser.fitting.uncertainty import student_quantile
 from physdiffuser.groups.joint_fit import JointFit, JointModel
 from physdiffuser.groups.leave_out import left_out_groups
 from physdiffuser.groups.selection import GroupSelection
 from physdiffuser.groups.sharing import GroupLaw
 from physdiffuser.report.text.digits import concise
-from physdiffuser.report.text.printed import with_printed_digits
 from physdiffuser.verification import verify
 from physdiffuser.verification.checks import Check, residual_check
-from physdiffuser.version import version
 
 NOT_CALIBRATED = Check(
     "open",
@@ -76,20 +72,23 @@ def group_solution(
     front, best_law = selection.front(), selection.best
     most = max((int((~law.fit.shared).sum()) for law in front), default=0)
     named = GroupNames(groups.columns, groups.labels, _free_names(most, dataset))
-    empty = _empty(dataset, named, seed)
+    empty = replace(
+        without_equations(dataset, seed, dataset.warnings),
+        names=(*dataset.names, *named.constants),
+        columns=(*(column.name for column in dataset.columns), *named.constants),
+        notes={**dataset.notes, "groups": f"{len(named.labels)}, by {', '.join(named.columns)}"},
+        groups=named,
+    )
     if best_law is None:
         return empty
     made = [_equation(law, dataset, groups, named, selection, split[1]) for law in front]
     position = next(place for place, law in enumerate(front) if law is best_law)
     best = made[position]
-    table = _augmented(dataset, groups, named, best)
+    table = _augmented(dataset, groups, named, best.groups)
     prediction = evaluate(best.expression, table.inputs)
     exact = _is_exact(table, prediction, best_law)
     best = _verified(best, best_law, selection, table, prediction, split, exact, named)
     equations = [best if place == position else row for place, row in enumerate(made)]
-    held_out = np.zeros(dataset.rows, bool)
-    held_out[split[1]] = True
-    points = sample_fit_points(dataset.target, prediction, held_out, inputs=table.inputs, codes=groups.codes)
     return replace(
         empty,
         status="exact" if exact else "approximate",
@@ -97,26 +96,8 @@ def group_solution(
         pareto=tuple(equations),
         derivation=best.derivation,
         test_rows=int(split[1].size),
-        fit_points=points,
+        fit_points=points_of_fit(table, prediction, split[1], groups.codes),
         summaries=summaries(dataset),
-    )
-
-
-def _empty(dataset: Dataset, named: GroupNames, seed: int) -> Solution:
-    return Solution(
-        target=dataset.target_column.name,
-        status="none",
-        best=None,
-        pareto=(),
-        names=(*dataset.names, *named.constants),
-        columns=(*(column.name for column in dataset.columns), *named.constants),
-        aliases=dataset.aliases,
-        warnings=dataset.warnings,
-        notes={**dataset.notes, "groups": f"{len(named.labels)}, by {', '.join(named.columns)}"},
-        rows=dataset.rows,
-        seed=seed,
-        version=version(),
-        groups=named,
     )
 
 
@@ -130,11 +111,13 @@ def _free_names(count: int, dataset: Dataset) -> tuple[str, ...]:
     return tuple(f"{prefix}{number + 1}" for number in range(count))
 
 
-def _augmented(dataset: Dataset, groups: Groups, named: GroupNames, equation: Equation) -> Dataset:
+def _augmented(
+    dataset: Dataset, groups: Groups, named: GroupNames, constants: Mapping[str, tuple[ConstantEstimate, ...]]
+) -> Dataset:
     """The table with a column for each constant of the groups."""
     empty = np.full((dataset.rows, len(named.constants)), np.nan)
     inputs = with_group_constants(
-        np.concatenate([dataset.inputs, empty], axis=1), equation.groups, named, groups.codes
+        np.concatenate([dataset.inputs, empty], axis=1), constants, named, groups.codes
     )
     unused = np.isnan(inputs).all(axis=0)
     inputs[:, unused] = 0.0
@@ -176,25 +159,20 @@ def _equation(
         )
         for code, label in enumerate(groups.labels)
     }
-    names = (*dataset.names, *named.constants)
-    made = Equation(
-        expression=expression,
-        text=to_text(expression, names),
-        latex=to_latex(expression, names),
-        complexity=complexity(expression),
-        rmse=0.0,
-        r2=1.0,
-        max_relative_error=0.0,
+    table = _augmented(dataset, groups, named, of_groups)
+    made, _ = measured(
+        expression,
+        table,
+        held_out,
         constants=constants,
         generator="groups",
         degrees_of_freedom=freedom,
         description_length=law.length if np.isfinite(law.length) else None,
-        names=names,
         groups=of_groups,
         group_covariance=_covariances(blocks, common, own, fit, groups.labels),
         derivation=_derivation(law, named, groups),
     )
-    return _scored(made, _augmented(dataset, groups, named, made), held_out)
+    return with_digits(made, table)
 
 
 def _with_signs(fit: JointFit) -> JointFit:
@@ -252,27 +230,6 @@ def _covariances(
     )
     ordered = blocks[:, index[:, None], index] * np.outer(signs, signs)
     return {label: tuple(map(tuple, block.tolist())) for label, block in zip(labels, ordered, strict=True)}
-
-
-def _scored(made: Equation, table: Dataset, held_out: IntArray) -> Equation:
-    prediction, weights = evaluate(made.expression, table.inputs), table.weights
-    residual = table.target - prediction
-    error = root_mean_square(residual, weights)
-    spread = root_mean_square(table.target - np.average(table.target, weights=weights), weights)
-    part = None if weights is None else weights[held_out]
-    made = replace(
-        made,
-        rmse=error,
-        r2=1.0 - (error / spread) ** 2 if spread > 0 else float("nan"),
-        max_relative_error=max_relative_error(table.target, prediction),
-        test_rmse=root_mean_square(residual[held_out], part) if held_out.size else None,
-    )
-
-    def error_of(formula: Expression, step: int) -> float:
-        some = table.target[::step] - evaluate(formula, table.inputs[::step])
-        return root_mean_square(some, None if weights is None else weights[::step])
-
-    return with_printed_digits(made, made.names, error_of, table.rows)
 
 
 def _derivation(law: GroupLaw, named: GroupNames, groups: Groups) -> tuple[str, ...]:
@@ -333,13 +290,7 @@ def _verified(
         columns=len(table.names) - len(named.constants),
         left_out_ratio=JointModel(law.fit.skeleton, selection.rows).left_out_ratio(law.fit),
     )
-    return replace(
-        best,
-        verdict=checked.verdict,
-        verdict_reason=checked.reason,
-        verification=checked.sentences,
-        check_states=checked.states,
-    )
+    return with_verdict(best, checked)
 
 
 def fit_and_held_out(dataset: Dataset, groups: Groups, seed: int) -> tuple[IntArray, IntArray]:

@@ -9,13 +9,11 @@ import numpy as np
 
 from physdiffuser.arrays import IntArray
 from physdiffuser.core.problem import Problem
-from physdiffuser.core.progress import Progress
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.groups import Groups
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, complexity, to_text
-from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting import Fit
 from physdiffuser.functions.standard_fits import fit_further_forms, fit_standard_forms
@@ -160,10 +158,7 @@ def select_law(
     rows = GroupedRows.of(dataset.inputs, dataset.target, dataset.weights, groups.codes)
     floor = rounding_loss(dataset.target, decimal_precision(dataset.target))
 
-    def over() -> bool:
-        return control.cancelled() or control.clock() >= control.limit.search_until
-
-    selection = GroupSelection(rows, floor, options.seed, stop=over, allowed=problem.allows)
+    selection = GroupSelection(rows, floor, options.seed, stop=control.over, allowed=problem.allows)
     selection.consider(guesses)
     selection.consider(_forms(fit_standard_forms(problem)), usual=True)
     selection.consider(_forms(fit_further_forms(_largest_group(problem, groups))))
@@ -174,7 +169,7 @@ def select_law(
     for forms in searched_forms(dataset, groups, search):
         selection.consider(forms)
         _report(selection, dataset, control)
-        if selection.exact or over():
+        if selection.exact or control.over():
             break
     selection.simplify()
     return selection
@@ -207,15 +202,11 @@ def _report(selection: GroupSelection, dataset: Dataset, control: RunControl) ->
     most = max(int((~law.fit.shared).sum()) for law in front)
     names = (*dataset.names, *(f"p{number + 1}" for number in range(most)))
     formula = best.fit.filled(len(dataset.names))
-    control.on_progress(
-        Progress(
-            elapsed=control.clock() - control.started,
-            budget=control.limit.seconds,
-            best=to_text(formula, names, digits=6),
-            loss=best.fit.loss,
-            complexity=complexity(formula),
-            generator="groups",
-            front=tuple(to_text(law.fit.filled(len(dataset.names)), names, digits=6) for law in front),
-            latex=to_latex(formula, names, digits=6),
-        )
+    control.report(
+        formula,
+        names,
+        loss=best.fit.loss,
+        complexity=complexity(formula),
+        generator="groups",
+        front=tuple(to_text(law.fit.filled(len(dataset.names)), names, digits=6) for law in front),
     )

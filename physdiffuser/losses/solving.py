@@ -11,20 +11,17 @@ import numpy as np
 from physdiffuser.arrays import FloatArray
 from physdiffuser.core.derivation import readable
 from physdiffuser.core.problem import Problem
-from physdiffuser.core.solution import ConstantEstimate, Equation, Solution, sample_fit_points
+from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
 from physdiffuser.data.dataset import Dataset, summaries
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import ONE, Apply, Expression, Number, complexity, evaluate, to_text
-from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import add, call, distinct_constants, div, fitted_constants
-from physdiffuser.finalize.scoring import predict, root_mean_square
+from physdiffuser.finalize.scoring import measured, points_of_fit, predict, with_digits
 from physdiffuser.finalize.solution import without_equations
-from physdiffuser.fitting.accuracy import max_relative_error
 from physdiffuser.losses.fits import Errors, LossFit, bootstrap_errors, fit_loss
 from physdiffuser.losses.likelihoods import Loss, check_target
 from physdiffuser.options import SolveOptions
 from physdiffuser.report.text.digits import concise
-from physdiffuser.report.text.printed import with_printed_digits
 from physdiffuser.search.formulas import search_formulas
 from physdiffuser.search.refinement.guesses import Guess
 from physdiffuser.search.run_control import RunControl
@@ -80,7 +77,7 @@ def solve_with_loss(
     if np.ptp(first.target) > 0:
         selection.consider(search_formulas(first, earlier, SHARES[0], plain, control))
     best = selection.best
-    if best is not None and not selection.over():
+    if best is not None and not control.over():
         with np.errstate(all="ignore"):
             prediction = evaluate(best.expression, table.inputs)
             target, weights = loss.working(table.target, prediction, table.weights)
@@ -127,14 +124,10 @@ class _Selection:
         self._tried: set[Expression] = set()
         self._take(Number(float(np.median(table.target))))
 
-    def over(self) -> bool:
-        """Whether the search has to end."""
-        return self.control.cancelled() or self.control.clock() >= self.control.limit.search_until
-
     def consider(self, formulas: Sequence[Expression]) -> None:
         """Fit some formulas, the first ones as long as there is time."""
         for formula in formulas[:MOST_FORMS]:
-            if self.over() and self.fits:
+            if self.control.over() and self.fits:
                 return
             self._take(formula)
 
@@ -206,7 +199,7 @@ def _solution(
         table.target,
         loss,
         options.seed,
-        selection.over,
+        control.over,
         table.weights,
     )
     rows = [
@@ -214,7 +207,6 @@ def _solution(
     ]
     best = next(row for row, fit in zip(rows, selection.front(), strict=True) if fit is chosen)
     prediction = predict(best.expression, dataset.inputs)
-    test = np.zeros(dataset.rows, bool)
     known = {symbol.name: symbol.value for symbol in selection.problem.constants}
     return replace(
         empty,
@@ -223,34 +215,24 @@ def _solution(
         pareto=tuple(rows),
         derivation=best.derivation,
         known_constants=known,
-        fit_points=sample_fit_points(dataset.target, prediction, test, inputs=dataset.inputs),
+        fit_points=points_of_fit(dataset, prediction, np.empty(0, np.intp)),
         summaries=summaries(dataset),
         timing={"elapsed_seconds": control.clock() - control.started},
     )
 
 
 def _equation(fit: LossFit, selection: _Selection, dataset: Dataset, errors: Errors | None) -> Equation:
-    loss, weights = selection.loss, dataset.weights
+    loss = selection.loss
     law = selection.shown(fit.expression)
-    prediction = predict(law, dataset.inputs)
-    residual = dataset.target - prediction
-    rmse = root_mean_square(residual, weights)
-    spread = root_mean_square(dataset.target - np.average(dataset.target, weights=weights), weights)
     own = distinct_constants(fit.expression)[1]
     values = distinct_constants(law)[1]
     # The sign of one may have changed where the logarithm of odds was put in.
     order = [[abs(one) for one in own].index(abs(value)) for value in values]
     with np.errstate(all="ignore"):
-        mean = loss.mean(dataset.target, predict(fit.expression, dataset.inputs), weights)
-    text = to_text(law, dataset.names)
-    made = Equation(
-        expression=law,
-        text=text,
-        latex=to_latex(law, dataset.names),
-        complexity=complexity(law),
-        rmse=rmse,
-        r2=1.0 - (rmse / spread) ** 2 if spread > 0 else math.nan,
-        max_relative_error=max_relative_error(dataset.target, prediction),
+        mean = loss.mean(dataset.target, predict(fit.expression, dataset.inputs), dataset.weights)
+    made, _ = measured(
+        law,
+        dataset,
         constants=tuple(
             _constant(number, value, errors, place)
             for number, (value, place) in enumerate(zip(values, order, strict=True))
@@ -268,14 +250,8 @@ def _equation(fit: LossFit, selection: _Selection, dataset: Dataset, errors: Err
         generator="loss",
         description_length=selection.length(fit),
         mean_loss=mean if math.isfinite(mean) else None,
-        names=dataset.names,
     )
-
-    def error_of(formula: Expression, step: int) -> float:
-        some = dataset.target[::step] - predict(formula, dataset.inputs[::step])
-        return root_mean_square(some, None if weights is None else weights[::step])
-
-    return with_printed_digits(made, dataset.names, error_of, dataset.rows)
+    return with_digits(made, dataset)
 
 
 def _constant(number: int, value: float, errors: Errors | None, place: int) -> ConstantEstimate:

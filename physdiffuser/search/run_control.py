@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from physdiffuser.core.archive import Entry
 from physdiffuser.core.progress import Progress
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.expressions import to_text
+from physdiffuser.expressions import Expression, to_text
 from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.parallel.ahead import Workers
@@ -43,12 +44,23 @@ class RunControl:
     workers: Workers | None = None
     clock: Callable[[], float] = time.monotonic
 
+    def over(self) -> bool:
+        """Whether the search has to end, because of the time or of the caller."""
+        return self.cancelled() or self.clock() >= self.limit.search_until
+
+    def report(self, formula: Expression, names: Sequence[str], **about: Any) -> None:
+        """Tell the caller, if it wants to know, of a better formula; `about` are fields of `Progress`."""
+        if self.on_progress is not None:
+            best, latex = to_text(formula, names, digits=6), to_latex(formula, names, digits=6)
+            elapsed = self.clock() - self.started
+            self.on_progress(Progress(elapsed, self.limit.seconds, best, latex=latex, **about))
+
 
 class Reporter:
     """Reports better formulas to the caller, at most every `PROGRESS_INTERVAL` seconds."""
 
-    def __init__(self, dataset: Dataset, budget: float | None, control: RunControl) -> None:
-        self._dataset, self._budget, self._control = dataset, budget, control
+    def __init__(self, dataset: Dataset, control: RunControl) -> None:
+        self._dataset, self._control = dataset, control
         self._last = float("-inf")
 
     def __call__(self, archive: ParetoArchive, best: Entry) -> None:
@@ -57,15 +69,11 @@ class Reporter:
         if control.on_progress is None or now < self._last + PROGRESS_INTERVAL:
             return
         self._last = now
-        control.on_progress(
-            Progress(
-                elapsed=now - control.started,
-                budget=self._budget,
-                best=to_text(best.candidate.expression, names, digits=6),
-                loss=best.loss,
-                complexity=best.complexity,
-                generator=best.candidate.generator,
-                front=tuple(to_text(entry.candidate.expression, names) for entry in archive.front()),
-                latex=to_latex(best.candidate.expression, names, digits=6),
-            )
+        control.report(
+            best.candidate.expression,
+            names,
+            loss=best.loss,
+            complexity=best.complexity,
+            generator=best.candidate.generator,
+            front=tuple(to_text(entry.candidate.expression, names) for entry in archive.front()),
         )

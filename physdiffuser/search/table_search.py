@@ -366,7 +366,7 @@ def _loop(
         tolerance=decimal_precision(search_problem.target),
         limit=control.limit,
         cancelled=control.cancelled,
-        on_better=Reporter(dataset, options.time_limit, control),
+        on_better=Reporter(dataset, control),
         workers=control.workers,
         clock=control.clock,
         earlier_steps=earlier_steps,

@@ -12,13 +12,12 @@ from physdiffuser.core.solution import ConstantEstimate, Equation, FitPoints, So
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, Number, evaluate, to_text
 from physdiffuser.expressions.tree import substitute
-from physdiffuser.finalize.scoring import predict, root_mean_square
+from physdiffuser.finalize.scoring import predict, rms_error, root_mean_square, with_digits
 from physdiffuser.fitting.accuracy import max_relative_error
 from physdiffuser.fitting.uncertainty import student_quantile
 from physdiffuser.io.display import listed, visible
 from physdiffuser.report.documents.json_document import SCHEMA, document
 from physdiffuser.report.text.digits import concise, shown_digits
-from physdiffuser.report.text.printed import with_printed_digits
 from physdiffuser.targets.parts import SharedPart
 from physdiffuser.targets.ties import Tie, Tied
 
@@ -138,13 +137,8 @@ def _estimate(one: ConstantEstimate, value: float, sigma: float, factor: float) 
 
 def _scored(made: Equation, before: Equation, solution: Solution, dataset: Dataset) -> Equation:
     """Errors of the law with tied constants, from how the residuals of all rows have changed."""
-
-    def error_of(formula: Expression, step: int) -> float:
-        residual = dataset.target[::step] - predict(formula, dataset.inputs[::step])
-        return root_mean_square(residual, None if dataset.weights is None else dataset.weights[::step])
-
-    old = error_of(before.expression, 1)
-    ratio = error_of(made.expression, 1) / old if old > 0 else 1.0
+    old = rms_error(before.expression, dataset)
+    ratio = rms_error(made.expression, dataset) / old if old > 0 else 1.0
     points, test = solution.fit_points, None
     if before.test_rmse is not None and points is not None and points.truth.size == points.rows:
         assert points.inputs is not None
@@ -159,7 +153,7 @@ def _scored(made: Equation, before: Equation, solution: Solution, dataset: Datas
         max_relative_error=max_relative_error(dataset.target, predict(made.expression, dataset.inputs)),
         test_rmse=test,
     )
-    return with_printed_digits(made, solution.names, error_of, dataset.rows)
+    return with_digits(made, dataset)
 
 
 def _rewritten(expression: Expression, values: Mapping[float, float]) -> Expression:

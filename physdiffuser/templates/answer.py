@@ -11,7 +11,7 @@ import numpy as np
 from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Entry
 from physdiffuser.core.candidate import Candidate
-from physdiffuser.core.solution import Equation, Solution, sample_fit_points
+from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.core.solution_parts.template_parts import TemplateParts
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, Number, Parameter, complexity, evaluate, to_text
@@ -19,7 +19,7 @@ from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import bind, fitted_constants, substitute
 from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, shows_pattern
 from physdiffuser.finalize.finalize import Law
-from physdiffuser.finalize.scoring import equation, predict, root_mean_square
+from physdiffuser.finalize.scoring import equation, points_of_fit, predict, root_mean_square, with_verdict
 from physdiffuser.fitting import Fit, fit_constants
 from physdiffuser.search.table_search import Found, on_rows
 from physdiffuser.templates.joint_fit import Model
@@ -137,7 +137,7 @@ def with_tied_constants(
     shown = _arranged(fit, models[nearest], template, problem.inputs)
     entry = Entry(replace(candidates[nearest], expression=shown), complexity(shown), fit.loss)
     tied = Law(entry, fit.expression, shown, fit.loss, fit.loss, ())
-    made, prediction = equation(tied, dataset, found.split, dataset.names, problem)
+    made, prediction = equation(tied, dataset, found.split, problem)
     if lost:
         made = _checked(made, dataset, found, prediction)
     else:
@@ -152,9 +152,7 @@ def with_tied_constants(
     rest = [made if row == best else row for row in solution.pareto]
     points = solution.fit_points
     if points is not None:
-        test = np.zeros(dataset.rows, bool)
-        test[found.split.test] = True
-        points = sample_fit_points(dataset.target, prediction, test, inputs=dataset.inputs)
+        points = points_of_fit(dataset, prediction, found.split.test)
     return replace(solution, best=made, pareto=tuple(rest), derivation=made.derivation, fit_points=points)
 
 
@@ -173,13 +171,7 @@ def _checked(made: Equation, dataset: Dataset, found: Found, prediction: FloatAr
         further=[*further, Check("open", NOT_CALIBRATED, NOT_CALIBRATED)],
         seconds=_VERIFYING_SECONDS,
     )
-    return replace(
-        made,
-        verdict=checked.verdict,
-        verdict_reason=checked.reason,
-        verification=checked.sentences,
-        check_states=checked.states,
-    )
+    return with_verdict(made, checked)
 
 
 def _arranged(fit: Fit, model: Model, template: Template, inputs: FloatArray) -> Expression:

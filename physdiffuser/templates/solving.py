@@ -14,13 +14,11 @@ from dataclasses import replace
 import numpy as np
 
 from physdiffuser.core.candidate import Candidate
-from physdiffuser.core.progress import Progress
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.constants import parse_constants
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.expressions import Number, Parameter, complexity, to_text
-from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import add, bind
 from physdiffuser.finalize.rescaling.magnitudes import Magnitudes
 from physdiffuser.finalize.solution import build_solution
@@ -127,9 +125,11 @@ class TemplateSearch:
             before = model.length
             for function in self.template.functions:
                 model = self._searched(function, model, share)
-                self._report(model)
+                size = complexity(model.expression)
+                about = {"loss": model.loss, "complexity": size, "generator": "template"}
+                self.control.report(model.expression, self.dataset.names, **about)
             exact = model.loss <= 4 * self.fits.measure.floor
-            if exact or self._over() or (number and model.length > before - _SAME_NATS):
+            if exact or self.control.over() or (number and model.length > before - _SAME_NATS):
                 break
             if len(self.template.functions) == 1 and not self.template.constants and self._is_direct():
                 break  # the table of the function would be the same again
@@ -138,9 +138,6 @@ class TemplateSearch:
     def _is_direct(self) -> bool:
         function = self.template.functions[0]
         return len(self.template.calls(function.name)) == 1 == len(self.template.parts)
-
-    def _over(self) -> bool:
-        return self.control.cancelled() or self.control.clock() >= self.control.limit.search_until
 
     def _first(self) -> Model:
         """Polynomials, or constants where they cannot be fitted."""
@@ -156,7 +153,7 @@ class TemplateSearch:
     def _searched(self, function: UnknownFunction, model: Model, share: float) -> Model:
         """The model with the best form of one function that a search finds."""
         table = partial_table(self.template, function, model.skeletons, model.parameters, self.dataset)
-        if table is not None and not self._over():
+        if table is not None and not self.control.over():
             known = [
                 to_text(bind(form.skeleton, form.known), function.arguments) for form in self._pool(function)
             ]
@@ -223,22 +220,6 @@ class TemplateSearch:
         yield f"the template {self.template.text}: its unknown functions were found by searches"
         for function, text in function_texts(self.template, model, 5).items():
             yield f"{function} = {text}"
-
-    def _report(self, model: Model) -> None:
-        if self.control.on_progress is None:
-            return
-        formula, names = model.expression, self.dataset.names
-        self.control.on_progress(
-            Progress(
-                elapsed=self.control.clock() - self.control.started,
-                budget=self.control.limit.seconds,
-                best=to_text(formula, names, digits=6),
-                loss=model.loss,
-                complexity=complexity(formula),
-                generator="template",
-                latex=to_latex(formula, names, digits=6),
-            )
-        )
 
 
 def function_texts(template: Template, model: Model, digits: int | None = None) -> dict[str, str]:

@@ -24,10 +24,9 @@ from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import walk
 from physdiffuser.expressions.units.rescale import FORMS, Rescaled, rescaled
 from physdiffuser.finalize.rescaling.suggestions import ranges_inside, suggestions_outside
-from physdiffuser.finalize.scoring import root_mean_square
+from physdiffuser.finalize.scoring import rms_error, with_digits
 from physdiffuser.finalize.shown_rows import rows_to_show
 from physdiffuser.report.text.digits import ALL_DIGITS, concise, shown_digits
-from physdiffuser.report.text.printed import with_printed_digits
 
 if TYPE_CHECKING:
     from physdiffuser.core.progress import Progress
@@ -298,18 +297,13 @@ def _restored(one: Equation, magnitudes: Magnitudes, sample: FloatArray, dataset
 
 def _with_digits(made: Equation, dataset: Dataset) -> Equation:
     """With the digits that constants need in the units of the table, where they are rounded anew."""
-
-    def error_of(formula: Expression, step: int) -> float:
-        error = dataset.target[::step] - evaluate(formula, dataset.inputs[::step])
-        return root_mean_square(error, None if dataset.weights is None else dataset.weights[::step])
-
-    error = error_of(made.expression, 1)
+    error = rms_error(made.expression, dataset)
     if max(error, made.rmse) <= _ROUNDING * float(np.abs(dataset.target).max()):
         made = replace(made, rmse=error)  # the rounding errors of these units
     if not math.isclose(error, made.rmse, rel_tol=1e-6):
         # Its rows are weighted by their errors, or the formula has no value in these units.
         return replace(made, table_digits=ALL_DIGITS, extra_digits=ALL_DIGITS)
-    return with_printed_digits(made, dataset.names, error_of, dataset.rows)
+    return with_digits(made, dataset)
 
 
 def _stated(magnitudes: Magnitudes, dataset: Dataset) -> str:
