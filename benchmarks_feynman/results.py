@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from benchmarks_feynman.tasks import TASK_FIELDS, task_key
 from physdiffuser.errors import DataError, FileError, UsageError
+from physdiffuser.io.output_folder import free_names
 
 SCHEMA = 1
 MAX_BYTES = 1_000_000_000
@@ -120,11 +121,10 @@ def _limited(stream: BinaryIO, path: Path) -> Iterator[bytes]:
         yield line
 
 
-def fresh_path(root: Path = Path("runs"), now: float | None = None) -> Path:
-    """A name under `root` that no file has yet: results are kept where no file is named, too."""
-    stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.localtime(now))
-    names = (f"evaluate-{stamp}{suffix}.jsonl" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
-    return next(path for name in names if not (path := root / name).exists())
+def fresh_path() -> Path:
+    """A name under `runs` that no file has yet: results are kept where no file is named, too."""
+    paths = map(Path("runs").joinpath, free_names(f"evaluate-{time.strftime('%Y-%m-%dT%H-%M-%S')}", ".jsonl"))
+    return next(path for path in paths if not path.exists())
 
 
 class ResultFile:

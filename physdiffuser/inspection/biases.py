@@ -8,7 +8,7 @@ import numpy as np
 from physdiffuser_attention_biased.attention import BiasedAttention
 
 from physdiffuser.arrays import FloatArray
-from physdiffuser.inspection.capture import Heard, Place
+from physdiffuser.inspection.capture import Heard
 from physdiffuser.inspection.networks import quiet_networks
 from physdiffuser.inspection.session import Showing
 
@@ -64,7 +64,5 @@ def bias_of(heard: Heard) -> Bias | None:
 
 def layers_of(showing: Showing) -> list[Bias]:
     """The bias of every layer of the encoder; empty where its attention has none."""
-    count = len(showing.networks.model.encoder.blocks)
-    calls = [showing.heard.calls.get(Place("encoder", "rows", layer)) for layer in range(count)]
-    found = [bias_of(heard[-1]) for heard in calls if heard]
+    found = map(bias_of, showing.calls_among_rows)
     return [one for one in found if one is not None]

@@ -19,7 +19,7 @@ from typing import Any
 from physdiffuser.errors import FileError
 from physdiffuser.inspection.drawing.figures import Picture
 from physdiffuser.io.atomic import write_bytes_atomic
-from physdiffuser.io.output_folder import make_missing, refused, remove_empty
+from physdiffuser.io.output_folder import free_names, make_missing, refused, remove_empty
 
 _TEMPLATE = "page.html.jinja"
 
@@ -120,16 +120,11 @@ def _inches(png: bytes) -> float:
 PAGE, NUMBERS = "inspection.html", "inspection.json"
 
 
-def fresh_name(title: str, root: Path = Path("runs")) -> Path:
-    """A folder under `root` that does not exist yet, named by the time and the subject."""
+def fresh_name(title: str) -> Path:
+    """A folder under `runs` that does not exist yet, named by the time and the subject."""
     slug = re.sub(r"[^A-Za-z0-9_.-]+", "-", title).strip("-.")[:40] or "table"
-    stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
-    number = 1
-    while True:
-        path = root / f"{stamp}-inspect-{slug}{'' if number == 1 else f'-{number}'}"
-        if not path.exists():
-            return path
-        number += 1
+    paths = map(Path("runs").joinpath, free_names(f"{time.strftime('%Y-%m-%dT%H-%M-%S')}-inspect-{slug}"))
+    return next(path for path in paths if not path.exists())
 
 
 def write(report: Report, folder: Path) -> list[Path]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.core.problem import Problem
-from physdiffuser.inspection.capture import Capture, Place, captured
+from physdiffuser.inspection.capture import Capture, Heard, Place, captured
 from physdiffuser.inspection.networks import Networks, quiet_networks
 from physdiffuser.inspection.subjects import Subject
 from physdiffuser.models.features.reading import Reader, Reading
@@ -88,6 +88,13 @@ class Showing:
             if not hasattr(self.heard.last(Place("encoder", "rows", 0)).module, "slices"):
                 weights = weights[..., self.order]
         return np.asarray(weights, dtype=np.float64)
+
+    @property
+    def calls_among_rows(self) -> list[Heard]:
+        """The newest call of each layer in which rows attend to rows; empty where the encoder has none."""
+        layers = range(len(self.networks.model.encoder.blocks))
+        calls = [self.heard.calls.get(Place("encoder", "rows", layer)) for layer in layers]
+        return [found[-1] for found in calls if found]
 
     def has(self, kind: str) -> bool:
         """Whether the encoder has attention of that kind whose weights can be seen."""

@@ -11,7 +11,7 @@ import torch
 from physdiffuser_attention_physics_slice.attention import PhysicsSliceAttention
 
 from physdiffuser.arrays import FloatArray
-from physdiffuser.inspection.capture import Heard, Place
+from physdiffuser.inspection.capture import Heard
 from physdiffuser.inspection.networks import quiet_networks
 from physdiffuser.inspection.session import Showing
 
@@ -103,7 +103,5 @@ def _seconds(module: torch.nn.Module, vectors: torch.Tensor) -> float:
 
 def layers_of(showing: Showing) -> list[Slices]:
     """Slices of every layer of the encoder; empty where its attention has none."""
-    count = len(showing.networks.model.encoder.blocks)
-    calls = [showing.heard.calls.get(Place("encoder", "rows", layer)) for layer in range(count)]
-    found = [slices_of(heard[-1]) for heard in calls if heard]
+    found = map(slices_of, showing.calls_among_rows)
     return [one for one in found if one is not None]

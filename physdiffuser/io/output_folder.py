@@ -1,10 +1,12 @@
-"""Finding out at once that output cannot be written, not after minutes of work."""
+"""Where output goes: names that are free, and errors at once where it cannot be written."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from physdiffuser.errors import FileError
@@ -54,6 +56,13 @@ def check_writable_file(path: Path, option: str = "--out") -> None:
     if not folder.is_dir():
         raise FileError(f"cannot write '{shown}': its folder does not exist. Create it, or change {option}.")
     check_writable(folder, option)
+
+
+def free_names(stem: str, ending: str = "") -> Iterator[str]:
+    """`stem`, `stem-2`, `stem-3`, ...: the first that does not exist yet is to be taken."""
+    yield f"{stem}{ending}"
+    for number in itertools.count(2):
+        yield f"{stem}-{number}{ending}"
 
 
 def make_missing(folder: Path) -> list[Path]:

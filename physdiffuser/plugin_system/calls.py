@@ -134,15 +134,6 @@ def _imports_library(ident: int) -> bool:
     return modules > 1
 
 
-def call_with_limit(function: Callable[[], T], limit: float) -> T:
-    """Call a function in a thread of its own; TimeoutError if it takes longer than `limit` seconds."""
-    worker = PluginWorker()
-    try:
-        return worker.call(function, lambda waited: waited >= limit)
-    finally:
-        worker.close()
-
-
 def calls_running() -> list[threading.Thread]:
     """Threads in which a call was given up and still runs."""
     return [thread for thread in tuple(_running) if thread.is_alive()]

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from physdiffuser.plugin_system.calls import PluginWorker
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 
@@ -24,7 +21,8 @@ class ContractError(AssertionError):
     """A plugin does not do what the extension point asks for."""
 
 
-def _require(condition: bool, message: str) -> None:
+def ensure(condition: bool, message: str) -> None:
+    """Raise a `ContractError` with the message unless the condition holds."""
     if not condition:
         raise ContractError(message)
 

@@ -12,7 +12,7 @@ from physdiffuser.arrays import FloatArray
 if TYPE_CHECKING:
     from physdiffuser.specs import OperatorSpec
 
-from physdiffuser.plugin_system.contract import CALL_LIMIT, Calls, _require
+from physdiffuser.plugin_system.contract import CALL_LIMIT, Calls, ensure
 
 
 def check_operator(spec: OperatorSpec, *, limit: float = CALL_LIMIT) -> list[str]:
@@ -45,16 +45,16 @@ def check_operator(spec: OperatorSpec, *, limit: float = CALL_LIMIT) -> list[str
 
 
 def _operator_checks(spec: OperatorSpec, calls: Calls) -> list[str]:
-    _require(spec.arity in (1, 2), f"arity is {spec.arity!r}; it must be 1 or 2")
-    _require(
+    ensure(spec.arity in (1, 2), f"arity is {spec.arity!r}; it must be 1 or 2")
+    ensure(
         isinstance(spec.complexity, int) and spec.complexity >= 1,
         f"complexity is {spec.complexity!r}; it must be a whole number of at least 1",
     )
-    _require(
+    ensure(
         len(spec.derivatives) == spec.arity,
         f"{len(spec.derivatives)} derivatives for {spec.arity} arguments; give one for each",
     )
-    _require(callable(spec.sympy), "sympy must be a function that builds the sympy form")
+    ensure(callable(spec.sympy), "sympy must be a function that builds the sympy form")
     rng = np.random.default_rng(0)
     ranges = ((0.2, 0.9), (1.1, 3.0), (-2.0, 2.0))
     samples = [[rng.uniform(low, high, 64) for _ in range(spec.arity)] for low, high in ranges]
@@ -67,14 +67,14 @@ def _operator_checks(spec: OperatorSpec, calls: Calls) -> list[str]:
             single = _numeric(
                 calls, spec.evaluate, "evaluate", [np.asarray(argument[7]) for argument in arguments]
             )
-            _require(
+            ensure(
                 bool(np.isclose(single, value[7], rtol=1e-12, atol=0.0, equal_nan=True)),
                 "evaluate is not elementwise: one row gives another value alone than in a column",
             )
             matrix = _numeric(
                 calls, spec.evaluate, "evaluate", [argument.reshape(8, 8) for argument in arguments]
             )
-            _require(
+            ensure(
                 np.allclose(matrix.ravel(), value, rtol=1e-12, atol=0.0, equal_nan=True),
                 "evaluate is not elementwise: a matrix gives other values than a column",
             )
@@ -83,12 +83,12 @@ def _operator_checks(spec: OperatorSpec, calls: Calls) -> list[str]:
                 scaled = _numeric(
                     calls, spec.evaluate, "evaluate", [4.0 * argument for argument in arguments]
                 )
-                _require(
+                ensure(
                     np.allclose(scaled, 4.0 ** float(spec.degree) * value, rtol=1e-9, equal_nan=True),
                     f"degree {spec.degree} is declared, but scaling the arguments by 4 does not scale "
                     f"the value by 4**{spec.degree}",
                 )
-    _require(finite, "evaluate has no finite values for arguments between 0.2 and 3, nor between -2 and 2")
+    ensure(finite, "evaluate has no finite values for arguments between 0.2 and 3, nor between -2 and 2")
     checked = [
         "evaluate is elementwise, deterministic and leaves its arguments alone",
         "each derivative agrees with central differences",
@@ -104,14 +104,14 @@ def _numeric(
     before = [argument.copy() for argument in arguments]
     first, second = calls(name, function, *arguments), calls(name, function, *arguments)
     for kept, argument in zip(before, arguments, strict=True):
-        _require(bool(np.array_equal(kept, argument, equal_nan=True)), f"{name} changes its arguments")
+        ensure(bool(np.array_equal(kept, argument, equal_nan=True)), f"{name} changes its arguments")
     value = np.asarray(first)
-    _require(value.dtype == np.float64, f"{name} returns {value.dtype}, not float64")
-    _require(
+    ensure(value.dtype == np.float64, f"{name} returns {value.dtype}, not float64")
+    ensure(
         value.shape == np.shape(arguments[0]),
         f"{name} returns shape {value.shape} for arguments of shape {np.shape(arguments[0])}",
     )
-    _require(
+    ensure(
         bool(np.array_equal(value, np.asarray(second), equal_nan=True)),
         f"{name} is not deterministic: two calls on the same arguments differ",
     )
@@ -133,10 +133,10 @@ def _check_derivatives(
         both = np.isfinite(slope) & np.isfinite(exact)
         wrong = both & ~np.isclose(exact, slope, rtol=1e-4, atol=1e-4)
         # A kink or a pole may fall between two of the points; a wrong formula is wrong all over.
-        _require(
+        ensure(
             wrong.sum() <= 0.05 * max(both.sum(), 1),
             f"{name} differs from central differences on {int(wrong.sum())} of {int(both.sum())} points",
         )
-        _require(
+        ensure(
             bool(both.any()) or not np.isfinite(slope).any(), f"{name} is nowhere finite where the value is"
         )

@@ -14,7 +14,7 @@ import io
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from physdiffuser.expressions import to_text
 from physdiffuser.io.atomic import write_bytes_atomic, write_text_atomic
 from physdiffuser.io.display import visible
 from physdiffuser.io.folder_lock import FolderLock
+from physdiffuser.io.output_folder import free_names
 from physdiffuser.io.small_files import read_bounded
 from physdiffuser.report.documents.document_reader import Reader
 from physdiffuser.report.documents.json_document import SCHEMA, document, document_text
@@ -207,7 +208,7 @@ def fresh_folder(table: str, root: Path = Path("runs"), now: float | None = None
     stem = "stdin" if table == "-" else Path(table).name.split(".")[0]
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:40] or "table"
     stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.localtime(now))
-    for name in _numbered(f"{stamp}-{slug}"):
+    for name in free_names(f"{stamp}-{slug}"):
         path = root / name
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -227,14 +228,6 @@ def fresh_folder(table: str, root: Path = Path("runs"), now: float | None = None
         folder._made = True
         return folder
     raise AssertionError("unreachable")  # the numbers do not end
-
-
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}-{number}"
-        number += 1
 
 
 def load_solution(run: Path) -> Solution:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from physdiffuser.specs import AttentionSpec, GeneratorSpec
 
 from physdiffuser.functions.checks import check_family
-from physdiffuser.plugin_system.contract import CALL_LIMIT, CALLS_IN_ALL, Calls, ContractError, _require
+from physdiffuser.plugin_system.contract import CALL_LIMIT, CALLS_IN_ALL, Calls, ContractError, ensure
 from physdiffuser.plugin_system.operator_checks import check_operator
 
 __all__ = [
@@ -81,26 +81,24 @@ def _generator_checks(spec: GeneratorSpec, steps: int, calls: Calls) -> list[str
     problem = _sample_problem()
     before = (problem.inputs.copy(), problem.target.copy())
     first = _propose(spec, problem, steps, calls)
-    _require(
+    ensure(
         bool(np.array_equal(before[0], problem.inputs) and np.array_equal(before[1], problem.target)),
         "propose changes the problem's arrays",
     )
     for candidate in first:
         fault = candidate_fault(candidate, problem)
-        _require(fault is None, f"a candidate is malformed: {fault}")
-        _require(
+        ensure(fault is None, f"a candidate is malformed: {fault}")
+        ensure(
             candidate.generator == spec.name,
             f"a candidate says it is from {candidate.generator!r}, not {spec.name!r}",
         )
     second = _propose(spec, problem, steps, calls)
-    _require(
+    ensure(
         [candidate.expression for candidate in first] == [candidate.expression for candidate in second],
         "two runs with the same seed and steps differ; draw random numbers from problem.generator(...)",
     )
     stopped = _propose(spec, problem, steps, calls, cancelled=True)
-    _require(
-        len(stopped) <= max(len(first), 1000), "it goes on after the user asked to stop; see Budget.spend"
-    )
+    ensure(len(stopped) <= max(len(first), 1000), "it goes on after the user asked to stop; see Budget.spend")
     return [
         f"{len(first)} candidates in {steps} steps, all well formed",
         "it keeps to its budget and leaves the problem alone",
@@ -123,8 +121,8 @@ def _propose(
     from physdiffuser.search.archive import ParetoArchive
 
     generator = calls("build", spec.build, **spec.options)
-    _require(callable(getattr(generator, "propose", None)), "build returns an object without propose()")
-    _require(
+    ensure(callable(getattr(generator, "propose", None)), "build returns an object without propose()")
+    ensure(
         getattr(generator, "name", None) == spec.name,
         f"its name is {getattr(generator, 'name', None)!r}, but it is registered as {spec.name!r}",
     )
@@ -139,11 +137,11 @@ def _propose(
             candidates.append(candidate)
             if candidate_fault(candidate, problem) is None:
                 archive.offer(candidate)
-            _require(
+            ensure(
                 budget.spent <= 2 * steps + 1,
                 f"it spent {budget.spent} steps of {steps}; stop when spend() answers False",
             )
-            _require(
+            ensure(
                 not meter.count(),
                 f"it yields {CANDIDATES_PER_STEP} candidates after its budget of {steps} steps is spent (a "
                 f"step is also charged for {CANDIDATES_CHARGED} candidates without one); call budget.spend() "

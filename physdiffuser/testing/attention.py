@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from physdiffuser.errors import UsageError
 from physdiffuser.models.attention import KeyValueCache, build_attention, require
-from physdiffuser.plugin_system.contract import Calls, ContractError, _require
+from physdiffuser.plugin_system.contract import Calls, ContractError, ensure
 from physdiffuser.specs import ATTENTION_CAPABILITIES, AttentionSpec
 
 BATCH, ROWS, QUERIES, COLUMNS = 2, 9, 5, 3
@@ -41,7 +41,7 @@ class _Checks:
     def build(self) -> nn.Module:
         torch.manual_seed(0)
         module = build_attention(self.spec, self.width, self.heads, {})
-        _require(isinstance(module, nn.Module), f"build returns {type(module).__name__}, not a torch module")
+        ensure(isinstance(module, nn.Module), f"build returns {type(module).__name__}, not a torch module")
         return module.eval()
 
     def normal(self, *shape: int) -> Tensor:
@@ -53,16 +53,16 @@ class _Checks:
         if "coordinates" in self.spec.supports and memory is None:
             options.setdefault("coordinates", self.coordinates[:, : query.shape[1]])
         answer = (module or self.module)(query, memory, **options)
-        _require(
+        ensure(
             isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Tensor),
             "the call must return a pair: the output, and the weights or None",
         )
         output, weights = answer
-        _require(
+        ensure(
             output.shape == query.shape,
             f"the output has shape {tuple(output.shape)} for a query of shape {tuple(query.shape)}",
         )
-        _require(bool(torch.isfinite(output).all()), "the output is not finite")
+        ensure(bool(torch.isfinite(output).all()), "the output is not finite")
         return output, weights
 
     def shapes(self) -> str:
@@ -70,9 +70,7 @@ class _Checks:
         for rows in (1, 2, ROWS):
             self(self.rows[:, :rows])
         first, second = self(self.rows)[0], self(self.rows)[0]
-        _require(
-            torch.equal(first, second), "two calls in evaluation mode differ; noise is for training only"
-        )
+        ensure(torch.equal(first, second), "two calls in evaluation mode differ; noise is for training only")
         return "shapes are kept, and evaluation is deterministic"
 
     def gradients(self) -> str:
@@ -83,9 +81,9 @@ class _Checks:
             output = self(rows, module=module)[0]
             (output * self.normal(*output.shape)).sum().backward()  # type: ignore[no-untyped-call]
             for name, parameter in module.named_parameters():
-                _require(parameter.grad is not None, f"no gradient reaches the parameter {name}")
-                _require(bool(torch.isfinite(parameter.grad).all()), f"the gradient of {name} is not finite")  # type: ignore[arg-type]
-            _require(rows.grad is not None and bool(rows.grad.any()), "no gradient reaches the input")
+                ensure(parameter.grad is not None, f"no gradient reaches the parameter {name}")
+                ensure(bool(torch.isfinite(parameter.grad).all()), f"the gradient of {name} is not finite")  # type: ignore[arg-type]
+            ensure(rows.grad is not None and bool(rows.grad.any()), "no gradient reaches the input")
         return "finite gradients reach the input and every parameter"
 
     def order(self) -> str:
@@ -95,7 +93,7 @@ class _Checks:
         if "coordinates" in self.spec.supports:
             options["coordinates"] = self.coordinates[:, order]
         permuted = self(self.rows[:, order], **options)[0]
-        _require(
+        ensure(
             _same(permuted, self(self.rows)[0][:, order]),
             "rows in another order give other outputs; positions must be off by default",
         )
@@ -111,14 +109,14 @@ class _Checks:
         for value in (0.0, 100.0):
             filled[:, real:] = value
             padded = self(filled, padding_mask=mask)[0]
-            _require(_same(padded[:, :real], alone), "padded rows change the outputs of the others")
+            ensure(_same(padded[:, :real], alone), "padded rows change the outputs of the others")
         return "padded rows have no influence"
 
     def cross(self) -> str:
         """Attention to another sequence."""
         query = self.normal(BATCH, QUERIES, self.width)
         output = self(query, self.rows)[0]
-        _require(
+        ensure(
             not _same(output, self(query, self.rows.flip(0))[0]), "the output does not depend on the memory"
         )
         if "padding_mask" in self.spec.supports:
@@ -126,7 +124,7 @@ class _Checks:
             mask[:, -2:] = True
             shorter = self(query, self.rows[:, :-2])[0]
             padded = self(query, self.rows, padding_mask=mask)[0]
-            _require(_same(padded, shorter), "padded rows of the memory change the output")
+            ensure(_same(padded, shorter), "padded rows of the memory change the output")
         return "it attends to another sequence"
 
     def causal(self) -> str:
@@ -135,30 +133,30 @@ class _Checks:
         changed = self.rows.clone()
         changed[:, QUERIES:] = self.normal(BATCH, ROWS - QUERIES, self.width)
         after = self(changed, causal=True)[0]
-        _require(_same(before[:, :QUERIES], after[:, :QUERIES]), "a position sees those after it")
+        ensure(_same(before[:, :QUERIES], after[:, :QUERIES]), "a position sees those after it")
         return "no position sees those after it"
 
     def weights(self) -> str:
         """Weights are shares: each row sums to one, with nothing for padding."""
         plain, weights = self(self.rows, need_weights=True)
-        _require(weights is not None, "weights are declared, but None is returned for need_weights=True")
+        ensure(weights is not None, "weights are declared, but None is returned for need_weights=True")
         assert weights is not None
         # The last axis is the rows looked at, or what stands for them, such as slices.
         shape = (BATCH, self.heads, ROWS)
-        _require(
+        ensure(
             weights.ndim == 4 and tuple(weights.shape[:3]) == shape,
             f"weights have shape {tuple(weights.shape)}; expected {shape} and the shares",
         )
-        _require(_same(weights.sum(-1), torch.ones(shape)), "rows of the weights do not sum to 1")
-        _require(bool((weights >= 0).all()), "some weights are negative")
-        _require(_same(plain, self(self.rows)[0]), "asking for the weights changes the output")
+        ensure(_same(weights.sum(-1), torch.ones(shape)), "rows of the weights do not sum to 1")
+        ensure(bool((weights >= 0).all()), "some weights are negative")
+        ensure(_same(plain, self(self.rows)[0]), "asking for the weights changes the output")
         if "padding_mask" in self.spec.supports:
             mask = torch.zeros(BATCH, ROWS, dtype=torch.bool)
             mask[:, -2:] = True
             padded = self(self.rows, padding_mask=mask, need_weights=True)[1]
             assert padded is not None
             of_rows = padded.shape[-1] == ROWS
-            _require(not (of_rows and padded[:, :, :-2, -2:].any()), "padded rows have weight")
+            ensure(not (of_rows and padded[:, :, :-2, -2:].any()), "padded rows have weight")
         return "rows of the weights sum to one"
 
     def cache(self) -> str:
@@ -166,7 +164,7 @@ class _Checks:
         whole = self(self.rows, causal=True)[0]
         cache = KeyValueCache()
         steps = [self(self.rows[:, place : place + 1], causal=True, cache=cache)[0] for place in range(ROWS)]
-        _require(_same(torch.cat(steps, dim=1), whole), "decoding with the cache differs from without")
+        ensure(_same(torch.cat(steps, dim=1), whole), "decoding with the cache differs from without")
         return "decoding with a cache is the same as without"
 
     def storage(self) -> str:
@@ -177,7 +175,7 @@ class _Checks:
         fresh.load_state_dict(
             load(save({name: value.clone() for name, value in self.module.state_dict().items()}))
         )
-        _require(
+        ensure(
             torch.equal(self(self.rows)[0], self(self.rows, module=fresh)[0]),
             "reloaded, it answers differently",
         )

@@ -80,7 +80,7 @@ import os
 import threading
 import time
 
-from physdiffuser.plugin_system.calls import call_with_limit
+from physdiffuser.plugin_system.calls import PluginWorker
 
 
 class Slow:
@@ -104,7 +104,9 @@ sys.stdout = Slow()
 for _ in range(4):
     threading.Thread(target=prints, daemon=True).start()
 for _ in range(3000):
-    call_with_limit(lambda: time.sleep(0), 60.0)
+    worker = PluginWorker()
+    worker.call(lambda: time.sleep(0), lambda waited: waited >= 60.0)
+    worker.close()
 os._exit(0)
 """
 

@@ -16,7 +16,7 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.generator import GeneratorSpec
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Variable
-from physdiffuser.plugin_system.calls import PluginWorker, call_with_limit
+from physdiffuser.plugin_system.calls import PluginWorker
 from physdiffuser.plugin_system.guard import (
     CANDIDATES_CHARGED,
     CANDIDATES_PER_STEP,
@@ -256,12 +256,15 @@ def test_calls_that_overlap_leave_stdout_as_it_was(capsys: pytest.CaptureFixture
         second_runs.set()
         time.sleep(0.3)
 
-    thread = threading.Thread(target=call_with_limit, args=(first, 20.0))
+    workers = PluginWorker(), PluginWorker()
+    thread = threading.Thread(target=workers[0].call, args=(first, lambda waited: waited >= 20.0))
     thread.start()
     first_runs.wait(10)
     print("from the user")
-    call_with_limit(second, 20.0)
+    workers[1].call(second, lambda waited: waited >= 20.0)
     thread.join()
+    for worker in workers:
+        worker.close()
     assert sys.stdout is before
     printed = capsys.readouterr()
     assert printed.out == "from the user\n"

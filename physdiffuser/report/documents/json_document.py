@@ -17,6 +17,7 @@ from physdiffuser.core.solution import ConstantEstimate, Equation, GuessOutcome,
 from physdiffuser.expressions import Number
 from physdiffuser.report.documents.parts import (
     constraints_document,
+    finite,
     fit_rows_document,
     group_constants_document,
     groups_document,
@@ -51,7 +52,7 @@ def document(solution: Solution) -> Json:
             {"row": row, "chosen": is_chosen(equation, best)} | _equation(equation)
             for row, equation in enumerate(solution.pareto, start=1)
         ],
-        "none_of_these": _finite(solution.none_of_these),
+        "none_of_these": finite(solution.none_of_these),
         **({"guesses": [_guess(one) for one in solution.guesses]} if solution.guesses else {}),
         "derivation": list(solution.derivation),
         "warnings": list(solution.warnings),
@@ -61,13 +62,13 @@ def document(solution: Solution) -> Json:
         **template_document(solution),
         **constraints_document(solution),
         "inputs": [{"name": column, "alias": alias} for column, alias in _inputs(solution)],
-        "known_constants": {name: _finite(value) for name, value in solution.known_constants.items()},
+        "known_constants": {name: finite(value) for name, value in solution.known_constants.items()},
         **({"loss": solution.loss} if solution.loss else {}),
         **({"operators": dict(solution.operators)} if solution.operators else {}),
         "rows": solution.rows,
-        "test_set": {"rows": solution.test_rows, "rmse": _finite(test_rmse)},
+        "test_set": {"rows": solution.test_rows, "rmse": finite(test_rmse)},
         "fit_rows": fit_rows_document(solution.fit_rows),
-        "timing": {part: _finite(seconds) for part, seconds in solution.timing.items()},
+        "timing": {part: finite(seconds) for part, seconds in solution.timing.items()},
         "seed": solution.seed,
         "version": solution.version,
         **_suggested(solution),
@@ -82,11 +83,11 @@ def _suggested(solution: Solution) -> Json:
     points = [
         {
             "inputs": dict(zip(solution.columns, point.inputs, strict=True)),
-            "noise": _finite(point.noise),
-            "separation": _finite(point.separation),
+            "noise": finite(point.noise),
+            "separation": finite(point.separation),
             "between": [place + 1 for place in point.between],
             "predictions": [
-                {"law": number, "value": _finite(value), "error": _finite(error)}
+                {"law": number, "value": finite(value), "error": finite(error)}
                 for number, (value, error) in enumerate(zip(point.values, point.errors, strict=True), 1)
             ],
         }
@@ -167,10 +168,6 @@ def is_chosen(equation: Equation, best: Equation | None) -> bool:
     return best is not None and equation.expression == best.expression
 
 
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
 def _finite_matrix(matrix: tuple[tuple[float, ...], ...] | None) -> list[list[float]] | None:
     if matrix is None or not all(math.isfinite(value) for row in matrix for value in row):
         return None
@@ -182,10 +179,10 @@ def _equation(equation: Equation) -> Json:
         "expression": equation.text,
         "latex": equation.latex,
         "complexity": int(equation.complexity),
-        "rmse": _finite(equation.rmse),
-        "r2": _finite(equation.r2),
-        "max_relative_error": _finite(equation.max_relative_error),
-        "test_rmse": _finite(equation.test_rmse),
+        "rmse": finite(equation.rmse),
+        "r2": finite(equation.r2),
+        "max_relative_error": finite(equation.max_relative_error),
+        "test_rmse": finite(equation.test_rmse),
         "verdict": equation.verdict,
         "verdict_reason": equation.verdict_reason,
         "verification": list(equation.verification),
@@ -195,9 +192,9 @@ def _equation(equation: Equation) -> Json:
         "covariance": _finite_matrix(equation.covariance),
         **({} if equation.mean_loss is None else {"mean_loss": equation.mean_loss}),
         "degrees_of_freedom": equation.degrees_of_freedom,
-        "reduced_chi_square": _finite(equation.reduced_chi_square),
-        "probability": _finite(equation.probability),
-        "description_length": _finite(equation.description_length),
+        "reduced_chi_square": finite(equation.reduced_chi_square),
+        "probability": finite(equation.probability),
+        "description_length": finite(equation.description_length),
         "table_digits": equation.table_digits,
         "extra_digits": equation.extra_digits,
         "derivation": list(equation.derivation),
@@ -206,20 +203,20 @@ def _equation(equation: Equation) -> Json:
 
 
 def _guess(guess: GuessOutcome) -> Json:
-    return asdict(guess) | {"rmse": _finite(guess.rmse)}
+    return asdict(guess) | {"rmse": finite(guess.rmse)}
 
 
 def _constant(constant: ConstantEstimate) -> Json:
     return {
         "name": constant.name,
-        "value": _finite(constant.value),
-        "low": _finite(constant.low),
-        "high": _finite(constant.high),
+        "value": finite(constant.value),
+        "low": finite(constant.low),
+        "high": finite(constant.high),
         "text": constant.text,
         "exact": bool(constant.exact),
-        "fitted": _finite(constant.fitted),
-        "sigma": _finite(constant.sigma),
+        "fitted": finite(constant.fitted),
+        "sigma": finite(constant.sigma),
         "set_to": constant.set_to,
-        "odds": _finite(constant.odds),
+        "odds": finite(constant.odds),
         "agrees_with": constant.agrees_with,
     }

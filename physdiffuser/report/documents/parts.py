@@ -30,15 +30,15 @@ def group_constants_document(equation: Equation) -> Json:
         return {}
     return {
         "groups": {
-            label: {one.name: _finite(one.value) for one in constants}
+            label: {one.name: finite(one.value) for one in constants}
             for label, constants in equation.groups.items()
         },
         "group_intervals": {
-            label: {one.name: {"low": _finite(one.low), "high": _finite(one.high)} for one in constants}
+            label: {one.name: {"low": finite(one.low), "high": finite(one.high)} for one in constants}
             for label, constants in equation.groups.items()
         },
         "group_covariance": {
-            label: [[_finite(value) for value in row] for row in matrix]
+            label: [[finite(value) for value in row] for row in matrix]
             for label, matrix in equation.group_covariance.items()
         },
     }
@@ -81,7 +81,8 @@ def read_group_constants(reader: Reader) -> dict[str, tuple[ConstantEstimate, ..
     return found
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
+    """The number, or null where JSON does not know it."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
