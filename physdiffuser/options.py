@@ -34,7 +34,7 @@ class SolveOptions:
     Attributes
     ----------
     time
-        Time limit in seconds, reading and conclusion included. The search gets two seconds (a fifth of a
+        Time limit in seconds, reading and finalization included. The search gets two seconds (a fifth of a
         shorter limit) even if reading has used them up, and a warning says so. None: 60 seconds, or no limit
         if `steps` is given.
     steps

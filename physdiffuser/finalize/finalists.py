@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from physdiffuser.core.problem import Problem
 
 
-class Worked(Protocol):
+class Finalist(Protocol):
     """A formula with its final constants (`physdiffuser.finalize.finalize.Law`)."""
 
     @property
@@ -32,14 +32,13 @@ class Worked(Protocol):
         """Its residuals."""
 
 
-Row = TypeVar("Row", bound=Worked)
+Row = TypeVar("Row", bound=Finalist)
 FormNats = Callable[[Sequence[Expression]], FloatArray]
-"""What a judge says of formulas for the table at hand (`physdiffuser.core.generator.Judge`); nan is
-nothing."""
+"""Nats of forms in a code for the table at hand (`physdiffuser.core.generator.FormPrior`); nan for none."""
 
-# Formulas of the front that are worked out; the rest of a longer front is beaten in any case.
-MOST_CONCLUDED = 14
-# Formulas off the front that are worked out beside it, where there is noise.
+# Formulas of the front that are finalized; the rest of a longer front is beaten in any case.
+MOST_FINALISTS = 14
+# Formulas off the front that are finalized beside it, where there is noise.
 MOST_RUNNERS_UP = 6
 # A usual law is shown instead of an equally complex formula whose loss is smaller by less than this factor.
 COMPARABLE = 2.25
@@ -112,23 +111,23 @@ class ConditionalDescriptionLength:
 
     def __init__(self, description_length: DescriptionLength, form_prior: FormNats | None = None) -> None:
         self.description_length, self._form_prior = description_length, form_prior
-        self._judged: dict[Expression, float] = {}
+        self._conditional: dict[Expression, float] = {}
 
     def read(self, formulas: Sequence[Expression]) -> None:
-        """Ask the judge about many formulas at once, which costs less than one by one."""
+        """Ask the form prior about many formulas at once, which costs less than one by one."""
         if self._form_prior is None:
             return
         # Forms with other constants are the same to it.
         fresh = {free_constants(formula)[0]: formula for formula in formulas}
-        for known in fresh.keys() & self._judged.keys():
+        for known in fresh.keys() & self._conditional.keys():
             del fresh[known]
         if fresh:
-            self._judged.update(zip(fresh, map(float, self._form_prior([*fresh.values()])), strict=True))
+            self._conditional.update(zip(fresh, map(float, self._form_prior([*fresh.values()])), strict=True))
 
     def length(self, formula: Expression, loss: float) -> float:
         """Nats to describe the table by a formula of known loss, up to a constant of the table."""
-        judged = self._judged.get(free_constants(formula)[0], np.nan) if self._judged else np.nan
-        return self.description_length.length(formula, loss, None if np.isnan(judged) else judged)
+        nats = self._conditional.get(free_constants(formula)[0], np.nan) if self._conditional else np.nan
+        return self.description_length.length(formula, loss, None if np.isnan(nats) else nats)
 
 
 def finalists(
@@ -169,7 +168,7 @@ def finalists(
     beside = [shortest[position] for position in first if position >= len(front)]
     chosen = [*on_front, *sorted(beside, key=lengths.__getitem__)[:MOST_RUNNERS_UP]]
     chosen.sort(key=lengths.__getitem__)
-    kept = chosen[: MOST_CONCLUDED + MOST_RUNNERS_UP]
+    kept = chosen[: MOST_FINALISTS + MOST_RUNNERS_UP]
     kept += [place for place in chosen[len(kept) :] if is_standard(entries[place], standard)]
     return [entries[position] for position in kept]
 

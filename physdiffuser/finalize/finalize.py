@@ -110,7 +110,7 @@ def finalize(
     begun = clock()
     standard = [] if exact else standard_entries(archive)
     chosen = finalists(archive, lengths, standard)
-    # The judge is asked again at the end, about the final forms.
+    # The form prior is asked again at the end, about the final forms.
     deadline -= clock() - begun
     for number, entry in enumerate(chosen):
         begun = clock()

@@ -51,9 +51,9 @@ from physdiffuser.verification.checks import (
     residual_check,
 )
 
-# Share of the time for the conclusion in which the formulas get their final constants; the rest is for
+# Share of the time for finalization in which the formulas get their final constants; the rest is for
 # verifying the chosen one.
-WORKING_OUT_SHARE = 0.7
+CONSTANTS_SHARE = 0.7
 VERIFYING_SECONDS = 3.0
 LEAST_VERIFYING = 0.2
 # Of a law that is exact to the last digit, on development tables (docs/benchmarks.md).
@@ -146,7 +146,7 @@ def _final_front(found: Found, control: RunControl, searched: float) -> Front:
             fit_problem,
             loop.floor,
             # Formulas of many constants take long to verify as well.
-            searched + WORKING_OUT_SHARE * (limit.conclude_by - searched),
+            searched + CONSTANTS_SHARE * (limit.finalize_by - searched),
             clock=control.clock,
             form_prior=form_prior,
             slowdown=limit.slowdown,
@@ -202,7 +202,7 @@ def _verified(
 
     dataset, split, slowdown = found.dataset, found.split, control.limit.slowdown
     best = front.equations[front.position]
-    left = max(slowdown * LEAST_VERIFYING, control.limit.conclude_by - control.clock())
+    left = max(slowdown * LEAST_VERIFYING, control.limit.finalize_by - control.clock())
     # Whether a law is verified must not depend on how fast the machine is: a start is not counted.
     limit = slowdown * VERIFYING_SECONDS + shared_worker().starting()
     law = front.laws[front.position]

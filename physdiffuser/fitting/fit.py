@@ -31,7 +31,7 @@ class Fit:
     expression
         The skeleton with the fitted values in place.
     loss
-        Relative to the best constant's (`search.archive.relative_loss`); inf when not finite.
+        Relative to the best constant's (`fitting.losses.relative_loss`); inf when not finite.
     outcome
         How the fit ended, with advice.
     skeleton

@@ -23,7 +23,7 @@ _USABLE_ROWS = 0.75
 
 
 class Rows(Protocol):
-    """The rows on which demands are made.
+    """The rows for which subtree targets are computed.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class SubtreeTarget:
     total: float = 1.0
 
     def beside(self, operator: str, present: FloatArray) -> SubtreeTarget | None:
-        """What has to be added to the present values, or multiplied with them, to meet the demand."""
+        """What has to be added to the present values, or multiplied with them, to meet the target."""
         with np.errstate(all="ignore"):
             if operator == "add":
                 values, weights = self.values - present, self.weights

@@ -27,7 +27,7 @@ _WORSE, _AWKWARD, _ALONE, _ROUNDING = 1.2, 1.5, 1.4, 1e-6
 # Errors so near each other are equal.
 _EQUAL = 1.04
 # Reductions in the end, and how much worse than the best of as few features one may be.
-FRAMES, _MUCH_WORSE = 2, 1.5
+MOST_REDUCTIONS, _MUCH_WORSE = 2, 1.5
 # A feature is at most so complex.
 _MOST_COMPLEX = 13
 
@@ -77,7 +77,7 @@ def scale_reductions(
     for error, made in ranked:
         fewest.setdefault(len(made.features), error)
     return [made for error, made in ranked if error <= _MUCH_WORSE * fewest[len(made.features)] + _ROUNDING][
-        :FRAMES
+        :MOST_REDUCTIONS
     ]
 
 

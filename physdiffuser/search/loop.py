@@ -288,7 +288,7 @@ class SearchLoop:
         return spent or self.clock() >= self._until(deadline) or self.cancelled()
 
     def _until(self, deadline: float) -> float:
-        """The deadline, or when time has to be left for the conclusion by what was measured so far."""
+        """The deadline, or when time has to be left for finalization by what was measured so far."""
         return min(deadline, self.limit.search_until)
 
     def _measured(self, name: str) -> AbstractContextManager[None]:

@@ -126,7 +126,7 @@ class TimeLimit:
     started
         Reading of the clock from which the limit counts.
     report
-        Seconds that the caller needs after the conclusion on an idle machine, to write the report.
+        Seconds that the caller needs after finalization on an idle machine, to write the report.
     clock, processor
         As for `Pace`.
 
@@ -177,7 +177,7 @@ class TimeLimit:
         self._stop_by = self._clock() + seconds
 
     @property
-    def conclude_by(self) -> float:
+    def finalize_by(self) -> float:
         """Reading of the clock at which the solution has to be there; called when the search has ended."""
         if self._stop_by is not None:
             return self._stop_by
@@ -208,7 +208,7 @@ class TimeLimit:
         return now - self._started if short and now - self._started > self.seconds / 2 else None
 
     def trial(self, subject: object, work: Callable[[Callable[[], bool]], object]) -> None:
-        """At certain times measure work of the conclusion on trial; its result is not used.
+        """At certain times measure work of finalization on trial; its result is not used.
 
         Parameters
         ----------

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 NATS_PER_UNIT = 3.0
 # What the other code takes to begin with; a large number leaves it out.
 USUAL_NATS = 0.0
-# How much a judge that has seen the table has to say, beside what is known of forms without it, and by how
-# many nats at most it may find a form less usual. Chosen on development laws (docs/search.md).
-JUDGED_SHARE, MOST_DOUBT = 0.3, 30.0
+# Weight of a conditional form prior, which has seen the table, beside what is known of forms without it, and
+# by how many nats at most it may find a form less usual. Chosen on development laws (docs/search.md).
+CONDITIONAL_SHARE, MOST_DOUBT = 0.3, 30.0
 # So much of that stays where a form is usual: of two ways to write it the simpler is preferred.
 SIMPLER_NATS = 0.05
 # Relative mean squared residuals below this are rounding.
@@ -85,16 +85,16 @@ def _number_nats(node: Expression) -> float:
     return math.log(abs(value.numerator)) + math.log(value.denominator)
 
 
-def form_nats(expression: Expression, columns: int, judged: float | None = None) -> float:
+def form_nats(expression: Expression, columns: int, conditional: float | None = None) -> float:
     """Nats to write down a formula's form, numbers left out, in the shortest of three codes.
 
     One takes `NATS_PER_UNIT` for each unit of complexity, another what the form costs among the laws that
     `physdiffuser.selection.form_prior` has counted: a form that no one has met costs no more than without it.
     The third lists the usual laws of one input (`physdiffuser.selection.standard_code`).
     A function of one argument that the user has defined is as usual as the exponential: it was defined
-    because it is expected. With a judge's code for the table at hand, the two probabilities are pooled, in
-    the logarithm. Each unit of complexity that the user has set beyond that of the operator table costs
-    `NATS_PER_UNIT` more.
+    because it is expected. With a code for the table at hand (a conditional form prior), both probabilities
+    are pooled, in the logarithm. Each unit of complexity that the user has set beyond that of the operator
+    table costs `NATS_PER_UNIT` more.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ def form_nats(expression: Expression, columns: int, judged: float | None = None)
         The formula.
     columns
         From how many columns its variables are chosen.
-    judged
-        Nats in a code for this table, if there is one (`physdiffuser.core.generator.Judge`).
+    conditional
+        Nats in a code for this table, if there is one (`physdiffuser.core.generator.FormPrior`).
 
     References
     ----------
@@ -114,9 +114,9 @@ def form_nats(expression: Expression, columns: int, judged: float | None = None)
     by_parts = usual_forms().nats(usual, columns)
     listed = standard_nats(usual, columns, by_parts)
     nats = min(NATS_PER_UNIT * size, USUAL_NATS + by_parts, listed)
-    # A usual law is expected as a whole; a judge reads it part by part.
-    if judged is not None and nats < listed:
-        nats += JUDGED_SHARE * min(judged - nats, MOST_DOUBT)
+    # A usual law is expected as a whole; a conditional form prior reads it part by part.
+    if conditional is not None and nats < listed:
+        nats += CONDITIONAL_SHARE * min(conditional - nats, MOST_DOUBT)
     # Of two ways to write one form, the simpler.
     return nats + SIMPLER_NATS * size + NATS_PER_UNIT * set_complexity(expression)
 
@@ -152,13 +152,13 @@ class DescriptionLength:
         """Nats to write down a fitted constant."""
         return 0.5 * float(np.log(max(self.rows, 2)))
 
-    def formula_nats(self, expression: Expression, judged: float | None = None) -> float:
+    def formula_nats(self, expression: Expression, conditional: float | None = None) -> float:
         """Nats to write down a formula but for its fitted constants; see `form_nats`."""
-        return form_nats(expression, self.columns, judged) + exact_nats(expression, self.constant_nats)
+        return form_nats(expression, self.columns, conditional) + exact_nats(expression, self.constant_nats)
 
-    def length(self, expression: Expression, loss: float, judged: float | None = None) -> float:
+    def length(self, expression: Expression, loss: float, conditional: float | None = None) -> float:
         """Nats to describe the table by a formula of known loss, up to a constant of the table."""
-        return self.total(self.formula_nats(expression, judged), fitted_constants(expression), loss)
+        return self.total(self.formula_nats(expression, conditional), fitted_constants(expression), loss)
 
     def plain_length(self, expression: Expression, loss: float) -> float:
         """The same with `NATS_PER_UNIT` for each unit of complexity, however usual the form is."""

@@ -109,7 +109,7 @@ def test_weights_of_ones_own(weights: Path, monkeypatch: pytest.MonkeyPatch, tmp
         find_weights(weights=str(tmp_path))
 
 
-def test_telling_columns_are_kept() -> None:
+def test_relevant_columns_are_kept() -> None:
     rng = np.random.default_rng(2)
     inputs = rng.uniform(1.0, 2.0, (400, 15))
     inputs[:, 7] = 1.0

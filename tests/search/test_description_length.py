@@ -12,7 +12,7 @@ import pytest
 from physdiffuser.expressions import Apply, Number, complexity, parse
 from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.selection.description_length import (
-    JUDGED_SHARE,
+    CONDITIONAL_SHARE,
     MOST_DOUBT,
     NATS_PER_UNIT,
     ROUNDING_LOSS,
@@ -101,7 +101,7 @@ class TestForm:
         tree = parse("a/sqrt(1 - b**2)", NAMES)
         alone = form_nats(tree, 2) - SIMPLER_NATS * complexity(tree)
         pooled = form_nats(tree, 2, alone + difference)
-        assert pooled - form_nats(tree, 2) == pytest.approx(JUDGED_SHARE * min(difference, MOST_DOUBT))
+        assert pooled - form_nats(tree, 2) == pytest.approx(CONDITIONAL_SHARE * min(difference, MOST_DOUBT))
 
     def test_more_columns_make_a_form_longer(self) -> None:
         tree = parse("a/sqrt(1 - b**2)", NAMES)

@@ -47,9 +47,9 @@ def test_a_formula_of_two_columns_is_not_in_the_list() -> None:
 
 def test_a_usual_law_costs_no_more_where_a_judge_doubts_it() -> None:
     law = fitted("1.5/(1 + 2.5*exp(0.5*x))")
-    assert form_nats(law, 1, judged=80.0) == form_nats(law, 1)
+    assert form_nats(law, 1, conditional=80.0) == form_nats(law, 1)
     other = fitted("1.5/(1 + 2.5*exp(0.5*x**3.5))")
-    assert form_nats(other, 1, judged=80.0) > form_nats(other, 1)
+    assert form_nats(other, 1, conditional=80.0) > form_nats(other, 1)
 
 
 def test_the_sign_of_a_fitted_number_costs_nothing() -> None:

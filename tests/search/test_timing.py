@@ -76,7 +76,7 @@ def test_the_reserve_grows_with_the_slowdown_and_is_at_most_half_of_the_time() -
         limit = machine.limit(20.0, report=0.7)
         machine.measure(limit)
         reserved.append(20.0 - limit.search_until)
-        assert limit.conclude_by <= 20.0 + 1.0 - min(0.7 * slowdown, 11.0)
+        assert limit.finalize_by <= 20.0 + 1.0 - min(0.7 * slowdown, 11.0)
     assert reserved[0] < reserved[1] < reserved[2] == timing.POLICY.max_reserved * 20.0
 
 
@@ -84,7 +84,7 @@ def test_without_a_limit_nothing_depends_on_the_clock() -> None:
     machine = Machine(BUSY)
     limit = machine.limit(None, report=5.0)
     machine.measure(limit)
-    assert limit.search_until == limit.conclude_by == float("inf")
+    assert limit.search_until == limit.finalize_by == float("inf")
     limit.trial("formula", lambda stop: pytest.fail("nothing is tried without a limit"))
 
 

@@ -1,6 +1,7 @@
 """Zeros and ones taken out of a formula: `0*x` goes, `1*x` is `x`, `x**1` is `x`, `cos(0)` is 1.
 
-Only what a removed or unit constant leaves behind; simplification in general is `expressions.canonical`.
+Only what a removed or unit constant leaves behind; simplification in general is
+`physdiffuser.expressions.simplification`.
 """
 
 from __future__ import annotations

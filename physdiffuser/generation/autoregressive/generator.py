@@ -93,7 +93,7 @@ class AutoregressiveGenerator(LearnedGenerator):
             yield [(int(row), item.tokens) for row, item in zip(rows, found, strict=True)]
 
     def form_nats(self, problem: Problem, formulas: Sequence[Expression]) -> FloatArray:
-        """See `physdiffuser.core.generator.Judge`."""
+        """See `physdiffuser.core.generator.FormPrior`."""
         from physdiffuser.models.likelihood import FormLikelihood
 
         if self._read is None or self._read[0] is not problem:

@@ -19,7 +19,7 @@ _EXACT = 1e-9
 def answers(
     subtree_targets: list[SubtreeTarget], blocks: Blocks, parsimony: tuple[float, ...]
 ) -> list[list[Expression]]:
-    """For each demand the blocks that meet it best, as `a + b*block`, one for each price of complexity."""
+    """For each subtree target the blocks that meet it best, as `a + b*block`, one a price of complexity."""
     if not subtree_targets or not len(blocks):
         return [[] for _ in subtree_targets]
     weights = np.array([one.weights for one in subtree_targets])

@@ -19,12 +19,12 @@ from physdiffuser.reduction.factors import relevant_columns
 from physdiffuser.selection.description_length import NATS_PER_UNIT
 
 # Entries without constants inside, and how many of the simplest are factors.
-BARE = 6_000
+WITHOUT_CONSTANTS = 6_000
 FACTORS = 24
 # Of more columns only those that tell something about the target are taken.
 MOST_COLUMNS = 50
-# Columns of which functions with a constant inside are in stock too, and the search cost of one beside the
-# constant.
+# Columns of which functions with a constant inside are among the entries too, and the search cost of one
+# beside the constant.
 CURVED_COLUMNS = 8
 CURVE_COST = 3
 # Units of complexity that a constant brings along: the number and the operator that joins it.
@@ -34,7 +34,7 @@ PIECE = 500
 
 
 class BuildingBlocks:
-    """Entries by what they cost to write: a library of bare expressions, and curves of single columns.
+    """Entries by their cost: a library of expressions without constants, and curves of single columns.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class BuildingBlocks:
     pieces
         Cost and slice of runs of entries of one cost.
     factors
-        The cheapest bare entries.
+        The cheapest entries without constants.
     constant_nats
         Cost of one more fitted constant.
     """
@@ -59,18 +59,18 @@ class BuildingBlocks:
         columns = every if len(every) <= MOST_COLUMNS else relevant_columns(problem.inputs, problem.target)
         self._library = _library(inputs, columns, problem.operators)
         order = np.argsort(self._library.costs, kind="stable")
-        bare = order[self._library.costs[order] < NEVER][:BARE]
+        plain = order[self._library.costs[order] < NEVER][:WITHOUT_CONSTANTS]
         curves, drawn = _curves(inputs, columns[:CURVED_COLUMNS], problem)
         constants = np.array([fitted_constants(curve) for curve in curves])
         prices = (
-            NATS_PER_UNIT * self._library.costs[bare],
+            NATS_PER_UNIT * self._library.costs[plain],
             NATS_PER_UNIT * CURVE_COST + self.constant_nats * constants,
         )
         nats = np.concatenate(prices)
         order = np.argsort(nats, kind="stable")
-        entries: list[int | Expression] = [*bare.tolist(), *curves]
+        entries: list[int | Expression] = [*plain.tolist(), *curves]
         self._entries = [entries[place] for place in order.tolist()]
-        values = np.concatenate([self._library.values[bare], drawn])[order]
+        values = np.concatenate([self._library.values[plain], drawn])[order]
         self.sizes = np.sqrt(np.square(values).mean(axis=1))
         self._columns: FloatArray = values
         self.values = (values / self.sizes[:, None]).astype(np.float32)
@@ -78,7 +78,7 @@ class BuildingBlocks:
         self.nats: FloatArray = nats[order]
         levels, level = np.unique(self.nats, return_inverse=True)
         self.pieces = [(float(levels[rank]), piece) for rank, piece in row_blocks(level, PIECE)]
-        self.factors = np.flatnonzero(order < len(bare))[:FACTORS].tolist()
+        self.factors = np.flatnonzero(order < len(plain))[:FACTORS].tolist()
 
     def expression(self, entry: int) -> Expression:
         """The tree of an entry."""
@@ -93,8 +93,8 @@ class BuildingBlocks:
 
 def _library(inputs: FloatArray, columns: Sequence[int], operators: frozenset[str]) -> Library:
     library = Library(inputs[:, list(columns)], tuple(map(Variable, columns)), operators)
-    fill(library, BARE // 2)
-    for _ in library.grow(BARE):
+    fill(library, WITHOUT_CONSTANTS // 2)
+    for _ in library.grow(WITHOUT_CONSTANTS):
         pass
     return library
 

@@ -1,8 +1,8 @@
 """What could stand in a place of a formula instead: all that a library holds, judged by matrix products.
 
-For every place the rows say which values would be right there (`generation.demand`). Each entry `B` of a
-library is judged as `B`, `b*B` and `a + b*B`, alone and multiplied with one of its simplest entries, by
-the residuals that the formula would have and by what the new part costs to write down.
+For every place the rows say which values would be right there (`physdiffuser.library.subtree_target`). Each
+entry `B` of a library is judged as `B`, `b*B` and `a + b*B`, alone and multiplied with one of its simplest
+entries, by the residuals that the formula would have and by what the new part costs to write down.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FloatArray32 = npt.NDArray[np.float32]
 
 # Rows on which entries are judged.
 ROWS = 256
-# A residual below this share of the demand's square is rounding.
+# A residual below this share of the target's square is rounding.
 _ROUNDING = 1e-14
 # Entries whose weighted variance is a smaller share of their square are no more than a constant.
 _VARIES = np.float32(1e-5)
-# Shares of a demand's square that single precision does not tell from nothing.
+# Shares of a target's square that single precision does not tell from nothing.
 _SINGLE = 1e-6
 _PLAIN, _SCALED, _AFFINE = range(3)
 
@@ -65,20 +65,20 @@ class _Find:
 
 
 class _Divided(NamedTuple):
-    """The demands of all places divided by a factor.
+    """The targets of all places divided by a factor.
 
     Attributes
     ----------
     factor
-        Its number, None for the demands as they are.
+        Its number, None for the targets as they are.
     price
         Nats for writing it.
     targets, shares
-        Shape (demands, rows).
+        Shape (targets, rows).
     power
-        Shape (demands,): weighted sum of squares.
+        Shape (targets,): weighted sum of squares.
     places
-        The demands that are numbers.
+        The targets that are numbers.
     """
 
     factor: int | None
@@ -159,7 +159,7 @@ class Replacements:
     def _judged(
         self, subtree_targets: list[SubtreeTarget], now: float, nodes: list[Expression]
     ) -> Iterator[_Find]:
-        """The best entry of each kind for each demand and factor, with what it would save."""
+        """The best entry of each kind for each target and factor, with what it would save."""
         constant = self.building_blocks.constant_nats
         present = [NATS_PER_UNIT * complexity(node) + constant * fitted_constants(node) for node in nodes]
         wanted = np.array([one.values for one in subtree_targets])
@@ -209,11 +209,11 @@ class Replacements:
             yield from zip(some, np.split(self._best(targets, shares), ends), strict=True)
 
     def _nats(self, left: float, power: float) -> float:
-        """What a weighted sum of squares costs, which is rounding below a share of the demand's."""
+        """What a weighted sum of squares costs, which is rounding below a share of the target's."""
         return 0.5 * self.count * float(np.log(max(left, _ROUNDING * power, 1e-300)))
 
     def _best(self, targets: FloatArray, shares: FloatArray) -> IntArray:
-        """The entries of least length as `B`, `b*B` and `a + b*B`, shape (demands, 3)."""
+        """The entries of least length as `B`, `b*B` and `a + b*B`, shape (targets, 3)."""
         best = np.full((len(targets), 3), np.inf)
         which = np.zeros((len(targets), 3), np.int64)
         total = shares.sum(axis=1, keepdims=True)
@@ -264,16 +264,16 @@ class Replacements:
 def _residuals(
     cross: FloatArray32, square: FloatArray32, mean: FloatArray32, sizes: FloatArray32, first: FloatArray32
 ) -> Iterator[FloatArray32]:
-    """What `B`, `b*B` and `a + b*B` leave of demands of unit size, each of shape (demands, entries).
+    """What `B`, `b*B` and `a + b*B` leave of targets of unit size, each of shape (targets, entries).
 
     Parameters
     ----------
     cross, square, mean
-        Shape (demands, entries): weighted means of demand times entry, of squares, of entries.
+        Shape (targets, entries): weighted means of target times entry, of squares, of entries.
     sizes
-        Shape (demands, entries): root mean squares of entries over those of the demands.
+        Shape (targets, entries): root mean squares of entries over those of the targets.
     first
-        Shape (demands, 1): weighted mean of each demand.
+        Shape (targets, 1): weighted mean of each target.
     """
     left = square * sizes
     left -= 2.0 * np.abs(cross)
@@ -295,7 +295,7 @@ def _residuals(
 
 
 def _line(target: FloatArray, share: FloatArray, column: FloatArray, kind: int) -> tuple[float, float]:
-    """Offset and slope with which one entry meets one demand best, in double precision."""
+    """Offset and slope with which one entry meets one target best, in double precision."""
     if kind == _PLAIN:
         return 0.0, -1.0 if share @ (target * column) < 0.0 else 1.0
     middle = level = 0.0

@@ -1,8 +1,9 @@
 """Skeletons: what of a formula is learned, and what is left to least squares.
 
 A factor in front of a formula, and the factors in front of the terms of its outermost sum, follow
-from the data by linear least squares. `bare` takes them away, so that a network never has to write
-`8*pi` in front of a law; `dressed` puts a parameter in each of these places.
+from the data by linear least squares. `without_linear_coefficients` takes them away, so that a network
+never has to write `8*pi` in front of a law; `with_linear_coefficients` puts a parameter in each of these
+places.
 """
 
 from __future__ import annotations
