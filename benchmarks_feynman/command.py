@@ -178,7 +178,7 @@ def evaluate(
 
     if _are_odes(suites):
         shared = {"only": only, "every": every, "noises": noises, "seeds": seeds, "seconds": seconds}
-        shared |= {"peers": peers, "own": not peers_only}
+        shared["solvers"] = peers if peers_only else (KNOWN_SYSTEM, *peers)
         _evaluate_odes(
             suites, shared, dropped or 0.0, fitted or "both", steps, results, as_json=as_json, quiet=quiet
         )
@@ -254,7 +254,7 @@ def _evaluate_odes(
         steps=steps,
         seconds=None if steps is not None else shared["seconds"],
     )
-    chosen = {name: shared[name] for name in ("only", "every", "peers", "own")}
+    chosen = {name: shared[name] for name in ("only", "every", "solvers")}
     evaluate_odes(suites[0], settings, results, **chosen, as_json=as_json, quiet=quiet)
 
 

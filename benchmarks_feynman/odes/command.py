@@ -32,8 +32,7 @@ def evaluate_odes(
     *,
     only: tuple[str, ...] = (),
     every: int = 1,
-    peers: tuple[str, ...] = (),
-    own: bool = True,
+    solvers: tuple[str, ...] = (OWN,),
     as_json: bool,
     quiet: bool,
 ) -> list[dict[str, Any]]:
@@ -46,18 +45,18 @@ def evaluate_odes(
     PluginError
         If a peer is not installed.
     """
-    for peer in peers:
-        if peer not in PEERS:
-            raise UsageError(f"--peers {peer!a}: for differential equations there is {', '.join(PEERS)}")
-        require(peer, peer)
+    for solver in solvers:
+        if solver not in (OWN, *PEERS):
+            raise UsageError(f"--peers {solver!a}: for differential equations there is {', '.join(PEERS)}")
+        if solver != OWN:
+            require(solver, solver)
     from tqdm import tqdm
 
     systems = load_systems(suite, only, every)
     found: list[dict[str, Any]] = []
-    names = ((OWN,) if own else ()) + peers
     for result in tqdm(
-        run_suite(systems, settings, peers, own),
-        total=len(systems) * len(names),
+        run_suite(systems, settings, solvers),
+        total=len(systems) * len(solvers),
         unit="system",
         disable=True if quiet else None,
     ):
@@ -66,7 +65,7 @@ def evaluate_odes(
             from physdiffuser.io.atomic import write_text_atomic
 
             write_text_atomic(results, "".join(json.dumps(one) + "\n" for one in found))
-    counted = [{"system": name, **rates([one for one in found if one["system"] == name])} for name in names]
+    counted = [{"system": name, **rates([one for one in found if one["system"] == name])} for name in solvers]
     if as_json:
         rows = [{"suite": suite, **one} for one in counted]
         messages.output(json.dumps({"schema": 1, "rates": rows}, indent=1) + "\n")
@@ -106,11 +105,10 @@ def run_peer(system: OdeSystem, settings: OdeSettings, peer: str) -> dict[str, A
 
 
 def run_suite(
-    systems: Sequence[OdeSystem], settings: OdeSettings, peers: Sequence[str] = (), own: bool = True
+    systems: Sequence[OdeSystem], settings: OdeSettings, solvers: Sequence[str] = (OWN,)
 ) -> Iterator[dict[str, Any]]:
-    """Results, one after the other: of each system our own answer, then those of the peers."""
+    """Results, one after the other: of each system the answers of all solvers."""
     for system in systems:
-        if own:
-            yield run_system(system, settings)
-        for peer in peers:
-            yield run_peer(system, settings, peer)
+        for solver in solvers:
+            own = solver == OWN
+            yield run_system(system, settings) if own else run_peer(system, settings, solver)

@@ -45,6 +45,8 @@ def solve_targets(
     then proposed to the others. Constants of different laws that agree within their errors, where that
     is no coincidence, get one value.
 
+    More than eight parameters: those of `physdiffuser.solve` that name columns.
+
     Parameters
     ----------
     source, names, inputs, weights, errors, groups

@@ -20,13 +20,12 @@ _TOO_MUCH = ", more than chance explains"
 
 
 class Errors:
-    """Errors of a prediction, and how large noise makes them."""
+    """Errors of a prediction, absolute and relative."""
 
     def __init__(
         self,
         prediction: FloatArray,
         target: FloatArray,
-        noise: float | FloatArray | None,
         train_rows: IndexArray,
         weights: FloatArray | None,
     ) -> None:
@@ -42,9 +41,6 @@ class Errors:
         self.exact = np.zeros(target.shape, dtype=np.bool_)
         self.prediction, self.target = prediction, target
         self.train = train_rows
-        self.noise = (
-            None if noise is None else np.broadcast_to(np.asarray(noise, dtype=np.float64), target.shape)
-        )
 
     def largest(self, rows: IndexArray) -> float:
         """Largest relative error."""
@@ -72,7 +68,7 @@ def _allowance(count: int, reference: int) -> float:
 
 
 def check_test_set(errors: Errors, rows: IndexArray) -> Check:
-    """Whether the error on the test set agrees with that on the training rows, or with the noise given."""
+    """Whether the error on the test set agrees with that on the training rows."""
     count = int(rows.size)
     where = f"{count:,} test {'row' if count == 1 else 'rows'}"
     if count == 0:
@@ -91,22 +87,16 @@ def check_test_set(errors: Errors, rows: IndexArray) -> Check:
     if errors.exact[rows].all():
         return Check("passed", f"test set: largest relative error {errors.largest(rows):.1g} on {where}")
     allowed = _allowance(count, int(errors.train.size))
-    if errors.noise is not None:
-        ratio = errors.rms(errors.absolute / np.maximum(errors.noise, 1e-300), rows)
-        holds, size = ratio <= allowed, f"{errors.size(rows):.3g}"
-        what = f"{ratio:.2g} times the noise given"
-    else:
-        expected = errors.rms(errors.absolute, errors.train)
-        ratio = errors.rms(errors.absolute, rows) / expected if expected else math.inf
-        holds, size = ratio <= allowed, f"{errors.size(rows):.3g}"
-        if not holds:
-            # Noise that grows with the target: a few large rows may carry all of the absolute error.
-            expected = errors.rms(errors.relative, errors.train)
-            relative = errors.rms(errors.relative, rows)
-            if expected > 0.0 and relative / expected <= allowed:
-                holds, ratio, size = True, relative / expected, percent(relative)
-        what = f"test/training ratio {ratio:.2g}"
-    sentence = f"test set: rms error {size} on {where}; {what}"
+    expected = errors.rms(errors.absolute, errors.train)
+    ratio = errors.rms(errors.absolute, rows) / expected if expected else math.inf
+    holds, size = ratio <= allowed, f"{errors.size(rows):.3g}"
+    if not holds:
+        # Noise that grows with the target: a few large rows may carry all of the absolute error.
+        expected = errors.rms(errors.relative, errors.train)
+        relative = errors.rms(errors.relative, rows)
+        if expected > 0.0 and relative / expected <= allowed:
+            holds, ratio, size = True, relative / expected, percent(relative)
+    sentence = f"test set: rms error {size} on {where}; test/training ratio {ratio:.2g}"
     if holds:
         return Check("passed", sentence)
     return Check("failed", sentence + _TOO_MUCH, "the error on the test rows is too large")
@@ -201,11 +191,8 @@ def check_boundary(
 
 def _edge_ratio(errors: Errors, edge: IndexArray, bulk: IndexArray) -> float:
     """Error at the edge over that in the bulk, by the kind of noise under which it is smaller."""
-    kinds = [errors.absolute, errors.relative]
-    if errors.noise is not None:
-        kinds = [errors.absolute / np.maximum(errors.noise, 1e-300)]
     ratios = []
-    for kind in kinds:
+    for kind in (errors.absolute, errors.relative):
         inside = errors.rms(kind, bulk)
         outside = errors.rms(kind, edge)
         ratios.append(outside / inside if inside > 0.0 else (math.inf if outside > 0.0 else 0.0))

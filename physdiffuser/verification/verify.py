@@ -28,7 +28,6 @@ from physdiffuser.verification.row_checks import (
     left_out_sentence,
     percent,
 )
-from physdiffuser.verification.worker import SymbolicWorker
 
 _PROVED: dict[Verdict, CheckState] = {"verified": "passed", "different": "failed", "unknown": "open"}
 _UNPROVED: dict[Verdict, str] = {
@@ -70,13 +69,11 @@ def verify(
     target: FloatArray,
     train_rows: IndexArray,
     test_rows: IndexArray,
-    noise_scale: float | FloatArray | None = None,
     *,
     names: Sequence[str] | None = None,
     weights: FloatArray | None = None,
     further: Sequence[Check] = (),
     seconds: float = 10.0,
-    worker: SymbolicWorker | None = None,
     columns: int | None = None,
     left_out_ratio: float | None = None,
 ) -> Verification:
@@ -94,9 +91,6 @@ def verify(
         The table: shapes (rows, columns) and (rows,).
     train_rows, test_rows
         Positions of the rows that search and fit have seen, and of those they have not.
-    noise_scale
-        Standard deviation of the target's noise in its own unit, one number or one per row; None
-        when unknown: the error on the training rows then says what is to be expected.
     names
         Names of the columns, for the sentences.
     weights
@@ -111,10 +105,10 @@ def verify(
         Error of rows predicted without themselves over that of the fit; None to derive it from `final`.
     """
     ranges = [(float(column.min()), float(column.max())) for column in inputs.T]
-    symbolic, sentence = _symbolic(fitted, final, ranges, seconds, worker)
+    symbolic, sentence = _symbolic(fitted, final, ranges, seconds)
     algebra = Check(_PROVED[symbolic], sentence, _UNPROVED[symbolic])
     prediction = evaluate(final, inputs)
-    errors = Errors(prediction, target, noise_scale, train_rows, weights)
+    errors = Errors(prediction, target, train_rows, weights)
     errors.exact = agrees(final, inputs, target, prediction)
     tested = check_test_set(errors, test_rows)
     if not test_rows.size:
@@ -142,13 +136,12 @@ def _symbolic(
     final: Expression,
     ranges: list[tuple[float, float]],
     seconds: float,
-    worker: SymbolicWorker | None,
 ) -> tuple[Verdict, str]:
     deadline = time.monotonic() + seconds
     if fitted == final:
         return "verified", "algebra: the law is the fitted formula as it stands"
     if not has_floats(fitted):
-        verdict = equivalent(fitted, final, ranges, seconds=seconds, worker=worker)
+        verdict = equivalent(fitted, final, ranges, seconds=seconds)
         return verdict, _said(verdict, "the formula that was found")
     skeleton, start = free_constants(fitted)
     # Which exact constants the data allow was decided by the fit's confidence intervals: here they
@@ -160,14 +153,12 @@ def _symbolic(
             "algebra: not decided, the law and the fitted formula share too few points with a value",
         )
     if not found.met:
-        verdict = equivalent(
-            fitted, final, ranges, seconds=max(0.0, deadline - time.monotonic()), worker=worker
-        )
+        verdict = equivalent(fitted, final, ranges, seconds=max(0.0, deadline - time.monotonic()))
         return verdict, _said(verdict, "the fitted formula")
     moves = [
         abs(float(new) - old) / (abs(old) or 1.0) for new, old in zip(found.constants, start, strict=True)
     ]
-    by_algebra = _by_algebra(skeleton, found, final, ranges, deadline, worker)
+    by_algebra = _by_algebra(skeleton, found, final, ranges, deadline)
     whose = "its constant" if len(moves) == 1 else f"its {len(moves)} constants"
     if by_algebra in (None, "unknown"):
         # More points than constants: two formulas that are not the same do not agree at all of them.
@@ -185,7 +176,6 @@ def _by_algebra(
     final: Expression,
     ranges: list[tuple[float, float]],
     deadline: float,
-    worker: SymbolicWorker | None,
 ) -> Verdict | None:
     """Whether the skeleton with exact constants is the law; None when a constant has no exact form.
 
@@ -202,7 +192,7 @@ def _by_algebra(
         exact = put_exact(skeleton, found, _named_products(shown))
         if exact is not None:
             left = max(0.0, deadline - time.monotonic())
-            verdict = equivalent(exact, shown, ranges, seconds=left / 2, worker=worker)
+            verdict = equivalent(exact, shown, ranges, seconds=left / 2)
             if verdict != "unknown":
                 break
     return verdict
