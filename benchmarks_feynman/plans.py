@@ -7,7 +7,7 @@ order in which they are worth having, so that a plan that is stopped has the mos
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from benchmarks_feynman.suites import select
@@ -179,8 +179,3 @@ def _dev() -> Plan:
 
 
 PLANS = {plan.name: plan for plan in (_suites(), _peers(), _targets(), _dev())}
-
-
-def combined(stages: Sequence[Stage], share: int = 1) -> list[Task]:
-    """The problems of several stages."""
-    return [task for stage in stages for task in stage.tasks(share)]

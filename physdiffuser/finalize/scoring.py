@@ -18,6 +18,7 @@ from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.finalize.constants.statements import constants_of
 from physdiffuser.finalize.evidence.chi_square import reduced_chi_square
 from physdiffuser.fitting.accuracy import max_relative_error
+from physdiffuser.fitting.losses import root_mean_square
 from physdiffuser.report.text.digits import shown_digits
 from physdiffuser.report.text.printed import with_printed_digits
 from physdiffuser.search.sampling import Split
@@ -127,14 +128,6 @@ def rms_error(expression: Expression, dataset: Dataset, step: int = 1) -> float:
     """Weighted root mean square error of a formula on every n-th row of a table."""
     residual = dataset.target[::step] - predict(expression, dataset.inputs[::step])
     return root_mean_square(residual, None if dataset.weights is None else dataset.weights[::step])
-
-
-def root_mean_square(values: FloatArray, weights: FloatArray | None = None) -> float:
-    """Weighted root mean square, safe for very large and very small numbers; nan or inf as they come."""
-    scale = float(np.abs(values).max(initial=0.0))
-    if scale == 0.0 or not np.isfinite(scale):
-        return scale
-    return scale * float(np.sqrt(np.average(np.square(values / scale), weights=weights)))
 
 
 def _deviation(dataset: Dataset) -> float:

@@ -18,31 +18,17 @@ Loss = Literal["squared", "robust"]
 
 
 @checked
-def root_mean_square(values: Float64[np.ndarray, " rows"]) -> float:
-    """Root mean square of values of any magnitude, whose squares may be no doubles; shape (rows,)."""
+def root_mean_square(
+    values: Float64[np.ndarray, " rows"], weights: Float64[np.ndarray, " rows"] | None = None
+) -> float:
+    """Weighted root mean square of values of any magnitude, whose squares may be no doubles; shape (rows,).
+
+    nan or inf where a value is.
+    """
     scale = float(np.abs(values).max(initial=0.0))
     if scale == 0.0 or not np.isfinite(scale):
         return scale
-    return scale * float(np.sqrt(np.mean(np.square(values / scale))))
-
-
-def mean_loss(residual: FloatArray, weights: FloatArray | None = None, loss: Loss = "squared") -> float:
-    """Weighted mean of the squared residual, or the variance of normal errors as likely as Student's t.
-
-    Parameters
-    ----------
-    residual
-        Shape (rows,).
-    weights
-        Shape (rows,), or None.
-    loss
-        "squared" or "robust".
-
-    Returns
-    -------
-    inf if a residual is not finite or the mean exceeds double precision.
-    """
-    return _in_units(*_unit_loss(residual, weights, loss), 1.0)
+    return scale * float(np.sqrt(np.average(np.square(values / scale), weights=weights)))
 
 
 def _unit_loss(residual: FloatArray, weights: FloatArray | None, loss: Loss) -> tuple[float, float]:

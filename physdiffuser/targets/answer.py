@@ -12,8 +12,9 @@ from physdiffuser.core.solution import ConstantEstimate, Equation, FitPoints, So
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.expressions import Expression, Number, evaluate, to_text
 from physdiffuser.expressions.tree import substitute
-from physdiffuser.finalize.scoring import predict, rms_error, root_mean_square, with_digits
+from physdiffuser.finalize.scoring import predict, rms_error, with_digits
 from physdiffuser.fitting.accuracy import max_relative_error
+from physdiffuser.fitting.losses import root_mean_square
 from physdiffuser.fitting.uncertainty import student_quantile
 from physdiffuser.io.display import listed, visible
 from physdiffuser.report.documents.json_document import SCHEMA, document

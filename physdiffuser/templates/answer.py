@@ -19,8 +19,9 @@ from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import bind, fitted_constants, substitute
 from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, shows_pattern
 from physdiffuser.finalize.finalize import Law
-from physdiffuser.finalize.scoring import equation, points_of_fit, predict, root_mean_square, with_verdict
+from physdiffuser.finalize.scoring import equation, points_of_fit, predict, with_verdict
 from physdiffuser.fitting import Fit, fit_constants
+from physdiffuser.fitting.losses import root_mean_square
 from physdiffuser.search.table_search import Found, on_rows
 from physdiffuser.templates.joint_fit import Model
 from physdiffuser.templates.template import Template

@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from law_identity import equal_laws, generalised, same_up_to_renaming
 
-from benchmarks_feynman.identity import equal_laws, generalised, same_up_to_renaming
 from benchmarks_feynman.sampling import bits, draw, sample
 from benchmarks_feynman.suites import (
     SAMPLED,

@@ -22,7 +22,7 @@ from physdiffuser.dynamics.integration.shooting import (
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, renumbered
 from physdiffuser.dynamics.search.form_code import system_nats
 from physdiffuser.expressions import Expression, Variable
-from physdiffuser.expressions.tree import bind, fitted_constants, parameter_count, with_parameters
+from physdiffuser.expressions.tree import bind, parameter_count, with_parameters
 from physdiffuser.selection.description_length import DescriptionLength
 
 DRIVEN = 24
@@ -223,8 +223,3 @@ def _mean_square(fitted: Fitted) -> float:
 def mean_square(fitted: Fitted) -> float:
     """Mean squared residual in standard deviations."""
     return _mean_square(fitted)
-
-
-def constants(fitted: Fitted) -> int:
-    """How many constants of a system were fitted."""
-    return sum(fitted_constants(expression) for expression in fitted.expressions)

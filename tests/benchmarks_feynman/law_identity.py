@@ -8,7 +8,6 @@ renaming changes nothing: that rules out most pairs, and the permutations are tr
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -104,7 +103,7 @@ def same_up_to_renaming(left: Expression, right: Expression, columns: int, *, fa
     return any(_alike(expected, _values(right, points[:, order]), factor) for order in orders[passed])
 
 
-def equal_laws(law: Law, others: Sequence[Law]) -> list[Law]:
+def equal_laws(law: Law, others: list[Law]) -> list[Law]:
     """Those of `others` that are this law up to the names of variables and constants."""
     forms = {(law.expression, len(law.names)), generalised(law.expression)}
     found = []
