@@ -16,7 +16,7 @@ from physdiffuser.dynamics.report.solution import DynamicsSolution, SimulatedRun
 from physdiffuser.dynamics.trajectories.reading import TrajectoryRequest, read_trajectories
 from physdiffuser.dynamics.trajectories.runs import Trajectories
 from physdiffuser.dynamics.trajectories.units import with_units
-from physdiffuser.dynamics.verification.doubts import doubts
+from physdiffuser.dynamics.verification.diagnostics import diagnostics
 from physdiffuser.dynamics.verification.simulation import kept_points
 from physdiffuser.errors import UsageError
 
@@ -108,7 +108,7 @@ def solve_trajectories(
         answer,
         runs=_simulated_runs(attempt),
         conserved=conserved(answer, attempt.everything, options.seed),
-        warnings=(*table.warnings, *doubts(attempt.table, attempt.simulation)),
+        warnings=(*table.warnings, *diagnostics(attempt.table, attempt.simulation)),
         notes=table.notes,
         timing={
             "elapsed_seconds": clock.monotonic() - started,

@@ -48,7 +48,7 @@ def diagnostics(
     rivals: Sequence[int] = (),
     left_out: Sequence[Equation] = (),
 ) -> tuple[str, ...]:
-    """The doubts about the chosen law.
+    """Reasons not to believe the chosen law as it stands.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Frames read off slopes: exponents, few rows, and columns whose slopes are nearly nothing."""
+"""Reductions read off slopes: exponents, few rows, and columns whose slopes are nearly nothing."""
 
 from __future__ import annotations
 

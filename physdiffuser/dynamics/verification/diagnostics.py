@@ -16,7 +16,7 @@ FEWEST = 12
 LEAST_R2 = 0.5
 
 
-def doubts(table: Trajectories, simulation: Simulation) -> tuple[str, ...]:
+def diagnostics(table: Trajectories, simulation: Simulation) -> tuple[str, ...]:
     """Warnings for the user.
 
     Parameters
@@ -27,20 +27,20 @@ def doubts(table: Trajectories, simulation: Simulation) -> tuple[str, ...]:
         Of the system that was found.
     """
     loose = [state for state in range(table.measured) if _looks_independent(table, state)]
-    told = [
+    found = [
         f"'{table.states[state].shown}': successive values are as different as independent ones; "
         "the table shows no dynamics of it"
         for state in loose
     ]
     if simulation.horizon is not None:
-        return tuple(told)  # of a chaotic system no simulation follows all rows
+        return tuple(found)  # of a chaotic system no simulation follows all rows
     for state in range(table.measured):
         r2 = float(simulation.r2_fitted[state])
         if state not in loose and not r2 >= LEAST_R2:
             size = f"R² is {r2:.2g}" if math.isfinite(r2) else "it blows up"
             name = table.states[state].shown
-            told.append(f"'{name}': a simulation of these equations does not follow the rows ({size})")
-    return tuple(told)
+            found.append(f"'{name}': a simulation of these equations does not follow the rows ({size})")
+    return tuple(found)
 
 
 def _looks_independent(table: Trajectories, state: int) -> bool:

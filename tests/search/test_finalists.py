@@ -1,4 +1,4 @@
-"""What is worked out at the end, and by what it is compared."""
+"""Finalists: which formulas are finalized, and by what they are compared."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def test_a_judge_makes_a_form_more_or_less_usual() -> None:
     formula = fitted(table, "1.1*cosh(x)*y")
     plain = description_length.length(formula, 0.1)
     for nats, gained in ((1.0, True), (1e3, False)):
-        ruler = ConditionalDescriptionLength(description_length, says({"cosh": nats}))
-        assert ruler.length(formula, 0.1) == plain  # not asked yet
-        ruler.read([formula])
-        assert (ruler.length(formula, 0.1) < plain) == gained
+        measure = ConditionalDescriptionLength(description_length, says({"cosh": nats}))
+        assert measure.length(formula, 0.1) == plain  # not asked yet
+        measure.read([formula])
+        assert (measure.length(formula, 0.1) < plain) == gained
 
 
 def test_a_judge_is_asked_about_a_formula_once() -> None:
@@ -80,21 +80,21 @@ def test_a_judge_is_asked_about_a_formula_once() -> None:
         asked.append(len(formulas))
         return np.zeros(len(formulas))
 
-    ruler = ConditionalDescriptionLength(DescriptionLength(60, 2), judge)
-    ruler.read([parse("x", NAMES), parse("x", NAMES), parse("y", NAMES)])
-    ruler.read([parse("y", NAMES), parse("x*y", NAMES)])
-    ruler.read([parse("x", NAMES)])
+    measure = ConditionalDescriptionLength(DescriptionLength(60, 2), judge)
+    measure.read([parse("x", NAMES), parse("x", NAMES), parse("y", NAMES)])
+    measure.read([parse("y", NAMES), parse("x*y", NAMES)])
+    measure.read([parse("x", NAMES)])
     assert asked == [2, 1]
 
 
 def test_of_two_ways_to_write_a_function_the_shorter_is_worked_out() -> None:
     table = problem()
     archive = archive_of(table, "1.1*x**2.2*y", "1.1*y*x**2.2", "y*(1.1*x**2.2)", "0.5*x*y + 2.1")
-    ruler = ConditionalDescriptionLength(DescriptionLength(table.rows, table.columns, FLOOR))
-    chosen = finalists(archive, ruler)
+    measure = ConditionalDescriptionLength(DescriptionLength(table.rows, table.columns, FLOOR))
+    chosen = finalists(archive, measure)
     losses = [round(entry.loss, 9) for entry in chosen]
     assert len(losses) == len(set(losses))
-    lengths = [ruler.length(entry.candidate.expression, entry.loss) for entry in chosen]
+    lengths = [measure.length(entry.candidate.expression, entry.loss) for entry in chosen]
     assert lengths == sorted(lengths)
 
 

@@ -1,4 +1,4 @@
-"""Scale symmetries: what is found is a symmetry of the law, and frames that are none are given up."""
+"""Scale symmetries: what is found is a symmetry of the law, and what is none is given up."""
 
 from __future__ import annotations
 

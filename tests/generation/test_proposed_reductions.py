@@ -1,4 +1,4 @@
-"""Frames read off formulas: what depends on one or two groups of columns may be another function."""
+"""Reductions that formulas propose: what depends on one or two groups of columns may be another function."""
 
 from __future__ import annotations
 
