@@ -6,10 +6,12 @@ import math
 import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from physdiffuser.dynamics.options import DynamicsOptions
+from physdiffuser.dynamics.schedule import CANDIDATES, EXACT, SEARCHED, Period, Stop
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, candidates
 from physdiffuser.dynamics.search.choice import Choice, Rival
 from physdiffuser.dynamics.search.coarse import has_exact_values, may_be_exact, system_of_exact_values
@@ -33,16 +35,20 @@ from physdiffuser.expressions import Variable
 DECISIVE = 20.0
 """Nats by which equations of second order must describe trajectories better that neither order explains."""
 
+LEAST_TIME = 0.4
+"""Share of the time of the first attempt that another one takes at least."""
+
 Selected = tuple[Preparation, list[list[Candidate]], Selector, Fitted, list[Rival]]
 """What was prepared, candidates of each state, what fitted the best system, that system and its rivals."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Order of the equations, and whether the time may stand in them."""
+    """Order of the equations, whether the time may stand in them, and whether only sums are tried."""
 
     order: int
     explicit_time: bool
+    only_sums: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +69,8 @@ class Attempt:
         The system before and after constants were set to special values.
     simulation, judged
         The checks.
+    seconds
+        How long it took.
     """
 
     plan: Plan
@@ -76,6 +84,7 @@ class Attempt:
     exact: Fitted
     simulation: Simulation
     judged: SystemVerdict
+    seconds: float
 
     @property
     def explains(self) -> bool:
@@ -104,6 +113,12 @@ class Attempt:
         formulas = selector.length(best.skeletons, short.fit) - selector.left(short.fit)
         return 0.5 * rows * math.log(max(float(squares.sum()) / left, 1e-8)) + formulas
 
+    def nats_below(self, other: Attempt) -> float:
+        """By how much this description of whole runs is shorter than another one."""
+        own, others = self.whole_nats, other.whole_nats
+        return others - own if math.isfinite(own) else -math.inf
+
+    @cached_property
     def whole_nats(self) -> float:
         """Description length of the trajectories in whole runs, with their initial states."""
         fitted = self.exact
@@ -121,7 +136,7 @@ def plans(order: int | str) -> list[Plan]:
     return [Plan(one, explicit) for explicit in (False, True) for one in orders]
 
 
-def best_attempt(table: Trajectories, options: DynamicsOptions, deadline: float) -> Attempt:
+def best_attempt(table: Trajectories, options: DynamicsOptions, period: Period) -> Attempt:
     """The first plan that explains the trajectories, or the one that describes them best.
 
     Raises
@@ -133,22 +148,20 @@ def best_attempt(table: Trajectories, options: DynamicsOptions, deadline: float)
     failure: NothingFoundError | None = None
     every = plans(options.order)
     for number, plan in enumerate(every):
-        if tried and clock.monotonic() > deadline:
+        if tried and not _has_time(period, tried[0]):
             break
-        until = deadline
-        if math.isfinite(deadline):
-            # Half of the time that is left is for the plans that follow.
-            share = 1.0 if number == len(every) - 1 else 0.5
-            until = clock.monotonic() + share * max(deadline - clock.monotonic(), 0.0)
+        # Half of the time that is left is for the plans that follow.
+        share = 1.0 if number == len(every) - 1 else 0.5
         try:
-            attempt = attempted(table, options, plan, until)
+            attempt = attempted(table, options, plan, period.of_rest(share))
         except NothingFoundError as error:
             failure = failure or error
             continue
+        attempt.selector.stop = period.is_over
         margin = DECISIVE if plan.explicit_time else 0.0
-        shorter = not tried or attempt.whole_nats() < tried[0].whole_nats() - margin
-        if (attempt.predicts and shorter) or (not tried and attempt.explains and plan == every[0]):
-            return _beside_second_order(attempt, table, options, deadline)
+        first = not tried and attempt.explains and plan == every[0]
+        if first or (attempt.predicts and (not tried or attempt.nats_below(tried[0]) > margin)):
+            return _beside_second_order(attempt, table, options, period)
         tried.append(attempt)
     autonomous = [one for one in tried if not one.plan.explicit_time] or tried[:1]
     if not autonomous:
@@ -160,29 +173,44 @@ def best_attempt(table: Trajectories, options: DynamicsOptions, deadline: float)
 
 
 def _beside_second_order(
-    attempt: Attempt, table: Trajectories, options: DynamicsOptions, deadline: float
+    attempt: Attempt, table: Trajectories, options: DynamicsOptions, period: Period
 ) -> Attempt:
     """A noisy system of first order, or the one of second order that describes the trajectories better.
 
     Along one orbit the velocities may be functions of the positions, in equations that hold nowhere else.
+    Such forces are sums of terms nearly always, so that these alone are tried first.
     """
     first = attempt.plan == Plan(1, False) and options.order == "auto"
-    if not first or attempt.selector.prepared.exact or clock.monotonic() > deadline:
+    if not first or attempt.selector.prepared.exact:
         return attempt
-    if any(isinstance(expression, Variable) for expression in attempt.exact.expressions):
+    no_time = "there was no time to compare with equations of second order"
+    if table.has_several_orbits or any(
+        isinstance(expression, Variable) for expression in attempt.exact.expressions
+    ):
         return attempt  # a velocity was measured as well
+    if not _has_time(period, attempt):
+        return replace(attempt, judged=with_check(attempt.judged, False, no_time))
     try:
-        second = attempted(table, options, Plan(2, False), deadline)
+        second = attempted(table, options, Plan(2, False, only_sums=True), period.part(1.0))
+        if second.explains and second.nats_below(attempt) > -LEAST_GAP:
+            second = attempted(table, options, Plan(2, False), period.part(1.0))
     except NothingFoundError:
         return attempt
-    gap = second.whole_nats() - attempt.whole_nats() if second.explains else math.inf
+    gap = -second.nats_below(attempt) if second.explains else math.inf
     no_worse = second.simulation.square <= attempt.simulation.square
     if second.predicts and no_worse and gap < -DECISIVE:
         return second
     close = "equations of second order describe the trajectories nearly as well"
     apart = "no equations of second order describe the trajectories nearly as well"
     holds = not gap < LEAST_GAP
+    if period.is_over():
+        holds, close = False, no_time
     return replace(attempt, judged=with_check(attempt.judged, holds, apart if holds else close))
+
+
+def _has_time(period: Period, before: Attempt) -> bool:
+    """Whether there is time for another attempt: those parts that cannot be cut short take about as long."""
+    return period.left is None or period.left > LEAST_TIME * before.seconds
 
 
 def _is_better(second: Attempt, first: Attempt) -> bool:
@@ -193,41 +221,51 @@ def _is_better(second: Attempt, first: Attempt) -> bool:
     return second.nats() < first.nats() - DECISIVE
 
 
-def attempted(table: Trajectories, options: DynamicsOptions, plan: Plan, deadline: float) -> Attempt:
+def attempted(table: Trajectories, options: DynamicsOptions, plan: Plan, period: Period) -> Attempt:
     """Search, selection, exact constants and checks for one plan."""
+    started = clock.monotonic()
     if plan.order == 2:
         table = table.second_order()
     division = divide(table)
-    prepared, found, selector, best, rivals = _selected(division.fitted, options, plan, deadline)
+    prepared, found, selector, best, rivals = _selected(division.fitted, options, plan, period.part(SEARCHED))
     if not np.isfinite(best.length):
         raise NothingFoundError(
             "no system of equations follows the trajectories. Give more time (--time) or steps (--steps), "
             "or check that the states are all that the system depends on."
         )
+    selector.stop = period.part(EXACT).is_over
     exact = with_exact_constants(selector, best)
+    selector.stop = period.is_over
     everything = prepare(table, options, plan.explicit_time, prepared.exact)
     simulation = simulate_all(table, division, selector, exact, everything.curves, options.seed)
     errors = parameter_errors(selector, exact)
     judged = judge_system(exact, simulation, [gap for _, _, gap in rivals], prepared.exact, errors)
     return Attempt(
-        plan, table, everything, division, selector, found, rivals, best, exact, simulation, judged
+        plan,
+        table,
+        everything,
+        division,
+        selector,
+        found,
+        rivals,
+        best,
+        exact,
+        simulation,
+        judged,
+        clock.monotonic() - started,
     )
 
 
-def _selected(rows: Trajectories, options: DynamicsOptions, plan: Plan, deadline: float) -> Selected:
+def _selected(rows: Trajectories, options: DynamicsOptions, plan: Plan, period: Period) -> Selected:
     """The best system for the rows, its rivals, and the candidates it was chosen from."""
-
-    def stop() -> bool:
-        return clock.monotonic() > deadline
-
     prepared = prepare(rows, options, plan.explicit_time)
     if may_be_exact(prepared):
         exact = prepare(rows, options, plan.explicit_time, exact=True)
-        selected = _by_exact_values(Selector(exact, stop))
+        selected = _by_exact_values(Selector(exact, period.is_over))
         if selected is not None:
             return selected
-    found = _all_candidates(prepared, options, deadline)
-    selector = Selector(prepared, stop)
+    found = _all_candidates(prepared, options, period.part(CANDIDATES), plan.only_sums)
+    selector = Selector(prepared, period.is_over)
     best, rivals = Choice(selector).choose(found)
     best = selector.lengthened(best)
     if has_exact_values(prepared) and not leaves_only_noise(best, exact=True):
@@ -268,16 +306,14 @@ def prepare(
 
 
 def _all_candidates(
-    prepared: Preparation, options: DynamicsOptions, deadline: float
+    prepared: Preparation, options: DynamicsOptions, period: Period, only_sums: bool = False
 ) -> list[list[Candidate]]:
-    """Candidates for every state; each search gets an equal share of what is left of 70 % of the time."""
+    """Candidates for every state; each has an equal share of what is left of the period."""
     count = len(prepared.table.states)
+    search = None if only_sums else options.search()
     found = []
     for state in range(count):
-        seconds = None
-        if deadline < float("inf"):
-            seconds = max(0.7 * (deadline - clock.monotonic()) / (count - state), 0.5)
-        own = candidates(prepared, state, options.search(seconds))
+        own = candidates(prepared, state, search, period.of_rest(1.0 / (count - state)))
         if not own:
             name = prepared.table.states[state].shown
             raise NothingFoundError(f"no equation with finite values was found for '{name}'. Give more time.")
@@ -285,12 +321,12 @@ def _all_candidates(
     return found
 
 
-def on_all_rows(attempt: Attempt) -> tuple[Fitted, Selector]:
+def on_all_rows(attempt: Attempt, stop: Stop) -> tuple[Fitted, Selector]:
     """The system with its constants fitted to all rows, after the check on the held-out ones."""
     exact, selector, free = attempt.exact, attempt.selector, attempt.fitted
-    if not attempt.division.held_out:
+    if not attempt.division.held_out or stop():
         return exact, selector
-    whole = Selector(attempt.everything, selector.stop)
+    whole = Selector(attempt.everything, stop)
     intervals = free.intervals if free.intervals < selector.longest else whole.longest
     if attempt.everything.exact:
         intervals = whole.first

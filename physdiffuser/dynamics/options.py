@@ -71,10 +71,10 @@ class DynamicsOptions:
         """Seconds; None if the number of steps is the only limit."""
         return DEFAULT_SECONDS if self.time is None and self.steps is None else self.time
 
-    def search(self, seconds: float | None) -> SolveOptions:
-        """Options of the search for one equation."""
+    def search(self) -> SolveOptions:
+        """Options of the search for one equation, without a time limit."""
         return SolveOptions(
-            time=seconds,
+            time=None,
             steps=DEFAULT_STEPS if self.steps is None else self.steps,
             seed=self.seed,
             generators=self.generators,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time as clock
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,8 @@ from physdiffuser.dynamics.attempts import Attempt, best_attempt, on_all_rows
 from physdiffuser.dynamics.options import DynamicsOptions
 from physdiffuser.dynamics.report.answer import equations, summary
 from physdiffuser.dynamics.report.conserved import conserved
-from physdiffuser.dynamics.report.solution import DynamicsSolution, SimulatedRun
+from physdiffuser.dynamics.report.solution import Conserved, DynamicsSolution, SimulatedRun
+from physdiffuser.dynamics.schedule import ATTEMPTS, FINAL_FIT, Period
 from physdiffuser.dynamics.trajectories.reading import TrajectoryRequest, read_trajectories
 from physdiffuser.dynamics.trajectories.runs import Trajectories
 from physdiffuser.dynamics.trajectories.units import with_units
@@ -96,20 +98,26 @@ def solve_trajectories(
     """
     started = clock.monotonic() if started is None else started
     limit = options.time_limit
-    deadline = float("inf") if limit is None else started + limit
-    attempt = best_attempt(table, options, deadline)
+    period = Period(started, math.inf if limit is None else started + limit)
+    attempt = best_attempt(table, options, period.part(ATTEMPTS))
     searched = clock.monotonic()
-    final, selector = on_all_rows(attempt)
+    final, selector = on_all_rows(attempt, period.part(FINAL_FIT).is_over)
     solutions = equations(
         attempt.table, selector, final, attempt.found, attempt.rivals, attempt.judged, options.seed
     )
     answer = summary(attempt.table, solutions, attempt.simulation)
+    notes = dict(table.notes)
+    quantities: tuple[Conserved, ...] = ()
+    if period.is_over():
+        notes["conserved"] = "not searched for: the time was used up"
+    else:
+        quantities = conserved(answer, attempt.everything, options.seed)
     return replace(
         answer,
         runs=_simulated_runs(attempt),
-        conserved=conserved(answer, attempt.everything, options.seed),
+        conserved=quantities,
         warnings=(*table.warnings, *diagnostics(attempt.table, attempt.simulation)),
-        notes=table.notes,
+        notes=notes,
         timing={
             "elapsed_seconds": clock.monotonic() - started,
             "search_seconds": searched - started,

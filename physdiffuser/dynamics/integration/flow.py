@@ -5,6 +5,7 @@ A solution that blows up or becomes too stiff is a value (nan from there on), no
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ import numpy as np
 from scipy.integrate import DOP853, solve_ivp
 
 from physdiffuser.arrays import FloatArray
+from physdiffuser.dynamics.integration.scalar import compile_scalar
+from physdiffuser.dynamics.schedule import Stop, never
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
 
 Function = Callable[[Sequence[FloatArray], FloatArray], FloatArray]
@@ -129,6 +132,7 @@ def integrate(
     inputs_at: InputsAt | None = None,
     substeps: int = 1,
     method: Method = ORDER_8,
+    stop: Stop = never,
 ) -> FloatArray:
     """Integrate many copies and segments at once, with fixed steps.
 
@@ -148,10 +152,12 @@ def integrate(
         Steps from one time to the next.
     method
         Of the steps.
+    stop
+        Asked at each time whether to end there.
 
     Returns
     -------
-    Shape (points, states, copies, segments); nan once a copy has diverged.
+    Shape (points, states, copies, segments); nan once a copy has diverged, and after a stop.
     """
     rates = system.compiled()
     values = parameters[:, :, None]
@@ -162,6 +168,9 @@ def integrate(
     with np.errstate(all="ignore"):
         limit = LARGEST * (1.0 + np.abs(initial).max())
         for point in range(1, points):
+            if stop():
+                result[point:] = np.nan
+                break
             step = (times[:, point] - times[:, point - 1]) / substeps
             for part in range(substeps):
                 begin = times[:, point - 1] + part * step
@@ -211,24 +220,26 @@ def simulate(
     -------
     Shape (points, states); nan from where the solution blows up.
     """
-    rates = system.compiled()
-    nothing, none = np.zeros(0), np.zeros(0)
+    rates = [compile_scalar(equation) for equation in system.equations]
     states = np.full((times.size, system.dimension), np.nan)
     states[0] = initial
     if times.size < 2:
         return states
-    evaluations = 0
+    evaluations, most = 0, max(_MOST_EVALUATIONS, _EACH_EVALUATIONS * times.size)
 
     def derivative(time: float, state: FloatArray) -> FloatArray:
         nonlocal evaluations
         evaluations += 1
-        if evaluations > _MOST_EVALUATIONS:
+        if evaluations > most:
             # A value that is not finite would not end the integration: it repeats its smallest step.
             raise FloatingPointError("the solution needs too many steps")
-        moment = np.float64(time)
-        driving = nothing if inputs_at is None else inputs_at(np.asarray(moment))
-        found = rates(state, driving, moment, none)  # type: ignore[arg-type]
-        return np.where(np.isfinite(found), found, _STOP)
+        driving = () if inputs_at is None else inputs_at(np.asarray(time)).tolist()
+        variables = (*state.tolist(), *driving, float(time))
+        try:
+            found = [rate(variables) for rate in rates]
+        except (ArithmeticError, ValueError, TypeError):  # a complex number where a power has no value
+            return np.full(len(rates), _STOP)
+        return np.array([value if math.isfinite(value) else _STOP for value in found])
 
     def runs_away(time: float, state: FloatArray) -> float:
         return float(limit - np.abs(state).max())
@@ -257,6 +268,6 @@ def simulate(
     return states
 
 
-_MOST_EVALUATIONS = 60_000
+_MOST_EVALUATIONS, _EACH_EVALUATIONS = 20_000, 5
 # A slope that ends the integration by `runs_away` where the right-hand side has no value.
 _STOP = 1e30

@@ -15,6 +15,11 @@ from physdiffuser.dynamics.trajectories.smoothing import RELATIVE_FLOOR, Curve
 EXACT_ERROR = 1e-10
 """Error of values without noise, as a share of the standard deviation of the state: that of integration."""
 
+MOST_POINTS = 1_500
+"""About as many points are fitted: what form an equation has does not take more."""
+MOST_KNOWN = 4_096
+"""Times whose inputs are remembered."""
+
 
 def value_errors(table: Trajectories, curves: Sequence[Sequence[Curve]], exact: bool) -> list[FloatArray]:
     """Standard deviation of each value of each run, shape (points, states)."""
@@ -53,7 +58,7 @@ def cut(
     table, curves, errors
         The runs, their smoothed curves and the errors of their values.
     length
-        Intervals of a segment; neighbouring segments share a point.
+        Intervals of a segment; neighbouring segments share a point. Of long tables not all are taken.
     fixed
         Whether each segment starts from the values as they are.
     driven
@@ -63,7 +68,7 @@ def cut(
     states = list(range(len(table.states)) if driven is None else driven)
     for number, (run, smoothed, error) in enumerate(zip(table.runs, curves, errors, strict=True)):
         starts = range(0, max(run.points - 1, 1), length)
-        for begin in starts:
+        for begin in starts[:: max(table.points // MOST_POINTS, 1)]:
             place = np.arange(begin, begin + length + 1)
             inside = np.minimum(place, run.points - 1)
             moment = run.times[inside]
@@ -97,8 +102,18 @@ def inputs_by_segment(
     if not count:
         return None
     rows = [np.flatnonzero(owner == number) for number in range(len(table.runs))]
+    known: dict[bytes, FloatArray] = {}
 
     def at(moment: FloatArray) -> FloatArray:
+        # All systems are integrated with the same steps, and ask for the same times.
+        key = moment.tobytes()
+        if key not in known:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            known[key] = computed(moment)
+        return known[key]
+
+    def computed(moment: FloatArray) -> FloatArray:
         found = np.empty((count, *np.shape(moment)))
         for number, (run, smoothed) in enumerate(zip(table.runs, curves, strict=True)):
             chosen = rows[number]

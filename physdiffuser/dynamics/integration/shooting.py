@@ -20,6 +20,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.integration.flow import ORDER_4, ORDER_8, InputsAt, System, integrate
+from physdiffuser.dynamics.schedule import Stop, never
 
 _PERTURBATION = 1e-6
 _PRECISE = 1e-3
@@ -108,8 +109,8 @@ def _squares(residuals: FloatArray) -> float:
 class _Model:
     """Residuals and their derivatives at given constants and initial states."""
 
-    def __init__(self, system: System, segments: Segments, substeps: int) -> None:
-        self.system, self.segments, self.substeps = system, segments, substeps
+    def __init__(self, system: System, segments: Segments, substeps: int, stop: Stop = never) -> None:
+        self.system, self.segments, self.substeps, self.stop = system, segments, substeps, stop
         self.method = ORDER_8 if segments.precise else ORDER_4
         self.known = np.isfinite(segments.values)
         if segments.fixed:
@@ -124,7 +125,14 @@ class _Model:
     def _run(self, parameters: FloatArray, initial: FloatArray) -> FloatArray:
         segments = self.segments
         return integrate(
-            self.system, parameters, initial, segments.times, segments.inputs_at, self.substeps, self.method
+            self.system,
+            parameters,
+            initial,
+            segments.times,
+            segments.inputs_at,
+            self.substeps,
+            self.method,
+            self.stop,
         )
 
     def _scaled(self, found: FloatArray) -> FloatArray:
@@ -177,6 +185,7 @@ def fit_segments(
     substeps: int = 1,
     initial: FloatArray | None = None,
     tolerance: float = TOLERANCE,
+    stop: Stop = never,
 ) -> ShootingFit:
     """Levenberg-Marquardt over the constants and the initial states.
 
@@ -196,8 +205,10 @@ def fit_segments(
         Shape (segments, states), where to start; as in `segments` when None.
     tolerance
         Relative gain of a step that ends the fit.
+    stop
+        Asked whether to end; a fit that has not converged then counts as diverged.
     """
-    model = _Model(system, segments, substeps)
+    model = _Model(system, segments, substeps, stop)
     initial = (segments.initial if initial is None else initial).copy()
     residuals = model.residuals(parameters, initial)
     loss = _squares(residuals)
@@ -227,7 +238,9 @@ def fit_segments(
         if gain <= tolerance * max(loss, 1e-30) or small:
             converged = True
             break
-    if math.isfinite(loss):
+    if stop() and not converged:
+        residuals = np.where(model.known, np.inf, np.nan)
+    elif math.isfinite(loss):
         _, by_parameters, by_initial = model.linearised(parameters, initial)
         normal = _reduced(by_parameters, by_initial)[0]
         covariance = _inverse(normal)
@@ -238,6 +251,8 @@ def _inverse(normal: FloatArray) -> FloatArray:
     """Pseudo-inverse of a normal matrix whose parameters may have very different units."""
     if not normal.size:
         return normal
+    if not np.isfinite(normal).all():
+        return np.full_like(normal, np.nan)
     size = np.sqrt(np.maximum(np.diag(normal), 0.0))
     size = np.where(size > 0.0, size, 1.0)
     unit = np.linalg.pinv(normal / np.outer(size, size), rcond=1e-14, hermitian=True)
@@ -304,7 +319,11 @@ def _step(
     step = np.zeros(count)
     if count:
         size = np.sqrt(np.maximum(np.einsum("svp,svp->p", by_parameters, by_parameters), 1e-300))
-        scaled = normal / np.outer(size, size) + damping * np.eye(count)
+        with np.errstate(all="ignore"):
+            scaled = normal / np.outer(size, size) + damping * np.eye(count)
+        if not (np.isfinite(scaled).all() and np.isfinite(gradient).all() and np.isfinite(solved).all()):
+            # Derivatives too large for their squares: the solution is about to diverge.
+            return step, np.zeros((residual.shape[0], 1))
         step = -np.linalg.lstsq(scaled, gradient / size, rcond=1e-13)[0] / size
     if not solved.shape[1]:
         return step, np.zeros((residual.shape[0], 1))

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from physdiffuser.arrays import FloatArray
-from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.dynamics.integration.flow import System
+from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import variables
 
 MOST = 8
@@ -79,8 +80,10 @@ def fixed_points(flow: Sequence[Expression], states: FloatArray, seed: int = 0) 
     rng = np.random.default_rng(seed)
     starts = [0.5 * (low + high), *(low + size * rng.uniform(-_OUTSIDE, 1 + _OUTSIDE, (_STARTS, size.size)))]
 
+    compiled, nothing, time = System(tuple(flow)).compiled(), np.zeros(0), np.zeros(())
+
     def rates(state: FloatArray) -> FloatArray:
-        return np.array([float(evaluate(rate, state[None, :]).ravel()[0]) for rate in flow])
+        return compiled(state, nothing, time, nothing)
 
     found: list[FixedPoint] = []
     with np.errstate(all="ignore"):

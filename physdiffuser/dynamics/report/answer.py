@@ -146,7 +146,7 @@ def _pareto(
     """Formulas that no simpler one meets as well, the chosen one among them, simple ones first."""
     nothing = np.zeros(0)
     rows = [best]
-    for one in found:
+    for one in _front(prepared, state, found):
         expression = tidy(one.expression, prepared.weak.nodes)
         if len(free_constants(expression)[1]) <= one.parameters.size:
             rows.append(_equation(prepared, state, expression, nothing))
@@ -160,6 +160,25 @@ def _pareto(
     place = next(index for index, row in enumerate(front) if row is best)
     begin = max(0, min(place - MOST_ROWS // 2, len(front) - MOST_ROWS))
     return tuple(front[begin : begin + MOST_ROWS])
+
+
+def _front(prepared: Preparation, state: int, found: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates that no simpler one meets as well, as they are written before they are arranged."""
+    weak = prepared.weak
+    scored: list[tuple[int, float, Candidate]] = []
+    for one in found:
+        expression = one.expression
+        with np.errstate(all="ignore"):
+            missed = weak.mean(evaluate(expression, weak.nodes)) - weak.rates[:, state]
+        scored.append((complexity(expression), float(np.mean(missed**2)), one))
+    scored.sort(key=lambda row: row[:2])
+    front: list[Candidate] = []
+    least = math.inf
+    for _, square, one in scored:
+        if square < least:
+            front.append(one)
+            least = square
+    return front
 
 
 def _derivation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,9 +12,11 @@ import numpy as np
 from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Entry
 from physdiffuser.data.dataset import Column, Dataset
+from physdiffuser.dynamics.schedule import Period
 from physdiffuser.dynamics.search.form_code import form_nats
 from physdiffuser.dynamics.search.rational import rational_sums
-from physdiffuser.dynamics.search.shapes import shaped_sums
+from physdiffuser.dynamics.search.sense import is_sensible
+from physdiffuser.dynamics.search.shapes import FittedSum, shaped_sums
 from physdiffuser.dynamics.search.terms import library, products, sparse_sums
 from physdiffuser.dynamics.search.weak import NODES, WeakForm
 from physdiffuser.dynamics.trajectories.runs import Trajectories
@@ -34,6 +36,8 @@ MOST_CONSTANTS = 8
 SOLVED = 1e-13
 """Mean squared residual, relative to the variance of the rate, of a sum that explains noise-free rates."""
 FEW_TERMS = 4
+SAMPLED = 300
+"""Places along the trajectories at which the parts of formulas are compared."""
 _ROWS = 400
 _RANKED = 60
 
@@ -95,6 +99,16 @@ class Preparation:
         """Which right-hand sides balance."""
         return RateUnits(self.table)
 
+    @cached_property
+    def sample(self) -> FloatArray:
+        """Some of the nodes of the weak form, shape (rows, variables)."""
+        nodes = self.weak.nodes
+        return nodes[:: max(nodes.shape[0] // SAMPLED, 1)]
+
+    def makes_sense(self, expression: Expression) -> bool:
+        """Whether every part of a right-hand side matters somewhere along the trajectories."""
+        return is_sensible(expression, self.sample)
+
     @property
     def measure(self) -> DescriptionLength:
         """Descriptions of the weak form; windows overlap, so rows are counted by their steps."""
@@ -112,30 +126,47 @@ class Preparation:
         return rates
 
 
-def candidates(prepared: Preparation, state: int, options: SolveOptions) -> list[Candidate]:
-    """Candidates for the rate of one state, the shortest description first."""
+def candidates(
+    prepared: Preparation, state: int, options: SolveOptions | None, period: Period
+) -> list[Candidate]:
+    """Candidates for the rate of one state, the shortest description first.
+
+    Parameters
+    ----------
+    prepared
+        Curves and weak form.
+    state
+        Whose rate.
+    options
+        Of the search for formulas, which has what is left of the period; without them sums of terms alone.
+    period
+        The time for all of it. Sums of terms are found in any case.
+    """
     table = prepared.table
     if table.order == 2 and state < table.measured:
         return [Candidate(Variable(table.measured + state), np.zeros(0), 0.0, 0.0, "definition")]
     found = list(term_candidates(prepared, state))
-    solved = prepared.exact and any(one.loss < SOLVED and one.parameters.size <= FEW_TERMS for one in found)
-    if not solved:
+    few = any(one.loss < SOLVED and one.parameters.size <= FEW_TERMS for one in found)
+    solved = options is None or (prepared.exact and few)
+    if not (solved or period.is_over()):
         slopes = prepared.slopes(state)
         found += [
             scored(prepared, state, one.skeleton, one.parameters, "quotients", one.loss)
-            for one in rational_sums(prepared.weak, state, prepared.columns, slopes)
+            for one in until(rational_sums(prepared.weak, state, prepared.columns, slopes), period.part(0.3))
         ]
         solved = prepared.exact and any(one.loss < SOLVED for one in found)
-    if not solved:
+    if not (solved or period.is_over()):
         time = len(table.names) - 1
         allowed = time if time in prepared.columns else None
         found += [
             scored(prepared, state, shaped.skeleton, shaped.parameters, "functions", shaped.loss)
-            for shaped in shaped_sums(prepared.weak, state, prepared.columns, allowed)
+            for shaped in until(
+                shaped_sums(prepared.weak, state, prepared.columns, allowed, period.is_over), period.part(0.6)
+            )
         ]
         solved = prepared.exact and any(one.loss < SOLVED for one in found)
-    if not solved:
-        found += search_candidates(prepared, state, options)
+    if not (solved or period.is_over()) and options is not None:
+        found += search_candidates(prepared, state, replace(options, time=period.left))
     found = [one for one in found if prepared.units.balances(one.skeleton, state)]
     # Of few or noisy points many sums fit the smoothed rates; the usual ones are judged by the trajectories.
     usual = ranked(term_candidates(prepared, state, order=2), MOST_USUAL)
@@ -143,6 +174,14 @@ def candidates(prepared: Preparation, state: int, options: SolveOptions) -> list
     known = {one.skeleton for one in best[:first]}
     usual = [one for one in usual if one.skeleton not in known]
     return [*best[:first], *usual, *best[first:]]
+
+
+def until(found: Iterable[FittedSum], period: Period) -> Iterator[FittedSum]:
+    """What is found before the end of a period."""
+    for one in found:
+        yield one
+        if period.is_over():
+            return
 
 
 def ranked(found: Iterable[Candidate], most: int = MOST_CANDIDATES) -> list[Candidate]:
@@ -196,6 +235,8 @@ def scored(
     if loss is None:
         parameters, loss = weak.fit(skeleton, parameters, state)
     nats = form_nats(skeleton, len(prepared.columns))
+    if not prepared.makes_sense(bind(skeleton, list(parameters))):
+        nats = math.inf
     return Candidate(skeleton, parameters, loss, measure.total(nats, parameters.size, loss), source)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from physdiffuser.dynamics.integration.shooting import RANKING_TOLERANCE, TOLERANCE
+from physdiffuser.dynamics.schedule import Stop, never
 from physdiffuser.dynamics.search.candidates import Candidate, renumbered
 from physdiffuser.dynamics.search.form_code import form_nats
 from physdiffuser.dynamics.search.linearised import finite_terms, linearised_sums
@@ -106,8 +107,8 @@ class Choice:
         return beam.best, self.rivals(beam)
 
     def exchanged(self, lists: list[list[Candidate]]) -> Beam:
-        """The best system of some candidates."""
-        beam = Beam(lists, [0] * len(lists), self._fit_candidates([own[0] for own in lists]))
+        """The best system of some candidates; the first one is fitted in any case."""
+        beam = Beam(lists, [0] * len(lists), self._fit_candidates([own[0] for own in lists], never))
         self._exchange(beam)
         return beam
 
@@ -267,10 +268,11 @@ class Choice:
         limit = SAME_EXACT if self.prepared.exact else SAME_NOISY
         return bool(np.nanmax(apart, initial=0.0) <= limit * spread)
 
-    def _fit_candidates(self, chosen: Sequence[Candidate]) -> Fitted:
+    def _fit_candidates(self, chosen: Sequence[Candidate], stop: Stop | None = None) -> Fitted:
         return self.selector.fit(
             [c.skeleton for c in chosen],
             [c.parameters for c in chosen],
             self.selector.first,
             tolerance=self._tolerance,
+            stop=stop,
         )

@@ -16,6 +16,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.core.derivation import readable
+from physdiffuser.dynamics.schedule import Stop, never
 from physdiffuser.dynamics.search.selection import LEAST_SQUARE, Fitted, Selector, mean_square
 from physdiffuser.expressions import Expression, Number, complexity, evaluate, value_and_jacobian
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
@@ -47,20 +48,22 @@ def with_exact_constants(selector: Selector, fitted: Fitted) -> Fitted:
         _snapped(skeleton, values, error, nodes)
         for skeleton, values, error in zip(fitted.skeletons, fitted.parts(), errors, strict=True)
     ]
-    everything = _refitted(selector, fitted, snapped)
+    everything = None if selector.stop() else _refitted(selector, fitted, snapped)
     if everything is not None:
         return everything
-    best = _refitted(selector, fitted, fitted.expressions) or fitted
+    best = _refitted(selector, fitted, fitted.expressions, never) or fitted
     for state, equation in enumerate(snapped):
         current = list(best.expressions)
-        if equation == current[state]:
+        if equation == current[state] or selector.stop():
             continue
         trial = _refitted(selector, best, [*current[:state], equation, *current[state + 1 :]])
         best = best if trial is None else trial
     return best
 
 
-def _refitted(selector: Selector, fitted: Fitted, equations: Sequence[Expression]) -> Fitted | None:
+def _refitted(
+    selector: Selector, fitted: Fitted, equations: Sequence[Expression], stop: Stop | None = None
+) -> Fitted | None:
     """The system of these equations fitted again; None where it describes the trajectories worse."""
     if selector.prepared.exact:
         equations = [_with_exact_decimals(equation) for equation in equations]
@@ -71,6 +74,7 @@ def _refitted(selector: Selector, fitted: Fitted, equations: Sequence[Expression
         fitted.intervals,
         fitted.substeps,
         fitted.fit.initial,
+        stop=stop,
     )
     fewer = fitted.fit.parameters.size - trial.fit.parameters.size
     allowed = selector.left(fitted.fit) + SLACK * (1 + max(fewer, 0))

@@ -63,7 +63,7 @@ def linearised_sums(
     normal, gradient = _normal(skeletons, fit, segments, state, terms, inputs)
     # The current equation leaves (its factor becomes 0), the terms come in.
     square = max(fit.chi_square - 2.0 * float(gradient[0]) + float(normal[0, 0]), 0.0)
-    if not math.isfinite(square):
+    if not (math.isfinite(square) and np.isfinite(normal).all() and np.isfinite(gradient).all()):
         return [[] for _ in groups]
     along = normal[1:, 0] - gradient[1:]
     return [_sums(normal[1:, 1:], along, square, terms, np.asarray(group, dtype=np.intp)) for group in groups]
@@ -129,7 +129,7 @@ def _normal(
     equations[state] = total
     parameters = np.concatenate([values, np.zeros(1 + len(terms))])
     normal, gradient = sensitivities(System(tuple(equations), inputs), parameters, segments, fit.initial)
-    if not others:
+    if not others or not np.isfinite(normal).all():
         return normal, gradient
     solved = np.linalg.lstsq(normal[:others, :others], normal[:others, others:], rcond=1e-10)[0]
     reduced = normal[others:, others:] - normal[others:, :others] @ solved

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,17 +19,22 @@ from physdiffuser.dynamics.integration.shooting import (
     fit_segments,
     joined,
 )
+from physdiffuser.dynamics.schedule import Stop, never
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, renumbered
 from physdiffuser.dynamics.search.form_code import system_nats
 from physdiffuser.expressions import Expression, Variable
 from physdiffuser.expressions.tree import bind, parameter_count, with_parameters
 from physdiffuser.selection.description_length import DescriptionLength
 
-DRIVEN = 24
-"""Candidates of a state that are fitted on its own trajectory, driven by the smoothed others."""
+DRIVEN, CONTINUED = 24, 12
+"""Candidates of a state that are fitted on its own trajectory, driven by the smoothed others, and the best of
+them, whose fits are continued."""
+FIRST_ITERATIONS, FURTHER_ITERATIONS = 2, 6
 SHORT, MEDIUM = 12, 24
 """Intervals of the segments in the first fits."""
 EXACT_SECOND = 8
+MOST_INTERVALS = 1_000
+"""Intervals of the longest segments: integration is one step after the other."""
 MOST_SUBSTEPS, NOISY_SUBSTEPS = 16, 4
 WORSE = 2.0
 """Longer segments are kept while the mean square residual stays below so many times that of shorter ones."""
@@ -82,6 +87,10 @@ def as_system(skeletons: Sequence[Expression], inputs: int) -> System:
     return System(tuple(equations), inputs)
 
 
+Driven = tuple[float, Candidate, ShootingFit]
+"""Description length, candidate and fit of one state, driven by the others."""
+
+
 class Selector:
     """Fits systems and compares them.
 
@@ -93,11 +102,11 @@ class Selector:
         Asked between fits whether to end with what there is.
     """
 
-    def __init__(self, prepared: Preparation, stop: Callable[[], bool]) -> None:
+    def __init__(self, prepared: Preparation, stop: Stop) -> None:
         self.prepared, self.stop = prepared, stop
         table = prepared.table
         self.errors = value_errors(table, prepared.curves, prepared.exact)
-        self.longest = max(run.points for run in table.runs) - 1
+        self.longest = min(max(run.points for run in table.runs) - 1, MOST_INTERVALS)
         self._pieces: dict[tuple[int, tuple[int, ...] | None], Segments] = {}
 
     def segments(self, intervals: int, driven: tuple[int, ...] | None = None) -> Segments:
@@ -138,16 +147,37 @@ class Selector:
         places = {one: place for place, one in enumerate((*own, *others))}
         places |= {place: place for place in range(states, states + inputs + 1)}
         segments = self.segments(min(MEDIUM * table.order, self.longest), own)
-        scored: list[tuple[float, Candidate]] = []
-        for one in found[:DRIVEN]:
-            if self.stop() and scored:
-                break
+
+        scored: list[Driven] = []
+
+        def fitted(one: Candidate, start: FloatArray, initial: FloatArray | None, iterations: int) -> Driven:
             skeleton = renumbered(one.skeleton, places)
             equations = (skeleton,) if table.order == 1 else (Variable(1), skeleton)
             system = System(equations, len(others) + inputs)
-            fit = fit_segments(system, one.parameters, segments, iterations=8, tolerance=RANKING_TOLERANCE)
-            scored.append((self.length((one.skeleton,), fit), one))
-        return sorted(scored, key=lambda pair: pair[0])
+            fit = fit_segments(
+                system,
+                start,
+                segments,
+                iterations=iterations,
+                initial=initial,
+                tolerance=RANKING_TOLERANCE,
+                stop=self.stop if scored else never,
+            )
+            return self.length((one.skeleton,), fit), one, fit
+
+        for one in found[:DRIVEN]:
+            if self.stop() and scored:
+                break
+            scored.append(fitted(one, one.parameters, None, FIRST_ITERATIONS))
+        scored.sort(key=lambda row: row[0])
+        for place, (_, one, fit) in enumerate(scored[:CONTINUED]):
+            if self.stop():
+                break
+            if fit.converged:
+                continue
+            further = fitted(one, fit.parameters, fit.initial, FURTHER_ITERATIONS)
+            scored[place] = further if math.isfinite(further[0]) else scored[place]
+        return sorted(((length, one) for length, one, _ in scored), key=lambda pair: pair[0])
 
     def fit(
         self,
@@ -157,17 +187,35 @@ class Selector:
         substeps: int = 1,
         initial: FloatArray | None = None,
         tolerance: float = TOLERANCE,
+        stop: Stop | None = None,
     ) -> Fitted:
-        """Fit a system on segments of a length, from given initial states where there are some."""
+        """Fit a system on segments of a length, from given initial states where there are some.
+
+        It ends when `stop` says so, by default that of the selector.
+        """
         system = as_system(skeletons, len(self.prepared.table.inputs))
         segments = self.segments(intervals)
         fit = fit_segments(
-            system, joined(parameters), segments, substeps=substeps, initial=initial, tolerance=tolerance
+            system,
+            joined(parameters),
+            segments,
+            substeps=substeps,
+            initial=initial,
+            tolerance=tolerance,
+            stop=stop or self.stop,
         )
         return Fitted(tuple(skeletons), fit, self.length(skeletons, fit), intervals, substeps)
 
     def length(self, skeletons: Sequence[Expression], fit: ShootingFit) -> float:
-        """Nats to describe the trajectories, up to a constant of the table."""
+        """Nats to describe the trajectories, up to a constant of the table.
+
+        Infinite where a part of an equation does not matter.
+        """
+        counts = [parameter_count(skeleton) for skeleton in skeletons]
+        parts = np.split(fit.parameters, np.cumsum(counts)[:-1])
+        for skeleton, part in zip(skeletons, parts, strict=True):
+            if not self.prepared.makes_sense(bind(skeleton, list(part))):
+                return math.inf
         measure = DescriptionLength(max(int(fit.squares()[1].sum()), 2), len(self.prepared.columns))
         nats = system_nats(skeletons, len(self.prepared.columns))
         return self.left(fit) + nats + fit.parameters.size * measure.constant_nats
@@ -198,7 +246,7 @@ class Selector:
     def refined(self, fitted: Fitted) -> Fitted:
         """With as many integration steps as the accuracy of the data asks for."""
         best = fitted
-        while best.substeps < (MOST_SUBSTEPS if self.prepared.exact else NOISY_SUBSTEPS):
+        while best.substeps < (MOST_SUBSTEPS if self.prepared.exact else NOISY_SUBSTEPS) and not self.stop():
             finer = self.fit(
                 best.skeletons, best.parts(), best.intervals, 2 * best.substeps, best.fit.initial
             )

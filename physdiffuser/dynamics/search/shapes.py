@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from physdiffuser.arrays import FloatArray
+from physdiffuser.dynamics.schedule import Stop, never
 from physdiffuser.dynamics.search.terms import products, sparse_sums
 from physdiffuser.dynamics.search.weak import WeakForm
 from physdiffuser.expressions import ONE, Expression, Parameter, Variable, evaluate
@@ -50,7 +51,9 @@ class FittedSum:
     loss: float
 
 
-def shaped_sums(weak: WeakForm, state: int, columns: Sequence[int], time: int | None) -> Iterator[FittedSum]:
+def shaped_sums(
+    weak: WeakForm, state: int, columns: Sequence[int], time: int | None, stop: Stop = never
+) -> Iterator[FittedSum]:
     """Sums of products and of one function with constants inside, for the rate of one state.
 
     Parameters
@@ -63,12 +66,14 @@ def shaped_sums(weak: WeakForm, state: int, columns: Sequence[int], time: int | 
         Positions of the variables that may occur.
     time
         Position of the time, if it may occur.
+    stop
+        Asked whether to end the trials of functions.
     """
     order = 3 if len(columns) <= 3 else 2
     usual = [with_columns(term, columns) for term in products(len(columns), order)]
     bases = _bases(weak, state, usual)
     refined: list[tuple[float, Term]] = []
-    for base, term in _promising(weak, state, columns, time, bases):
+    for base, term in _promising(weak, state, _tries(weak, state, columns, time, stop), bases):
         skeleton, start = _joined([*base], term)
         parameters, loss = weak.fit(skeleton, start, state)
         if not math.isfinite(loss):
@@ -91,8 +96,7 @@ def _bases(weak: WeakForm, state: int, usual: list[Expression]) -> list[tuple[Ex
 def _promising(
     weak: WeakForm,
     state: int,
-    columns: Sequence[int],
-    time: int | None,
+    tries: Iterator[tuple[list[Term], FloatArray]],
     bases: Sequence[tuple[Expression, ...]],
 ) -> list[tuple[tuple[Expression, ...], Term]]:
     """Pairs of a base and a function whose residual is smallest for their number of terms."""
@@ -100,7 +104,7 @@ def _promising(
     frames = [_basis(weak, state, base) for base in bases]
     rests = [target - frame @ (frame.T @ target) for frame in frames]
     every: list[tuple[float, int, Term]] = []
-    for terms, values in _tries(weak, state, columns, time):
+    for terms, values in tries:
         for place, (frame, rest) in enumerate(zip(frames, rests, strict=True)):
             apart = values - frame @ (frame.T @ values)
             size = np.square(apart).sum(axis=0)
@@ -139,7 +143,7 @@ def _basis(weak: WeakForm, state: int, base: Sequence[Expression]) -> FloatArray
 
 
 def _tries(
-    weak: WeakForm, state: int, columns: Sequence[int], time: int | None
+    weak: WeakForm, state: int, columns: Sequence[int], time: int | None, stop: Stop
 ) -> Iterator[tuple[list[Term], FloatArray]]:
     """Functions times products of columns, in blocks, with their values in the weak form."""
     factors = [with_columns(term, columns) for term in products(len(columns), 2 if len(columns) <= 4 else 1)]
@@ -149,6 +153,8 @@ def _tries(
         with np.errstate(all="ignore"):
             values = [evaluate(bind(block.tree, list(block.values)), weak.nodes) for block in blocks]
         for factor, height in zip(factors, heights, strict=True):
+            if stop():
+                return
             terms, stacked = [], []
             for block, value in zip(blocks, values, strict=True):
                 shaped = value * height

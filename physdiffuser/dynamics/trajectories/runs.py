@@ -99,6 +99,14 @@ class Trajectories:
         rates = [np.concatenate(slopes[count * s : count * (s + 1)]) for s in range(self.measured)]
         return np.concatenate([scales, [float(rate.std()) or 1.0 for rate in rates]])
 
+    @property
+    def has_several_orbits(self) -> bool:
+        """Whether two runs begin at different states."""
+        first = np.stack([run.states[0, : self.measured] for run in self.runs])
+        with np.errstate(all="ignore"):
+            apart = np.abs(first - first[0]) > APART * self.scales[: self.measured]
+        return bool(apart.any())
+
     def second_order(self) -> Trajectories:
         """The same runs with the derivatives of the states, called `x_dot`, as states without values."""
         columns = (*self.states, *self.inputs, self.time)
@@ -146,6 +154,8 @@ class Division:
     run: int | None
 
 
+APART = 0.3
+"""Standard deviations of a state by which the first values of two runs differ that are not the same orbit."""
 FEWEST_RUNS = 3
 HELD_OUT_SHARE = 0.2
 FEWEST_POINTS = 30

@@ -43,7 +43,14 @@ def path_errors(
     for number, (run, path) in enumerate(zip(table.runs, paths, strict=True)):
         start = np.repeat(path[0][:, None, None], SAMPLES, axis=1)
         found = integrate(
-            system, draws, start, run.times[None, :], run_inputs(table, number), 2 * fitted.substeps, ORDER_4
+            system,
+            draws,
+            start,
+            run.times[None, :],
+            run_inputs(table, number),
+            2 * fitted.substeps,
+            ORDER_4,
+            selector.stop,
         )[:, :, :, 0]
         finite = np.isfinite(found).all(axis=2)
         with np.errstate(all="ignore"):

@@ -167,6 +167,8 @@ def _initial_states(
         own = [curves[number]]
         errors = value_errors(single, own, selector.prepared.exact)
         intervals = min(fitted.intervals if fitted.intervals > 1 else 12, single.runs[0].points - 1)
+        # With the constants as they are each segment is fitted for itself: the first one is enough.
+        single = replace(table, runs=(single.runs[0].take(0, intervals + 1),))
         segments = cut(single, own, errors, intervals)
         fit = fit_segments(
             System(fitted.expressions, len(table.inputs)), np.zeros(0), segments, substeps=fitted.substeps

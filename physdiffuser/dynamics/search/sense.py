@@ -1,0 +1,86 @@
+"""Whether every part of a formula matters: absurd constants make a part vanish, saturate or follow its limit.
+
+`tanh(1e142*y)` is a sign, `y/(1e-30 + y)` is 1, and `1e9*sin(1e-9*y)` is `y`. Such forms follow the curve,
+but the constant in them says nothing, and a formula without it says the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
+from physdiffuser.expressions.tree import variables
+
+FloatArray = npt.NDArray[np.float64]
+
+NEGLIGIBLE = 1e-7
+"""A part of a sum below this share of the other one everywhere is negligible."""
+LARGEST_ARGUMENT = 1e4
+"""Largest argument of a function that bends within the data."""
+SATURATED = 20.0
+"""Arguments beyond this, at all rows, leave of a hyperbolic tangent or arcus tangent a sign alone."""
+LINEAR = 1e-4
+"""Arguments below this, at all rows, leave of a sine or tangent its argument alone."""
+LARGEST_POWER = 12.0
+
+BENT = frozenset({"sin", "cos", "tan", "exp", "sinh", "cosh", "tanh", "atan", "asin"})
+ODD = frozenset({"sin", "tan", "sinh", "tanh", "atan", "asin"})
+SATURATING = frozenset({"tanh", "atan"})
+
+
+class _Senseless(Exception):
+    """A part of the formula does not matter."""
+
+
+def is_sensible(expression: Expression, nodes: FloatArray) -> bool:
+    """Whether every part of a formula matters at some of the rows.
+
+    Parameters
+    ----------
+    expression
+        The formula with its constants.
+    nodes
+        Shape (rows, variables): values of the variables along the trajectories.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            _values(expression, nodes)
+        except _Senseless:
+            return False
+    return True
+
+
+def _values(node: Expression, nodes: FloatArray) -> FloatArray:
+    match node:
+        case Variable(index=index):
+            return nodes[:, index]
+        case Number(value=value) | Symbol(value=value):
+            return np.asarray(float(value))
+        case Apply(operator=operator, arguments=arguments):
+            parts = [_values(argument, nodes) for argument in arguments]
+            found = np.asarray(OPERATORS[operator].evaluate(*parts), dtype=np.float64)
+            if variables(node) and not _matters(node, parts, found):
+                raise _Senseless
+            return found
+        case Parameter():
+            raise TypeError("a parameter has no value")
+    raise TypeError(f"no expression: {node!r}")
+
+
+def _matters(node: Apply, parts: list[FloatArray], found: FloatArray) -> bool:
+    if node.operator in ("add", "sub"):
+        first, second = np.abs(parts[0]), np.abs(parts[1])
+        return bool((first > NEGLIGIBLE * second).any() and (second > NEGLIGIBLE * first).any())
+    if node.operator == "pow":
+        exponent = node.arguments[1]
+        return not (isinstance(exponent, Number) and abs(float(exponent.value)) > LARGEST_POWER)
+    if node.operator not in BENT:
+        return True
+    size = np.abs(parts[0])
+    largest = float(np.max(size, initial=0.0))
+    if not largest <= LARGEST_ARGUMENT or (node.operator in ODD and largest < LINEAR):
+        return False
+    if node.operator in SATURATING and float(np.min(size, initial=np.inf)) > SATURATED:
+        return False
+    return float(np.ptp(found)) > NEGLIGIBLE * float(np.max(np.abs(found), initial=0.0))
