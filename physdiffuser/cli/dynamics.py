@@ -42,6 +42,7 @@ from physdiffuser.cli.shared.options import FiniteNumber, Names, WholeNumber, ta
 @click.option(
     "--steps", type=WholeNumber(1), metavar="N", help="Limit in steps of the search for each equation."
 )
+@click.option("--jobs", type=WholeNumber(1), metavar="N", help="Processes; by default one for each core.")
 @click.option("--seed", type=WholeNumber(0), default=0, metavar="N", show_default=True, help="Random seed.")
 @click.option(
     "--generators", type=Names(), metavar="A,B", help="Generators to use instead of the default ones."

@@ -12,8 +12,8 @@ import numpy as np
 
 from physdiffuser.dynamics.options import DynamicsOptions
 from physdiffuser.dynamics.schedule import CANDIDATES, EXACT, SEARCHED, Period, Stop
-from physdiffuser.dynamics.search.candidates import Candidate, Preparation, candidates
-from physdiffuser.dynamics.search.choice import Choice, Rival
+from physdiffuser.dynamics.search.candidates import Candidate, Preparation
+from physdiffuser.dynamics.search.choice import Choice, Rival, Shortlist, shortlist
 from physdiffuser.dynamics.search.coarse import has_exact_values, may_be_exact, system_of_exact_values
 from physdiffuser.dynamics.search.constants import parameter_errors, with_exact_constants
 from physdiffuser.dynamics.search.selection import SHORT, WORSE, Fitted, Selector, mean_square
@@ -31,6 +31,8 @@ from physdiffuser.dynamics.verification.verdict import (
 )
 from physdiffuser.errors import NothingFoundError
 from physdiffuser.expressions import Variable
+from physdiffuser.options import SolveOptions
+from physdiffuser.search.parallel.workers import ForkedWorkers
 
 DECISIVE = 20.0
 """Nats by which equations of second order must describe trajectories better that neither order explains."""
@@ -98,6 +100,13 @@ class Attempt:
         known = agrees is not None or not self.plan.explicit_time
         return self.explains and known and agrees is not False and not self.simulation.diverged
 
+    @property
+    def is_refuted(self) -> bool:
+        """Whether held-out rows are missed that have neither noise nor chaos."""
+        simulation = self.simulation
+        missed = simulation.diverged or simulation.agrees is False
+        return missed and self.selector.prepared.exact and simulation.horizon is None
+
     def nats(self) -> float:
         """Description length of the trajectories in short segments, comparable between orders."""
         selector, best = self.selector, self.fitted
@@ -136,7 +145,9 @@ def plans(order: int | str) -> list[Plan]:
     return [Plan(one, explicit) for explicit in (False, True) for one in orders]
 
 
-def best_attempt(table: Trajectories, options: DynamicsOptions, period: Period) -> Attempt:
+def best_attempt(
+    table: Trajectories, options: DynamicsOptions, period: Period, workers: ForkedWorkers | None = None
+) -> Attempt:
     """The first plan that explains the trajectories, or the one that describes them best.
 
     Raises
@@ -153,15 +164,16 @@ def best_attempt(table: Trajectories, options: DynamicsOptions, period: Period) 
         # Half of the time that is left is for the plans that follow.
         share = 1.0 if number == len(every) - 1 else 0.5
         try:
-            attempt = attempted(table, options, plan, period.of_rest(share))
+            attempt = attempted(table, options, plan, period.of_rest(share), workers)
         except NothingFoundError as error:
             failure = failure or error
             continue
         attempt.selector.stop = period.is_over
         margin = DECISIVE if plan.explicit_time else 0.0
-        first = not tried and attempt.explains and plan == every[0]
-        if first or (attempt.predicts and (not tried or attempt.nats_below(tried[0]) > margin)):
-            return _beside_second_order(attempt, table, options, period)
+        first = plan == every[0] and attempt.explains and not attempt.is_refuted
+        alone = not tried or (tried[0].is_refuted and not plan.explicit_time)
+        if first or (attempt.predicts and (alone or attempt.nats_below(tried[0]) > margin)):
+            return _beside_second_order(attempt, table, options, period, workers)
         tried.append(attempt)
     autonomous = [one for one in tried if not one.plan.explicit_time] or tried[:1]
     if not autonomous:
@@ -173,15 +185,20 @@ def best_attempt(table: Trajectories, options: DynamicsOptions, period: Period) 
 
 
 def _beside_second_order(
-    attempt: Attempt, table: Trajectories, options: DynamicsOptions, period: Period
+    attempt: Attempt,
+    table: Trajectories,
+    options: DynamicsOptions,
+    period: Period,
+    workers: ForkedWorkers | None,
 ) -> Attempt:
-    """A noisy system of first order, or the one of second order that describes the trajectories better.
+    """A system of first order that is not proven, or the one of second order that is, or is far better.
 
     Along one orbit the velocities may be functions of the positions, in equations that hold nowhere else.
     Such forces are sums of terms nearly always, so that these alone are tried first.
     """
     first = attempt.plan == Plan(1, False) and options.order == "auto"
-    if not first or attempt.selector.prepared.exact:
+    exact = attempt.selector.prepared.exact
+    if not first or (exact and attempt.judged.verdict == "verified"):
         return attempt
     no_time = "there was no time to compare with equations of second order"
     if table.has_several_orbits or any(
@@ -191,14 +208,16 @@ def _beside_second_order(
     if not _has_time(period, attempt):
         return replace(attempt, judged=with_check(attempt.judged, False, no_time))
     try:
-        second = attempted(table, options, Plan(2, False, only_sums=True), period.part(1.0))
+        second = attempted(table, options, Plan(2, False, only_sums=True), period.part(1.0), workers)
         if second.explains and second.nats_below(attempt) > -LEAST_GAP:
-            second = attempted(table, options, Plan(2, False), period.part(1.0))
+            second = attempted(table, options, Plan(2, False), period.part(1.0), workers)
     except NothingFoundError:
         return attempt
     gap = -second.nats_below(attempt) if second.explains else math.inf
     no_worse = second.simulation.square <= attempt.simulation.square
     if second.predicts and no_worse and gap < -DECISIVE:
+        return second
+    if exact and second.judged.verdict == "verified":
         return second
     close = "equations of second order describe the trajectories nearly as well"
     apart = "no equations of second order describe the trajectories nearly as well"
@@ -221,13 +240,21 @@ def _is_better(second: Attempt, first: Attempt) -> bool:
     return second.nats() < first.nats() - DECISIVE
 
 
-def attempted(table: Trajectories, options: DynamicsOptions, plan: Plan, period: Period) -> Attempt:
+def attempted(
+    table: Trajectories,
+    options: DynamicsOptions,
+    plan: Plan,
+    period: Period,
+    workers: ForkedWorkers | None = None,
+) -> Attempt:
     """Search, selection, exact constants and checks for one plan."""
     started = clock.monotonic()
     if plan.order == 2:
         table = table.second_order()
     division = divide(table)
-    prepared, found, selector, best, rivals = _selected(division.fitted, options, plan, period.part(SEARCHED))
+    prepared, found, selector, best, rivals = _selected(
+        division.fitted, options, plan, period.part(SEARCHED), workers
+    )
     if not np.isfinite(best.length):
         raise NothingFoundError(
             "no system of equations follows the trajectories. Give more time (--time) or steps (--steps), "
@@ -256,7 +283,13 @@ def attempted(table: Trajectories, options: DynamicsOptions, plan: Plan, period:
     )
 
 
-def _selected(rows: Trajectories, options: DynamicsOptions, plan: Plan, period: Period) -> Selected:
+def _selected(
+    rows: Trajectories,
+    options: DynamicsOptions,
+    plan: Plan,
+    period: Period,
+    workers: ForkedWorkers | None,
+) -> Selected:
     """The best system for the rows, its rivals, and the candidates it was chosen from."""
     prepared = prepare(rows, options, plan.explicit_time)
     if may_be_exact(prepared):
@@ -264,9 +297,11 @@ def _selected(rows: Trajectories, options: DynamicsOptions, plan: Plan, period: 
         selected = _by_exact_values(Selector(exact, period.is_over))
         if selected is not None:
             return selected
-    found = _all_candidates(prepared, options, period.part(CANDIDATES), plan.only_sums)
+    search = None if plan.only_sums else options.search()
+    shortlists = _all_candidates(prepared, search, period.part(CANDIDATES), workers)
+    found = [one.found for one in shortlists]
     selector = Selector(prepared, period.is_over)
-    best, rivals = Choice(selector).choose(found)
+    best, rivals = Choice(selector).choose(shortlists)
     best = selector.lengthened(best)
     if has_exact_values(prepared) and not leaves_only_noise(best, exact=True):
         selected = _by_exact_values(selector)
@@ -306,19 +341,23 @@ def prepare(
 
 
 def _all_candidates(
-    prepared: Preparation, options: DynamicsOptions, period: Period, only_sums: bool = False
-) -> list[list[Candidate]]:
-    """Candidates for every state; each has an equal share of what is left of the period."""
+    prepared: Preparation, search: SolveOptions | None, period: Period, workers: ForkedWorkers | None
+) -> list[Shortlist]:
+    """Candidates for every state, each in an equal share of the period, in as many processes as there are."""
     count = len(prepared.table.states)
-    search = None if only_sums else options.search()
-    found = []
-    for state in range(count):
-        own = candidates(prepared, state, search, period.of_rest(1.0 / (count - state)))
-        if not own:
-            name = prepared.table.states[state].shown
-            raise NothingFoundError(f"no equation with finite values was found for '{name}'. Give more time.")
-        found.append(own)
-    return found
+    rounds = math.ceil(count / workers.processes) if workers is not None else count
+    at_once = math.ceil(count / rounds)
+    every = [(prepared, state, search, period.share(state // at_once, rounds)) for state in range(count)]
+    shortlists = (
+        [shortlist(*arguments) for arguments in every]
+        if workers is None or count == 1
+        else workers.map(shortlist, every)
+    )
+    for own, column in zip(shortlists, prepared.table.states, strict=True):
+        if not own.found:
+            text = f"no equation with finite values was found for '{column.shown}'. Give more time."
+            raise NothingFoundError(text)
+    return shortlists
 
 
 def on_all_rows(attempt: Attempt, stop: Stop) -> tuple[Fitted, Selector]:

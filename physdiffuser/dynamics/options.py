@@ -40,6 +40,9 @@ class DynamicsOptions:
         "auto" decides from the data.
     units
         Units of the time, the states and the inputs, as in `SolveOptions`: equations must balance.
+    jobs
+        Processes that search the equations of several states; by default one for each core. With `steps`, any
+        number gives the same answer.
     noise_model
         Whether the errors of the measured states are constant or relative to the value; "auto" finds out.
     """
@@ -55,13 +58,14 @@ class DynamicsOptions:
     noise_model: NoiseModel = "auto"
     units: UnitSource | None = None
     plugins: bool = True
+    jobs: int | None = None
 
     def __post_init__(self) -> None:
         if self.noise_model not in ("auto", "constant", "relative"):
             raise UsageError(f"noise_model={self.noise_model!r}: choose auto, constant or relative")
         if self.order not in (1, 2, "auto"):
             raise UsageError(f"order={self.order!r}: choose 1, 2 or auto")
-        for name, least in (("time", 0.0), ("steps", 1)):
+        for name, least in (("time", 0.0), ("steps", 1), ("jobs", 1)):
             value = getattr(self, name)
             if value is not None and not value >= least:
                 raise UsageError(f"{name}={value!r}: give a number of at least {least:g}")

@@ -13,8 +13,10 @@ FINAL_FIT = 0.9
 """... and by which its constants are fitted to all rows."""
 SEARCHED, EXACT = 0.75, 0.9
 """Shares of an attempt by which the search ends, and by which constants are set to special values."""
-CANDIDATES = 0.6
-"""Share of the search in which candidates are looked for; in the rest systems of these are compared."""
+CANDIDATES = 0.75
+"""Share of the search in which candidates are chosen; in the rest systems of these are compared."""
+FOUND = 0.8
+"""Share of the time of one state in which candidates are found; then its trajectory chooses from them."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,13 @@ class Period:
         """From now, a share of what is left of the period."""
         now = clock.monotonic()
         return Period(now, now + share * max(self.end - now, 0.0))
+
+    def share(self, number: int, count: int) -> Period:
+        """One of several equal parts; it ends when it should, however early the ones before it were done."""
+        if not math.isfinite(self.end):
+            return self
+        length = (self.end - self.begin) / count
+        return Period(self.begin + number * length, self.begin + (number + 1) * length)
 
     @property
     def left(self) -> float | None:

@@ -21,6 +21,7 @@ from physdiffuser.dynamics.trajectories.units import with_units
 from physdiffuser.dynamics.verification.diagnostics import diagnostics
 from physdiffuser.dynamics.verification.simulation import kept_points
 from physdiffuser.errors import UsageError
+from physdiffuser.search.parallel.workers import forked_workers
 
 if TYPE_CHECKING:
     import pandas
@@ -99,7 +100,8 @@ def solve_trajectories(
     started = clock.monotonic() if started is None else started
     limit = options.time_limit
     period = Period(started, math.inf if limit is None else started + limit)
-    attempt = best_attempt(table, options, period.part(ATTEMPTS))
+    with forked_workers(options.jobs) as workers:
+        attempt = best_attempt(table, options, period.part(ATTEMPTS), workers)
     searched = clock.monotonic()
     final, selector = on_all_rows(attempt, period.part(FINAL_FIT).is_over)
     solutions = equations(

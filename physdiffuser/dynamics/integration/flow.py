@@ -268,6 +268,6 @@ def simulate(
     return states
 
 
-_MOST_EVALUATIONS, _EACH_EVALUATIONS = 20_000, 5
+_MOST_EVALUATIONS, _EACH_EVALUATIONS = 40_000, 20
 # A slope that ends the integration by `runs_away` where the right-hand side has no value.
 _STOP = 1e30

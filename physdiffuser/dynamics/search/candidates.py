@@ -205,7 +205,9 @@ def term_candidates(prepared: Preparation, state: int, order: int | None = None)
     states = len(prepared.table.states)
     names = dict(enumerate(columns))
     every = (
-        library(len(columns), min(states, len(columns))) if order is None else products(len(columns), order)
+        library(len(columns), states, prepared.table.measured)
+        if order is None
+        else products(len(columns), order)
     )
     terms = [renumbered(term, names) for term in every]
     terms = [term for term in terms if prepared.units.balances(mul(Parameter(0), term), state)]

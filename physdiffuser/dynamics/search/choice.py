@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from physdiffuser.dynamics.integration.shooting import RANKING_TOLERANCE, TOLERANCE
-from physdiffuser.dynamics.schedule import Stop, never
-from physdiffuser.dynamics.search.candidates import Candidate, renumbered
+from physdiffuser.dynamics.schedule import FOUND, Period, Stop, never
+from physdiffuser.dynamics.search.candidates import Candidate, Preparation, candidates, renumbered
 from physdiffuser.dynamics.search.form_code import form_nats
 from physdiffuser.dynamics.search.linearised import finite_terms, linearised_sums
 from physdiffuser.dynamics.search.selection import WORSE, Fitted, Selector, mean_square
 from physdiffuser.dynamics.search.terms import library, products, shorter_sums, term_sum
 from physdiffuser.expressions import Expression, Parameter, evaluate
 from physdiffuser.expressions.tree import mul
+from physdiffuser.options import SolveOptions
 from physdiffuser.selection.description_length import DescriptionLength
 
 JOINT, WEAK_JOINT = 4, 4
@@ -31,6 +32,40 @@ SAME_EXACT, SAME_NOISY = 1e-6, 0.02
 
 Rival = tuple[int, Candidate, float]
 """A state, a candidate that takes part in another system, and the nats by which that system is worse."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shortlist:
+    """Candidates of a state, and those of them that take part in systems."""
+
+    found: Sequence[Candidate]
+    chosen: Sequence[Candidate]
+
+
+def shortlist(prepared: Preparation, state: int, search: SolveOptions | None, period: Period) -> Shortlist:
+    """Find candidates for a state, and choose by its trajectory, with the others as measured.
+
+    Parameters
+    ----------
+    prepared
+        Curves and weak form.
+    state
+        Whose rate.
+    search
+        Options of the search for formulas; None for sums of terms alone.
+    period
+        The time for it.
+    """
+    found = candidates(prepared, state, search, period.part(FOUND))
+    if prepared.exact or len(found) <= 1:
+        return Shortlist(found, found[:EXACT_JOINT])
+    driven = [one for _, one in Selector(prepared, period.is_over).by_trajectory(state, found)]
+    if len(prepared.table.states) == 1:
+        return Shortlist(found, driven[: JOINT + WEAK_JOINT])
+    # Curves of the other states bias the fits that they drive.
+    weak = sorted(found, key=lambda one: one.length)
+    further = [one for one in weak if one not in driven[:JOINT]][:WEAK_JOINT]
+    return Shortlist(found, [*driven[:JOINT], *further])
 
 
 @dataclass(eq=False)
@@ -88,13 +123,13 @@ class Choice:
         self._tolerance = TOLERANCE if self.prepared.exact else RANKING_TOLERANCE
         self._terms: list[Expression] | None = None
 
-    def choose(self, found: Sequence[Sequence[Candidate]]) -> tuple[Fitted, list[Rival]]:
+    def choose(self, shortlists: Sequence[Shortlist]) -> tuple[Fitted, list[Rival]]:
         """The best system, and what it would cost to have another candidate in place of one equation.
 
         Systems are compared on short segments, on which fits converge from poor constants, and those that
         are nearly as good on longer ones, which tell more apart: each segment has initial states of its own.
         """
-        beam = self.exchanged([self._shortlist(state, own) for state, own in enumerate(found)])
+        beam = self.exchanged([list(own.chosen) for own in shortlists])
         if not self.prepared.exact:
             for _ in range(ROUNDS):
                 if not self.with_linearised(beam):
@@ -123,19 +158,6 @@ class Choice:
                 for form in (beam.lists[state][number].expression, other.expressions[state])
             )
         ]
-
-    def _shortlist(self, state: int, own: Sequence[Candidate]) -> list[Candidate]:
-        """The candidates of a state that take part in systems."""
-        if self.prepared.exact:
-            return list(own[:EXACT_JOINT])
-        if len(own) == 1:
-            return list(own)
-        driven = [one for _, one in self.selector.by_trajectory(state, own)]
-        if len(self.prepared.table.states) == 1:
-            return driven[: JOINT + WEAK_JOINT]
-        # Curves of the other states bias the fits that they drive.
-        weak = sorted(own, key=lambda one: one.length)
-        return driven[:JOINT] + [one for one in weak if one not in driven[:JOINT]][:WEAK_JOINT]
 
     def _exchange(self, beam: Beam) -> None:
         """Exchange one equation after the other while that shortens the description."""
@@ -228,7 +250,7 @@ class Choice:
         if self._terms is None:
             columns = self.prepared.columns
             names = dict(enumerate(columns))
-            every = library(len(columns), min(len(self.prepared.table.states), len(columns)))
+            every = library(len(columns), len(self.prepared.table.states), self.prepared.table.measured)
             terms = [renumbered(term, names) for term in every]
             terms = [term for term in terms if self.prepared.units.balances(mul(Parameter(0), term), 0)]
             self._terms = finite_terms(terms, self.prepared.weak.nodes)

@@ -25,6 +25,8 @@ from physdiffuser.fitting import snap
 
 SHORT_DIGITS = 5
 """Digits of a decimal that is taken for exact where the trajectories have no noise."""
+SHORT_ERROR = 1e-8
+"""Relative error up to which a constant without noise agrees with a decimal of few digits."""
 WRITTEN, MOST = 10_000, 10**6
 """Denominators that divide the first are written as decimals; larger numbers stay fitted."""
 SLACK = 2.0
@@ -85,9 +87,9 @@ def _with_exact_decimals(expression: Expression) -> Expression:
     """The formula with fractions in place of decimals of few digits, which no fit gives by chance."""
 
     def exact(node: Expression) -> Expression | None:
-        if not isinstance(node, Number) or node.exact or not is_short(float(node.value), 0.0):
+        if not isinstance(node, Number) or node.exact or not is_short(float(node.value), SHORT_ERROR):
             return None
-        value = Fraction(repr(float(node.value)))
+        value = Fraction(repr(shortened(float(node.value))))
         return number_expression(value) if WRITTEN % value.denominator == 0 and abs(value) < MOST else None
 
     return substitute(expression, exact)
@@ -95,7 +97,12 @@ def _with_exact_decimals(expression: Expression) -> Expression:
 
 def is_short(value: float, tolerance: float) -> bool:
     """Whether a number has few digits, up to a relative tolerance."""
-    return abs(float(f"{value:.{SHORT_DIGITS - 1}e}") - value) <= tolerance * abs(value)
+    return abs(shortened(value) - value) <= tolerance * abs(value)
+
+
+def shortened(value: float) -> float:
+    """The number with few digits."""
+    return float(f"{value:.{SHORT_DIGITS - 1}e}")
 
 
 def _snapped(skeleton: Expression, values: FloatArray, errors: FloatArray, nodes: FloatArray) -> Expression:

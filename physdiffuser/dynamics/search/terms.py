@@ -36,7 +36,7 @@ class TermSum:
     loss: float
 
 
-def library(columns: int, states: int) -> list[Expression]:
+def library(columns: int, states: int, measured: int | None = None) -> list[Expression]:
     """Terms over the first `states` variables (products and functions) and the others (as they are).
 
     Parameters
@@ -45,8 +45,10 @@ def library(columns: int, states: int) -> list[Expression]:
         Variables that may occur.
     states
         How many of them are states.
+    measured
+        How many of these are measured; the others are derivatives, which have other units. All when None.
     """
-    leaves: list[Expression] = [Variable(index) for index in range(columns)]
+    leaves = [Variable(index) for index in range(columns)]
     order = 5 if columns == 1 else 4 if columns == 2 else 3 if columns <= 4 else 2
     terms = products(columns, order)
     periodic: list[Expression] = [
@@ -55,7 +57,11 @@ def library(columns: int, states: int) -> list[Expression]:
     terms += periodic
     terms += [mul(leaf, one) for leaf in leaves for one in periodic]
     terms += [mul(a, b) for a, b in combinations_with_replacement(periodic, 2)]
+    measured = states if measured is None else measured
     for a, b in combinations(leaves[:states], 2):
+        terms += [div(a, b), div(b, a)]
+        if a.index < measured <= b.index:
+            continue  # a position is not added to a velocity
         terms.append(sub(a, b))  # what couples two bodies or boxes has one constant
         terms += [
             call("sin", sub(a, b)),
@@ -63,7 +69,6 @@ def library(columns: int, states: int) -> list[Expression]:
             call("cos", sub(a, b)),
             call("cos", add(a, b)),
         ]
-        terms += [div(a, b), div(b, a)]
         # Central forces, and friction that grows with the speed in a plane.
         square = add(power(a, Number(2)), power(b, Number(2)))
         terms += [mul(one, power(square, Number(half))) for one in (a, b) for half in RADIAL]

@@ -10,7 +10,7 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Verdict
-from physdiffuser.dynamics.search.constants import is_short
+from physdiffuser.dynamics.search.constants import SHORT_ERROR, is_short
 from physdiffuser.dynamics.search.selection import Fitted, mean_square
 from physdiffuser.dynamics.verification.simulation import Simulation
 from physdiffuser.expressions import Apply, Expression, Number
@@ -32,8 +32,6 @@ EXACT_FIT = 1e3
 """The same for values without noise, in units of the accuracy of integration (an error of 3e-9)."""
 MOST_CONSTANTS, MOST_EXACT = 4, 1
 """Fitted constants of an equation that can be verified, with and without noise."""
-SHORT_ERROR = 1e-8
-"""Relative error up to which a constant without noise agrees with a decimal of few digits."""
 HIGHEST = 0.995
 
 

@@ -113,6 +113,8 @@ class _Server:
         elif kind == "grant":
             self._grants += 1
             self._opened[number].granted.append((self._grants, *rest))
+        elif kind == "call":
+            self._call(number, *rest)
         else:
             self._judge(number, *rest)
 
@@ -154,6 +156,18 @@ class _Server:
             self._connection.send((number, RuntimeError(f"{type(error).__name__}: {error}")))
         else:
             self._connection.send((number, answer))
+
+    def _call(self, number: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        try:
+            answer = (True, function(*arguments))
+        except Exception as error:
+            answer = (False, error)
+        try:
+            self._connection.send((number, answer))
+        except OSError:
+            raise
+        except Exception as error:  # an answer that cannot be sent
+            self._connection.send((number, (False, RuntimeError(f"{type(error).__name__}: {error}"))))
 
 
 def _end_with_parent(parent: int) -> None:

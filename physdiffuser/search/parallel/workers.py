@@ -22,7 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -42,6 +42,9 @@ _JOINING = 1.0
 _RESTARTS = 2
 # Seconds that a worker may take to say how usual formulas are.
 _JUDGING = 30.0
+
+
+T = TypeVar("T")
 
 
 class WorkerProcess:
@@ -138,6 +141,11 @@ class ForkedWorkers:
         self.close()
 
     @property
+    def processes(self) -> int:
+        """Processes at work, that of the run included."""
+        return self._most + 1
+
+    @property
     def pids(self) -> list[int]:
         """Process ids of the workers."""
         every = [*self._apart.values(), *(one for one in self._shared if one is not None)]
@@ -163,6 +171,47 @@ class ForkedWorkers:
         work = (self._epoch, generator, problem, steps)
         forked = Forked(self, slot, self._opened, work, cancelled)
         return forked if forked.begin() else None
+
+    def map(self, function: Callable[..., T], every: Sequence[tuple[Any, ...]]) -> list[T]:
+        """What a function gives for each tuple of arguments; the run's process takes its share.
+
+        Parameters
+        ----------
+        function
+            Of a module, so that it can be sent, as its arguments and answers are.
+        every
+            The arguments.
+
+        Raises
+        ------
+        Exception
+            What the function has raised.
+        """
+        asked: dict[int, queue.SimpleQueue[Any]] = {}
+        workers: dict[int, WorkerProcess] = {}
+        for place, arguments in enumerate(every):
+            if place % (self._most + 1):
+                self._opened += 1
+                workers[place] = self.worker(place, "")
+                asked[place] = workers[place].inbox(self._opened)
+                workers[place].send(("call", self._opened, function, arguments))
+        own = {place: function(*arguments) for place, arguments in enumerate(every) if place not in asked}
+        return [
+            own[place] if place in own else self._answer(asked[place], lambda one=arguments: function(*one))
+            for place, arguments in enumerate(every)
+        ]
+
+    def _answer(self, inbox: queue.SimpleQueue[Any], again: Callable[[], T]) -> T:
+        """What a worker answers; after its death the run's process does its work."""
+        while True:
+            with contextlib.suppress(queue.Empty):
+                answer = inbox.get(timeout=_POLL)
+                if answer is None:
+                    return again()
+                good, content = answer
+                if not good:
+                    raise content
+                return cast(T, content)
 
     def worker(self, slot: int | None, name: str) -> WorkerProcess:
         """The worker for a place, or for the generator of that name alone."""
@@ -293,5 +342,16 @@ def workers_of(jobs: int | None, scheduler: str | None = None) -> AbstractContex
         from physdiffuser.search.parallel.distributed import DaskWorkers
 
         return DaskWorkers(scheduler)
+    return forked_workers(jobs)
+
+
+def forked_workers(jobs: int | None) -> AbstractContextManager[ForkedWorkers | None]:
+    """Workers on this machine.
+
+    Parameters
+    ----------
+    jobs
+        Processes; None: `default_jobs`. With one, or where processes cannot be forked, there are no workers.
+    """
     most = default_jobs() if jobs is None else jobs
     return ForkedWorkers(most) if most > 1 and can_fork() else nullcontext()
