@@ -170,9 +170,9 @@ def best_attempt(
             continue
         attempt.selector.stop = period.is_over
         margin = DECISIVE if plan.explicit_time else 0.0
-        first = plan == every[0] and attempt.explains and not attempt.is_refuted
+        enough = plan == every[0] and attempt.explains and not attempt.is_refuted
         alone = not tried or (tried[0].is_refuted and not plan.explicit_time)
-        if first or (attempt.predicts and (alone or attempt.nats_below(tried[0]) > margin)):
+        if enough or (attempt.predicts and (alone or attempt.nats_below(tried[0]) > margin)):
             return _beside_second_order(attempt, table, options, period, workers)
         tried.append(attempt)
     autonomous = [one for one in tried if not one.plan.explicit_time] or tried[:1]
@@ -299,7 +299,7 @@ def _selected(
             return selected
     search = None if plan.only_sums else options.search()
     shortlists = _all_candidates(prepared, search, period.part(CANDIDATES), workers)
-    found = [one.found for one in shortlists]
+    found = [list(one.found) for one in shortlists]
     selector = Selector(prepared, period.is_over)
     best, rivals = Choice(selector).choose(shortlists)
     best = selector.lengthened(best)

@@ -14,8 +14,10 @@ from physdiffuser.expressions.tree import variables
 
 FloatArray = npt.NDArray[np.float64]
 
+SMALLEST_TERM = 1e-12
+"""A term below this share of the others everywhere is negligible; somewhat larger ones may be corrections."""
 NEGLIGIBLE = 1e-7
-"""A part of a sum below this share of the other one everywhere is negligible."""
+"""The same inside a denominator or function; a function that varies by a smaller share is constant."""
 LARGEST_ARGUMENT = 1e4
 """Largest argument of a function that bends within the data."""
 SATURATED = 20.0
@@ -45,22 +47,24 @@ def is_sensible(expression: Expression, nodes: FloatArray) -> bool:
     """
     with np.errstate(all="ignore"):
         try:
-            _values(expression, nodes)
+            _values(expression, nodes, SMALLEST_TERM)
         except _Senseless:
             return False
     return True
 
 
-def _values(node: Expression, nodes: FloatArray) -> FloatArray:
+def _values(node: Expression, nodes: FloatArray, smallest: float) -> FloatArray:
+    """Values of a part; what is added in it counts from a share `smallest` of the rest on."""
     match node:
         case Variable(index=index):
             return nodes[:, index]
         case Number(value=value) | Symbol(value=value):
             return np.asarray(float(value))
         case Apply(operator=operator, arguments=arguments):
-            parts = [_values(argument, nodes) for argument in arguments]
+            inner = smallest if operator in ("add", "sub", "mul", "neg") else NEGLIGIBLE
+            parts = [_values(argument, nodes, inner) for argument in arguments]
             found = np.asarray(OPERATORS[operator].evaluate(*parts), dtype=np.float64)
-            if variables(node) and not _matters(node, parts, found):
+            if variables(node) and not _matters(node, parts, found, smallest):
                 raise _Senseless
             return found
         case Parameter():
@@ -68,10 +72,10 @@ def _values(node: Expression, nodes: FloatArray) -> FloatArray:
     raise TypeError(f"no expression: {node!r}")
 
 
-def _matters(node: Apply, parts: list[FloatArray], found: FloatArray) -> bool:
+def _matters(node: Apply, parts: list[FloatArray], found: FloatArray, smallest: float) -> bool:
     if node.operator in ("add", "sub"):
         first, second = np.abs(parts[0]), np.abs(parts[1])
-        return bool((first > NEGLIGIBLE * second).any() and (second > NEGLIGIBLE * first).any())
+        return bool((first > smallest * second).any() and (second > smallest * first).any())
     if node.operator == "pow":
         exponent = node.arguments[1]
         return not (isinstance(exponent, Number) and abs(float(exponent.value)) > LARGEST_POWER)

@@ -22,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -187,31 +188,32 @@ class ForkedWorkers:
         Exception
             What the function has raised.
         """
-        asked: dict[int, queue.SimpleQueue[Any]] = {}
-        workers: dict[int, WorkerProcess] = {}
-        for place, arguments in enumerate(every):
-            if place % (self._most + 1):
-                self._opened += 1
-                workers[place] = self.worker(place, "")
-                asked[place] = workers[place].inbox(self._opened)
-                workers[place].send(("call", self._opened, function, arguments))
-        own = {place: function(*arguments) for place, arguments in enumerate(every) if place not in asked}
-        return [
-            own[place] if place in own else self._answer(asked[place], lambda one=arguments: function(*one))
-            for place, arguments in enumerate(every)
-        ]
+        groups = [every[place :: self.processes] for place in range(self.processes)]
+        asked: list[queue.SimpleQueue[Any]] = []
+        for place, group in enumerate(groups[1:]):
+            self._opened += 1
+            worker = self.worker(place, "")
+            asked.append(worker.inbox(self._opened))
+            # One message for all of a worker's share: it reads the next one when it has done the first.
+            worker.send(("call", self._opened, _each, (function, group)))
+        answers = [_each(function, groups[0])]
+        for inbox, group in zip(asked, groups[1:], strict=True):
+            answers.append(self._answer(inbox, partial(_each, function, group)))
+        return [answers[place % self.processes][place // self.processes] for place in range(len(every))]
 
     def _answer(self, inbox: queue.SimpleQueue[Any], again: Callable[[], T]) -> T:
         """What a worker answers; after its death the run's process does its work."""
         while True:
-            with contextlib.suppress(queue.Empty):
+            try:
                 answer = inbox.get(timeout=_POLL)
-                if answer is None:
-                    return again()
-                good, content = answer
-                if not good:
-                    raise content
-                return cast(T, content)
+            except queue.Empty:
+                continue
+            if answer is None:
+                return again()
+            good, content = answer
+            if not good:
+                raise content
+            return cast(T, content)
 
     def worker(self, slot: int | None, name: str) -> WorkerProcess:
         """The worker for a place, or for the generator of that name alone."""
@@ -232,6 +234,10 @@ class ForkedWorkers:
             if one is not None:
                 one.close()
         self._apart, self._shared = {}, []
+
+
+def _each(function: Callable[..., T], every: Sequence[tuple[Any, ...]]) -> list[T]:
+    return [function(*arguments) for arguments in every]
 
 
 class Forked:
