@@ -7,12 +7,10 @@ but the constant in them says nothing, and a formula without it says the same.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
 from physdiffuser.expressions.tree import variables
-
-FloatArray = npt.NDArray[np.float64]
 
 SMALLEST_TERM = 1e-12
 """A term below this share of the others everywhere is negligible; somewhat larger ones may be corrections."""
