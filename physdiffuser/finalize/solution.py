@@ -278,7 +278,10 @@ def _warnings(
 
 
 def _nearly_as_brief(front: Front, floor: float) -> list[int]:
-    """Rows of the Pareto table, from 1, that describe the data nearly as briefly as the chosen law."""
+    """Rows of the Pareto table, from 1, that describe the data nearly as briefly as the chosen law.
+
+    These are for the reader; for the probability `evidence.figures.rivals` counts formulas of the whole search.
+    """
     chosen = front.laws[front.position]
     return [
         row

@@ -153,6 +153,13 @@ def _power_name(exponent: Fraction) -> str:
     return str(exponent) if exponent.denominator <= 3 and abs(exponent) <= 6 else "other"
 
 
+@lru_cache(maxsize=4_096)
+def form_of(expression: Expression) -> tuple[Form, int]:
+    """The form of a formula without its linear coefficients, and how many terms that has."""
+    plain = without_linear_coefficients(expression)
+    return take_apart(plain), len(terms(plain))
+
+
 def events(form: Form, place: tuple[str, ...] = ("law", "")) -> Iterator[Event]:
     """What happens in writing a form down, each event with its place.
 
@@ -226,8 +233,7 @@ class FormPrior:
         columns
             From how many columns its variables are chosen.
         """
-        plain = without_linear_coefficients(expression)
-        form, pieces = take_apart(plain), len(terms(plain))
+        form, pieces = form_of(expression)
         total = pieces * _FACTOR + (pieces - 1) * _SIGN
         total -= sum(math.log(self.probability(place, event)) for place, event in events(form))
         return total + _variables(form) * math.log(max(columns, 1)) - _orders(form)

@@ -14,8 +14,7 @@ from physdiffuser.expressions.tree import variables
 from physdiffuser.functions.family import Family
 from physdiffuser.functions.standard_forms import further_forms, standard_forms
 from physdiffuser.functions.table import families
-from physdiffuser.models.tokens.skeleton import terms, without_linear_coefficients
-from physdiffuser.selection.form_prior import Form, take_apart, usual_forms
+from physdiffuser.selection.form_prior import Form, form_of, usual_forms
 
 # Nats of a form that is fitted before the search, and of the other families, which take as much as an
 # exponential or a power law on a level does: about log(4*35) and log(50*120), where each kind has so many
@@ -23,8 +22,6 @@ from physdiffuser.selection.form_prior import Form, take_apart, usual_forms
 STANDARD_NATS, FURTHER_NATS = 9.0, 13.0
 # How much counts of what the form beyond that takes by its parts.
 PARTS_SHARE = 0.5
-
-Key = tuple[Form, int]
 
 
 def usual_nats(expression: Expression, columns: int) -> float:
@@ -53,18 +50,13 @@ def standard_nats(expression: Expression, columns: int, by_parts: float) -> floa
     """
     if len(variables(expression)) != 1:
         return math.inf
-    listed = _listed(families()).get(_key(expression), math.inf)
+    listed = _listed(families()).get(form_of(expression), math.inf)
     return listed + PARTS_SHARE * max(by_parts - listed, 0.0) if listed < math.inf else math.inf
 
 
-def _key(expression: Expression) -> Key:
-    plain = without_linear_coefficients(expression)
-    return take_apart(plain), len(terms(plain))
-
-
 @lru_cache(maxsize=4)
-def _listed(known: tuple[Family, ...]) -> dict[Key, float]:
+def _listed(known: tuple[Family, ...]) -> dict[tuple[Form, int], float]:
     """Nats of the usual laws; `known` are the families that they are made from."""
     first, operators = frozenset({0}), frozenset(OPERATORS)
-    listed = {_key(form): FURTHER_NATS for form in further_forms(first, operators)}
-    return listed | {_key(form): STANDARD_NATS for form in standard_forms(1, first, operators)}
+    listed = {form_of(form): FURTHER_NATS for form in further_forms(first, operators)}
+    return listed | {form_of(form): STANDARD_NATS for form in standard_forms(1, first, operators)}
