@@ -3,7 +3,7 @@
     python tools/train_part.py broad --minutes 8.5 --out "$OUT"                          # the first part
     python tools/train_part.py broad --minutes 8.5 --out "$OUT" --state runs/state       # any later part
 
-Writes the compact state (`physdiffuser.training.compact_state`) and `metrics.jsonl` into `--out`. A run whose
+Writes the compact state (`tools/compact_state.py`) and `metrics.jsonl` into `--out`. A run whose
 folder is still there goes on from its own checkpoints, to the bit.
 """
 
@@ -16,8 +16,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from compact_state import pack, unpack
+
 from physdiffuser.config import load_training_config
-from physdiffuser.training.compact_state import pack, unpack
 from physdiffuser.training.loop import Trainer
 from physdiffuser.training.restoring import CHECKPOINTS
 

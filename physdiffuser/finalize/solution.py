@@ -280,7 +280,8 @@ def _warnings(
 def _nearly_as_brief(front: Front, floor: float) -> list[int]:
     """Rows of the Pareto table, from 1, that describe the data nearly as briefly as the chosen law.
 
-    These are for the reader; for the probability `evidence.figures.rivals` counts formulas of the whole search.
+    These are for the reader; `evidence.figures.rivals` counts formulas of the whole search, for the
+    probability.
     """
     chosen = front.laws[front.position]
     return [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,8 +17,6 @@ from physdiffuser.config import load_training_config
 from physdiffuser.errors import FileError
 from physdiffuser.expressions import Apply
 from physdiffuser.models.tokens.vocabulary import Vocabulary
-from physdiffuser.training import compact_state
-from physdiffuser.training.compact_state import pack, unpack
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.loop import Trainer
 from physdiffuser.training.packed_laws import PackedLaws
@@ -67,13 +67,22 @@ def test_a_file_that_holds_no_laws_is_named(tmp_path: Path) -> None:
         PackedLaws.read(tmp_path / "laws.npz")
 
 
-def test_a_run_goes_on_from_a_compact_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compact_state, "LARGEST", 4_000)
+@pytest.fixture(name="compact")
+def _compact(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The tool that packs a run."""
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "tools")
+    return importlib.import_module("compact_state")
+
+
+def test_a_run_goes_on_from_a_compact_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compact: ModuleType
+) -> None:
+    monkeypatch.setattr(compact, "LARGEST", 4_000)
     first = Trainer(config(tmp_path / "one", steps=4))
     first.run()
-    files = pack(tmp_path / "one", tmp_path / "state")
+    files = compact.pack(tmp_path / "one", tmp_path / "state")
     assert len(files) > 3
-    assert unpack(tmp_path / "state", tmp_path / "two") == 4
+    assert compact.unpack(tmp_path / "state", tmp_path / "two") == 4
     second = Trainer(config(tmp_path / "two", steps=6), resume=True)
     assert second.step == 4
     for name, tensor in second.average.items():
@@ -83,13 +92,13 @@ def test_a_run_goes_on_from_a_compact_state(tmp_path: Path, monkeypatch: pytest.
     assert np.isfinite(metrics(tmp_path / "two", "train")[-1]["autoregressive"])
 
 
-def test_a_damaged_compact_state_is_named(tmp_path: Path) -> None:
+def test_a_damaged_compact_state_is_named(tmp_path: Path, compact: ModuleType) -> None:
     Trainer(config(tmp_path / "one", steps=2)).run()
-    pack(tmp_path / "one", tmp_path / "state")
+    compact.pack(tmp_path / "one", tmp_path / "state")
     part = tmp_path / "state" / "state-0.safetensors"
     part.write_bytes(part.read_bytes()[:-1] + b"x")
     with pytest.raises(FileError, match=r"state-0\.safetensors"):
-        unpack(tmp_path / "state", tmp_path / "two")
+        compact.unpack(tmp_path / "state", tmp_path / "two")
 
 
 def test_compiled_parts_give_the_same_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
