@@ -117,15 +117,16 @@ def normalised_tree_distance(answer: Expression, truth: Expression) -> float | N
     return min(1.0, tree_distance(answer, truth) / size(truth))
 
 
+LEVEL, DRAWS = 0.95, 2000
+
+
 @cache
 def _resamples(count: int, draws: int) -> IntArray:
     return np.random.Generator(np.random.PCG64(0)).integers(0, count, (draws, count))
 
 
-def bootstrap_interval(
-    rates: Sequence[float], *, level: float = 0.95, draws: int = 2000
-) -> tuple[float, float] | None:
-    """Percentile bootstrap interval of a mean rate over laws; None without any.
+def bootstrap_interval(rates: Sequence[float]) -> tuple[float, float] | None:
+    """Percentile bootstrap interval, 95 %, of a mean rate over laws; None without any.
 
     Parameters
     ----------
@@ -139,11 +140,11 @@ def bootstrap_interval(
     if count == 0:
         return None
     values = np.asarray(rates, dtype=np.float64)
-    open_side = min(1.0, -np.log(1.0 - level) / count)
+    open_side = min(1.0, -np.log(1.0 - LEVEL) / count)
     if (values == 1.0).all():
         return float(1.0 - open_side), 1.0
     if (values == 0.0).all():
         return 0.0, float(open_side)
-    means = values[_resamples(count, draws)].mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    means = values[_resamples(count, DRAWS)].mean(axis=1)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

@@ -137,8 +137,6 @@ class SeparableModel:
         Shape (rows,).
     weights
         Shape (rows,), positive, or None.
-    linear
-        Which parameters to solve for; found from the skeleton when None.
     """
 
     def __init__(
@@ -147,9 +145,8 @@ class SeparableModel:
         inputs: FloatArray,
         target: FloatArray,
         weights: FloatArray | None = None,
-        linear: tuple[int, ...] | None = None,
     ) -> None:
-        linear = linear_parameters(skeleton) if linear is None else linear
+        linear = linear_parameters(skeleton)
         self._bind(EvaluationTape(skeleton, inputs), linear, vanishes_with(skeleton, linear), target, weights)
 
     @classmethod

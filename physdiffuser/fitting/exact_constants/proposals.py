@@ -29,7 +29,7 @@ from physdiffuser.fitting.exact_constants.forms import (
     decimal_nats,
     fraction_cost,
 )
-from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, SettingRule, as_exponent, odds
+from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, as_exponent, odds
 
 _FORMS = 4
 _NODE_CREDIT = 0.75
@@ -69,12 +69,10 @@ def _is_near(evidence: Evidence, value: float, error: float, form: Form, exponen
     return not is_value or abs(form.value - value) <= evidence.rule.farthest * error + 4e-16 * abs(value)
 
 
-def special_value(
-    value: float, error: float, table: FormTable, rule: SettingRule = DEFAULT_RULE, exponent: bool = False
-) -> Form | None:
+def special_value(value: float, error: float, table: FormTable, exponent: bool = False) -> Form | None:
     """The special value that a fitted constant agrees with, the one least likely by chance; None without one.
 
-    It may lie too far off for the constant to be set to it.
+    It may lie too far off for the constant to be set to it; how rare it must be says `SettingRule.most_odds`.
 
     Parameters
     ----------
@@ -82,8 +80,6 @@ def special_value(
         The fitted constant and its standard error.
     table
         All forms.
-    rule
-        How rare such an agreement must be.
     exponent
         Whether the constant is an exponent.
     """
@@ -92,7 +88,7 @@ def special_value(
     near = [form for form in _forms(value, _FORM * error, table, exponent) if abs(form.value) != 1.0]
     chances = [odds(table, value, error, form, exponent) for form in near]
     best = min(chances, default=math.inf)
-    return near[chances.index(best)] if best <= rule.most_odds else None
+    return near[chances.index(best)] if best <= DEFAULT_RULE.most_odds else None
 
 
 def removals(state: State) -> list[Proposal]:
