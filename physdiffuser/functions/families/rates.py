@@ -65,6 +65,15 @@ register(FamilySpec("Weibull rise", "1 - exp(k*u**p)", ("k", "p"), positive=("u"
 register(FamilySpec("Gompertz", "exp(k*exp(r*u))", ("k", "r"), standard=("a*f",)))
 register(FamilySpec("Morse", "(1 - k*exp(r*u))**2", ("k", "r"), standard=("a*f",)))
 register(FamilySpec("Planck", "u**3/(exp(k*u) - 1)", ("k",), positive=("u",), standard=("a*f",)))
+register(
+    FamilySpec(
+        "Planck in wavelength",
+        "1/(u**5*(exp(k/u) - 1))",
+        ("k",),
+        positive=("u",),
+        standard=("a*f",),
+    )
+)
 register(FamilySpec("Bose", "1/(exp(c*u) - 1)", ("c",), {"enumeration": positive_rates}))
 register(
     FamilySpec(
