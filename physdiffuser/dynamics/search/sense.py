@@ -1,7 +1,8 @@
-"""Whether every part of a formula matters: absurd constants make a part vanish, saturate or follow its limit.
+"""Whether every function in a formula matters: absurd constants make it saturate or follow its limit.
 
-`tanh(1e142*y)` is a sign, `y/(1e-30 + y)` is 1, and `1e9*sin(1e-9*y)` is `y`. Such forms follow the curve,
-but the constant in them says nothing, and a formula without it says the same.
+`tanh(1e142*y)` is a sign, `exp(1e-12*y)` is 1, and `1e9*sin(1e-9*y)` is `y`. Such forms follow the curve, but
+the constant in them says nothing, and a formula without it says the same. Terms that hardly contribute are no
+matter here: they are left out one by one (`physdiffuser.dynamics.search.choice`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,8 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
 from physdiffuser.expressions.tree import variables
 
-SMALLEST_TERM = 1e-12
-"""A term below this share of the others everywhere is negligible; somewhat larger ones may be corrections."""
 NEGLIGIBLE = 1e-7
-"""The same inside a denominator or function; a function that varies by a smaller share is constant."""
+"""A function that varies by a smaller share of its value is constant."""
 LARGEST_ARGUMENT = 1e4
 """Largest argument of a function that bends within the data."""
 SATURATED = 20.0
@@ -45,24 +44,22 @@ def is_sensible(expression: Expression, nodes: FloatArray) -> bool:
     """
     with np.errstate(all="ignore"):
         try:
-            _values(expression, nodes, SMALLEST_TERM)
+            _values(expression, nodes)
         except _Senseless:
             return False
     return True
 
 
-def _values(node: Expression, nodes: FloatArray, smallest: float) -> FloatArray:
-    """Values of a part; what is added in it counts from a share `smallest` of the rest on."""
+def _values(node: Expression, nodes: FloatArray) -> FloatArray:
     match node:
         case Variable(index=index):
             return nodes[:, index]
         case Number(value=value) | Symbol(value=value):
             return np.asarray(float(value))
         case Apply(operator=operator, arguments=arguments):
-            inner = smallest if operator in ("add", "sub", "mul", "neg") else NEGLIGIBLE
-            parts = [_values(argument, nodes, inner) for argument in arguments]
+            parts = [_values(argument, nodes) for argument in arguments]
             found = np.asarray(OPERATORS[operator].evaluate(*parts), dtype=np.float64)
-            if variables(node) and not _matters(node, parts, found, smallest):
+            if variables(node) and not _matters(node, parts, found):
                 raise _Senseless
             return found
         case Parameter():
@@ -70,10 +67,7 @@ def _values(node: Expression, nodes: FloatArray, smallest: float) -> FloatArray:
     raise TypeError(f"no expression: {node!r}")
 
 
-def _matters(node: Apply, parts: list[FloatArray], found: FloatArray, smallest: float) -> bool:
-    if node.operator in ("add", "sub"):
-        first, second = np.abs(parts[0]), np.abs(parts[1])
-        return bool((first > smallest * second).any() and (second > smallest * first).any())
+def _matters(node: Apply, parts: list[FloatArray], found: FloatArray) -> bool:
     if node.operator == "pow":
         exponent = node.arguments[1]
         return not (isinstance(exponent, Number) and abs(float(exponent.value)) > LARGEST_POWER)
