@@ -238,12 +238,10 @@ def check_constraints(options: SolveOptions, dataset: Dataset) -> None:
     Raises
     ------
     UsageError
-        If there are groups, or values are so large or small that the table is solved in other units.
+        If values are so large or small that the table is solved in other units.
     """
     if options.constraints is None:
         return
-    if dataset.groups is not None:
-        raise UsageError("constraints and groups cannot be used together: leave out one of them")
     if not Magnitudes.of(dataset).usual:
         raise UsageError("with constraints, values must lie between 1e-50 and 1e50: use other units")
 

@@ -19,8 +19,8 @@ from physdiffuser.verification.equivalence import equivalent
 
 POINTS = 200
 # Distances at which a limit is looked at, in widths of the region, and the share of what is left nearby that
-# may be left there.
-DISTANCES, NEAR = (1e3, 1e4, 1e6, 1e8), 1e-2
+# may be left there, and at the last place but one. The closer ones are for formulas that overflow far away.
+CLOSER, DISTANCES, NEAR, SHRUNK = (3.0, 10.0, 30.0, 100.0), (1e3, 1e4, 1e6, 1e8), 1e-2, 0.1
 _PROVING_SECONDS = 2.0
 
 
@@ -134,15 +134,36 @@ class Limit(Constraint):
             raise UsageError(f"as takes inf or -inf, as in {example}; for a finite place use value")
         towards = 1.0 if end > 0 else -1.0
         width = max(float(region.high[column] - region.low[column]), abs(float(region.high[column])), 1e-300)
-        points = np.repeat(region.random(24)[:, None, :], len(DISTANCES), axis=1)
-        points[:, :, column] = towards * width * np.array(DISTANCES)
+        distances = np.array([*CLOSER, *DISTANCES])
+        points = np.repeat(region.random(24)[:, None, :], len(distances), axis=1)
+        points[:, :, column] = towards * width * distances
         return [cls(text, region, points, column, number(given["is"], "the limit"), towards)]
 
     def amounts(self, values: FloatArray) -> FloatArray:
-        """Distance that is left far away, as far as it does not shrink further."""
+        """Distance that is left far away, as far as it does not shrink further.
+
+        The last two places count: a formula that grows may have the wanted value at one.
+        """
         distance = np.abs(values - self.wanted)
-        shrinks = distance[:, -1] <= 0.7 * distance[:, 0]
-        return np.where(shrinks & (distance[:, -1] <= NEAR * distance.max(axis=1)), 0.0, distance[:, -1])
+        most, left = distance.max(axis=1), distance[:, -2:].max(axis=1)
+        shrinks = (distance[:, -1] <= 0.7 * distance[:, 0]) & (left <= SHRUNK * most)
+        return np.where(shrinks & (distance[:, -1] <= NEAR * most), 0.0, left)
+
+    @np.errstate(all="ignore")
+    def measured(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Without values far away, such as after an overflow, the last one before counts.
+
+        A formula that has values again farther away has no limit.
+        """
+        values = values.reshape(self.points.shape[:2])
+        finite = np.isfinite(values)
+        amounts = np.full(len(values), np.inf)
+        for count in np.unique(finite.sum(axis=1)):
+            tests = finite[:, :count].all(axis=1) & (finite.sum(axis=1) == count)
+            if count:
+                first = len(CLOSER) if count == self.points.shape[1] else 0
+                amounts[tests] = self.amounts(values[tests, first:count])
+        return amounts, values
 
     def prove(self, expression: Expression) -> bool:
         """By sympy, the other columns being positive."""

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from physdiffuser.arrays import FloatArray
-from physdiffuser.data.labels import LabelCounter
+from physdiffuser.data.labels import LabelCounter, is_missing_label, number_label, text_label
 from physdiffuser.data.readers.cells import (
     BOOLEANS,
     NumberFormat,
@@ -44,6 +44,8 @@ class ColumnBuilder:
         Line of the first row below the header; text there and numbers below look like units.
     unit
         What messages count: ``"line"`` of a file or ``"row"`` of a table without lines.
+    as_labels
+        Whether cells are labels of groups, among which numbers and text may stand side by side.
 
     Notes
     -----
@@ -59,6 +61,7 @@ class ColumnBuilder:
         source: str,
         first_line: int = 2,
         unit: str = "line",
+        as_labels: bool = False,
     ) -> None:
         self.name = name
         self.position = position
@@ -68,6 +71,7 @@ class ColumnBuilder:
         self._source = source
         self._unit = unit
         self._first_line = first_line
+        self._as_labels = as_labels
         self._first_number: int | None = None
         self._first_text: tuple[int, str] | None = None
         self._first_boolean: tuple[int, str] | None = None
@@ -81,10 +85,10 @@ class ColumnBuilder:
     @property
     def kind(self) -> Kind:
         """What the cells so far are."""
+        if self._first_text is not None and (self._as_labels or self._first_number is None):
+            return "text"
         if self._first_number is not None:
             return "number"
-        if self._first_text is not None:
-            return "text"
         return "boolean" if self._first_boolean is not None else "empty"
 
     @property
@@ -109,6 +113,8 @@ class ColumnBuilder:
         """Append finite values that were parsed elsewhere; `line` is that of the first."""
         if values.size == 0:
             return
+        if self._as_labels:
+            self.labels.extend([number_label(value) for value in values.tolist()])
         if self._first_number is None:
             self._see_number(line, float(values[0]))
         self._append(values)
@@ -133,6 +139,10 @@ class ColumnBuilder:
 
     def extend_booleans(self, values: FloatArray, line: int) -> None:
         """Append truth values as 0, 1 and NaN."""
+        if self._as_labels:
+            named = {1.0: "true", 0.0: "false"}
+            self.extend_cells([named.get(value, "") for value in values.tolist()], lambda index: line + index)
+            return
         present = np.flatnonzero(~np.isnan(values))
         if present.size and self._first_boolean is None:
             self._first_boolean = (line + int(present[0]), str(bool(values[present[0]])))
@@ -153,6 +163,9 @@ class ColumnBuilder:
         DataError
             When a cell is no number in a column of numbers, or an unreadable kind of number.
         """
+        if self._as_labels:
+            self._extend_labels(cells, lines)
+            return
         together = "".join(cells)
         if not together or (self.kind == "text" and not self._has_number(cells)):
             self._append(np.full(len(cells), math.nan))
@@ -175,6 +188,19 @@ class ColumnBuilder:
         elif values.size and self._first_number is None:
             self._see_number(lines(0), float(values[0]))
         self._append(values)
+
+    def _extend_labels(self, cells: Sequence[str], lines: Callable[[int], int]) -> None:
+        values, labels = {}, {}
+        for cell in dict.fromkeys(cells):
+            number = self._numbers.number(cell.strip())
+            values[cell] = math.nan if number is None else number
+            labels[cell] = text_label(cell) if number is None else number_label(number)
+            if number is not None:
+                self._first_number = self._first_number or lines(cells.index(cell))
+            elif not is_missing_label(labels[cell]) and self._first_text is None:
+                self._first_text = (lines(cells.index(cell)), labels[cell][:200])
+        self.labels.extend([labels[cell] for cell in cells])
+        self._append(np.fromiter((values[cell] for cell in cells), np.float64, count=len(cells)))
 
     def fail(self, line: int, cell: str, cause: str, fix: str) -> DataError:
         """Return the error for a cell: where, what, why, and what to do."""

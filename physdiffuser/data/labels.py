@@ -7,12 +7,28 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.data.readers.cells import is_missing
+from physdiffuser.data.readers.cells import BOOLEANS, is_missing
 
 # A column with more different texts has no groups in it: they are not kept.
 MOST_LABELS = 1_000
 LONGEST_LABEL = 200
 MISSING = -1
+
+
+def is_missing_label(text: str) -> bool:
+    """Whether a stripped cell of a column of labels is empty: `none` is a label, of a control for example."""
+    return is_missing(text) and text.lower() != "none"
+
+
+def number_label(value: float) -> str:
+    """A number as a label: `1.0` is `1`."""
+    return f"{value:.12g}"
+
+
+def text_label(text: str) -> str:
+    """A text as a label: without padding, truth values in lower case."""
+    text = text.strip()
+    return text.lower() if text.lower() in BOOLEANS else text
 
 
 class LabelCounter:
@@ -30,7 +46,7 @@ class LabelCounter:
         code_of: dict[str, int] = {}
         for cell in dict.fromkeys(cells):
             text = cell.strip()
-            if is_missing(text):
+            if is_missing_label(text):
                 code_of[cell] = MISSING
             else:
                 # A copy, so that the slice does not keep the whole block of text alive.

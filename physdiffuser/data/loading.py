@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from physdiffuser.data.selection import (
     missing_columns,
     refuse_text,
     resolve,
-    wanted_positions,
+    wanted_columns,
 )
 from physdiffuser.data.statements.input_errors import InputErrors, parse_input_errors, with_error_roles
 from physdiffuser.data.table import Table
@@ -137,7 +138,7 @@ def load_datasets(
     name = source if isinstance(source, str) else "the table"
     name = "<stdin>" if name == "-" else visible(name, 200)
 
-    def choose(names: Sequence[str]) -> frozenset[int]:
+    def choose(names: Sequence[str]) -> Mapping[int, bool]:
         for target in targets:
             one = with_error_roles(
                 resolve(replace(request, target=target), names, name), request.input_errors, names, name
@@ -154,7 +155,7 @@ def load_datasets(
                 raise UsageError(
                     f"'{visible(names[place or 0])}' is a target and cannot play another part as well."
                 )
-        return frozenset().union(*(wanted_positions(one, names) for one in roles.values()))
+        return dict(chain.from_iterable(wanted_columns(one, names).items() for one in roles.values()))
 
     table = read_table(source, choose=choose, **options)
     places = {one.target for one in roles.values()}
@@ -184,10 +185,10 @@ def read_for_request(
     name = source if isinstance(source, str) else "the table"
     name = "<stdin>" if name == "-" else visible(name, 200)
 
-    def choose(names: Sequence[str]) -> frozenset[int]:
+    def choose(names: Sequence[str]) -> Mapping[int, bool]:
         roles = with_error_roles(resolve(request, names, name), request.input_errors, names, name)
         found.append(roles)
-        return wanted_positions(roles, names)
+        return wanted_columns(roles, names)
 
     table = read_table(source, choose=choose, **options)
     return table, found[0]
@@ -214,13 +215,13 @@ def read_labels(
     """
     where: list[int] = []
 
-    def choose(names: Sequence[str]) -> frozenset[int]:
+    def choose(names: Sequence[str]) -> Mapping[int, bool]:
         found = [find_column(names, column) for column in columns]
         absent = [column for column, position in zip(columns, found, strict=True) if position is None]
         if absent:
             raise missing_columns("the table", names, absent)
         where.extend(position for position in found if position is not None)
-        return frozenset(where)
+        return dict.fromkeys(where, True)
 
     table = read_table(source, choose=choose, **options)
     by_position = {column.position - 1: column.texts() for column in table.columns}
@@ -256,13 +257,13 @@ def read_columns(
         "the table" if not isinstance(source, str) else ("<stdin>" if source == "-" else visible(source, 200))
     )
 
-    def choose(names: Sequence[str]) -> frozenset[int]:
+    def choose(names: Sequence[str]) -> Mapping[int, bool]:
         found = [find_column(names, column) for column in columns]
         absent = [column for column, position in zip(columns, found, strict=True) if position is None]
         if absent:
             raise missing_columns(name, names, absent)
         where.extend(position for position in found if position is not None)
-        return frozenset(where)
+        return dict.fromkeys(where, False)
 
     table = read_table(source, choose=choose, **options)
     refuse_text(table.columns, table.source)

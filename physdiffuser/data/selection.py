@@ -150,8 +150,12 @@ def resolve(request: Request, names: Sequence[str], source: str) -> Roles:
     return Roles(target, inputs, weights, as_errors, groups=groups)
 
 
-def wanted_positions(roles: Roles, names: Sequence[str]) -> frozenset[int]:
-    """The columns whose cells have to be read."""
+def wanted_columns(roles: Roles, names: Sequence[str]) -> dict[int, bool]:
+    """The columns whose cells have to be read, and whether they are labels of groups."""
+    return {position: position in roles.groups for position in _wanted_positions(roles, names)}
+
+
+def _wanted_positions(roles: Roles, names: Sequence[str]) -> frozenset[int]:
     everything = frozenset(range(len(names)))
     if roles.inputs is None:
         return everything

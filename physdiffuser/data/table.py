@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.data.columns import ColumnBuilder, Kind
-from physdiffuser.data.labels import MOST_LABELS
+from physdiffuser.data.labels import MOST_LABELS, number_label
 from physdiffuser.errors import DataError
 from physdiffuser.io.display import listed, visible
 
 LONGEST_NAME = 500
 
-Choose = Callable[[Sequence[str]], frozenset[int]]
-"""Given all column names, the positions of the columns whose values are wanted."""
+Choose = Callable[[Sequence[str]], Mapping[int, bool]]
+"""Given all column names, the positions of those that are wanted, and whether they are labels of groups."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class TableColumn:
             If the column holds more different texts than are kept.
         """
         if self.kind != "text":
-            known = {value: "" if value != value else f"{value:.12g}" for value in set(self.values.tolist())}
+            known = {
+                value: "" if value != value else number_label(value) for value in set(self.values.tolist())
+            }
             return [known.get(value, "") for value in self.values.tolist()]
         if self.codes is None:
             raise DataError(
@@ -103,9 +105,9 @@ class Table:
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
-def every_column(names: Sequence[str]) -> frozenset[int]:
+def every_column(names: Sequence[str]) -> Mapping[int, bool]:
     """The `Choose` that wants all columns."""
-    return frozenset(range(len(names)))
+    return dict.fromkeys(range(len(names)), False)
 
 
 def same_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
@@ -17,8 +18,26 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from physdiffuser.core.solution import Equation, Solution
+    from physdiffuser.data.dataset import Dataset
     from physdiffuser.report.export.functions import NumpyFunction
     from physdiffuser.report.export.torch_module import TorchLaw
+
+
+def earlier_formulas(estimator: FittedLaws) -> Callable[[Dataset], tuple[str, ...]]:
+    """What gives the formulas of the fit before for a table; none if it had other columns."""
+    targets = {name: one.solution_ for name, one in getattr(estimator, "targets_", {}).items()}
+    single = getattr(estimator, "solution_", None)
+
+    def formulas(dataset: Dataset) -> tuple[str, ...]:
+        earlier = targets.get(dataset.target_column.name, single)
+        if earlier is None:
+            return ()
+        own = () if earlier.groups is None else earlier.groups.constants
+        if earlier.names != (*dataset.names, *own) or (own and dataset.groups is None):
+            return ()
+        return tuple(row.text for row in earlier.pareto)
+
+    return formulas
 
 
 class FittedLaws:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from physdiffuser.data.arrays import numbered_names
 from physdiffuser.data.statements.groups import group_texts
 from physdiffuser.errors import NothingFoundError, UsageError
-from physdiffuser.estimator.fitted_laws import FittedLaws
+from physdiffuser.estimator.fitted_laws import FittedLaws, earlier_formulas
 from physdiffuser.expressions import evaluate
 from physdiffuser.options import DEFAULTS, LossChoice, OperatorChoice, SolveOptions
 from physdiffuser.pipeline import solve_dataset
@@ -250,6 +250,8 @@ class PhysDiffuserRegressor(FittedLaws, RegressorMixin, BaseEstimator):  # type:
         options = SolveOptions(
             seed=self._seed(), jobs=usable_cores() if jobs == ALL_CORES else jobs, **parameters
         )
+        if self.warm_start:
+            options = options.changed(resumed=earlier_formulas(self))
         self.selected_row_: int | None = None
         target = np.asarray(y, dtype=np.float64)
         self.__dict__.pop("targets_", None)
@@ -262,19 +264,10 @@ class PhysDiffuserRegressor(FittedLaws, RegressorMixin, BaseEstimator):  # type:
             self._take_targets(solve_tables(tables, options, on_improvement))
             return self
         dataset = merged_dataset(X, target, weights, names, target_name, groups)
-        if self.warm_start and groups is None:
-            options = options.changed(resumed=self._earlier_formulas(dataset.names))
         self.solution_ = solve_dataset(dataset, options, on_improvement=on_improvement)
         if self.solution_.best is None:
             raise NothingFoundError("no formula is finite on all rows; allow more operators or more time")
         return self
-
-    def _earlier_formulas(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The formulas of the fit before; none if it had other columns."""
-        earlier = getattr(self, "solution_", None)
-        if earlier is None or earlier.names != names:
-            return ()
-        return tuple(row.text for row in earlier.pareto)
 
     def _take_targets(self, found: TargetSolutions) -> None:
         """Keep the laws of several targets, each in an estimator of its own."""

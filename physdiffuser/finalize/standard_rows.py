@@ -31,7 +31,7 @@ def standard_entries(archive: ParetoArchive) -> list[Entry]:
         loss = relative_loss(rows, evaluate(expression, rows.inputs))
         nats = archive.description_length.formula_nats(expression)
         cost = complexity(expression)
-        if np.isfinite(loss) and cost <= rows.max_complexity:
+        if np.isfinite(loss) and cost <= rows.max_complexity and rows.satisfies(expression):
             entries.append(Entry(candidate, cost, loss, nats, fitted_constants(expression), loss))
     front = archive.front()
     return [

@@ -9,7 +9,8 @@ import numpy as np
 from physdiffuser.core.analysis import TableAnalysis
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
-from physdiffuser.expressions import Expression
+from physdiffuser.expressions import Expression, Variable
+from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting import Fit, fit_constants
 from physdiffuser.functions.standard_forms import further_forms, standard_forms
 
@@ -20,6 +21,18 @@ STARTS, ITERATIONS = 3, 25
 def fit_standard_forms(problem: Problem) -> list[Fit]:
     """The usual laws that the problem allows, fitted by least squares; those that are not finite left out."""
     return _fits(standard_forms(problem.columns, problem.positive, problem.operators), problem)
+
+
+def fit_forms_of_columns(problem: Problem) -> list[Fit]:
+    """The usual laws of one input for each column by itself, where there are several columns."""
+    if problem.columns == 1:
+        return []
+    skeletons = []
+    for column in range(problem.columns):
+        positive = frozenset({0} if column in problem.positive else ())
+        place: dict[Expression, Expression] = {Variable(0): Variable(column)}
+        skeletons += [substitute(one, place.get) for one in standard_forms(1, positive, problem.operators)]
+    return _fits(skeletons, problem)
 
 
 def fit_further_forms(problem: Problem) -> list[Fit]:
@@ -38,7 +51,7 @@ def _fits(skeletons: Sequence[Expression], problem: Problem) -> list[Fit]:
             starts=STARTS,
             iterations=ITERATIONS,
         )
-        if np.isfinite(fit.loss) and problem.allows(fit.expression):
+        if np.isfinite(fit.loss) and problem.admits(fit.expression):
             fits.append(fit)
     return fits
 

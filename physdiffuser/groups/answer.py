@@ -22,7 +22,7 @@ from physdiffuser.expressions import (
     evaluate,
 )
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
-from physdiffuser.expressions.tree import distinct_constants, substitute, variables, with_columns
+from physdiffuser.expressions.tree import distinct_constants, substitute, variables, walk, with_columns
 from physdiffuser.finalize.evidence.diagnostics import ENOUGH_ROWS, shows_pattern
 from physdiffuser.finalize.scoring import measured, points_of_fit, with_digits, with_verdict
 from physdiffuser.finalize.solution import without_equations
@@ -43,7 +43,7 @@ NOT_CALIBRATED = Check(
 _VERIFYING_SECONDS = 3.0
 # An exact law must have so many rows for each fitted constant.
 _ROWS_PER_CONSTANT = 2
-# Rows are held out where every group has so many.
+# Rows are held out of groups that have so many.
 _LEAST_PER_GROUP = 15
 
 
@@ -82,8 +82,9 @@ def group_solution(
     if best_law is None:
         return empty
     made = [_equation(law, dataset, groups, named, selection, split[1]) for law in front]
-    position = next(place for place, law in enumerate(front) if law is best_law)
-    best = made[position]
+    best = made[next(place for place, law in enumerate(front) if law is best_law)]
+    made = _one_of_each_complexity(made, best)
+    position = made.index(best)
     table = _augmented(dataset, groups, named, best.groups)
     prediction = evaluate(best.expression, table.inputs)
     exact = _is_exact(table, prediction, best_law)
@@ -99,6 +100,14 @@ def group_solution(
         fit_points=points_of_fit(table, prediction, split[1], groups.codes),
         summaries=summaries(dataset),
     )
+
+
+def _one_of_each_complexity(equations: list[Equation], best: Equation) -> list[Equation]:
+    """The most accurate of each complexity, or the chosen one: signs of constants count as well."""
+    found: dict[int, Equation] = {}
+    for one in sorted(equations, key=lambda one: (one.complexity, one is not best, one.rmse)):
+        found.setdefault(one.complexity, one)
+    return list(found.values())
 
 
 def _free_names(count: int, dataset: Dataset) -> tuple[str, ...]:
@@ -176,22 +185,39 @@ def _equation(
 
 
 def _with_signs(fit: JointFit) -> JointFit:
-    """The fit, constants of groups negated where that makes the formula shorter or them positive."""
+    """The fit, constants of groups negated where that makes the formula shorter or all of them positive.
+
+    As for numbers, `exp(-p1*t)` with a positive rate is preferred to `exp(p1*t)` with a negative one.
+    """
     for index in np.flatnonzero(~fit.shared):
         negated = Apply("neg", (Parameter(int(index)),))
         parameters = fit.parameters.copy()
         parameters[index] *= -1.0
         skeleton = substitute(fit.skeleton, {negated.arguments[0]: negated}.get)
         changed = replace(fit, skeleton=skeleton, parameters=parameters)
-        longer = _size(changed) - _size(fit)
-        if longer < 0 or (longer == 0 and (fit.parameters[index] < 0).all()):
+        old, new = _arranged_fit(fit), _arranged_fit(changed)
+        longer = complexity(new) - complexity(old)
+        most = int(_decays(new) > _decays(old))
+        if longer < 0 or (longer <= most and (fit.parameters[index] < 0).all()):
             fit = changed
     return fit
 
 
-def _size(fit: JointFit) -> int:
-    """Complexity of the arranged formula with a column for each constant of the groups."""
-    return complexity(arrange(fit.filled(max(variables(fit.skeleton), default=-1) + 1)))
+def _arranged_fit(fit: JointFit) -> Expression:
+    """The arranged formula with a column for each constant of the groups."""
+    return arrange(fit.filled(max(variables(fit.skeleton), default=-1) + 1))
+
+
+def _decays(tree: Expression) -> int:
+    """How many exponentials have a minus sign before their argument."""
+    exponentials = (node for node in walk(tree) if isinstance(node, Apply) and node.operator == "exp")
+    return sum(_leading_minus(node.arguments[0]) for node in exponentials)
+
+
+def _leading_minus(tree: Expression) -> bool:
+    while isinstance(tree, Apply) and tree.operator in ("mul", "div", "add", "sub"):
+        tree = tree.arguments[0]
+    return isinstance(tree, Apply) and tree.operator == "neg"
 
 
 def _arranged(
@@ -294,14 +320,12 @@ def _verified(
 
 
 def fit_and_held_out(dataset: Dataset, groups: Groups, seed: int) -> tuple[IntArray, IntArray]:
-    """Rows for the fit and rows held out, a fifth of each group; none held out where a group has few rows."""
-    counts = np.bincount(groups.codes, minlength=len(groups.labels))
-    if counts.min() < _LEAST_PER_GROUP:
-        return np.arange(dataset.rows), np.zeros(0, dtype=np.intp)
+    """Rows for the fit and rows held out, a fifth of each group that does not have few rows."""
     random = np.random.default_rng([seed, 17])
-    held: list[IntArray] = []
+    held = [np.zeros(0, dtype=np.intp)]
     for code in range(len(groups.labels)):
         rows = random.permutation(np.flatnonzero(groups.codes == code))
-        held.append(rows[: len(rows) // 5])
+        if len(rows) >= _LEAST_PER_GROUP:
+            held.append(rows[: len(rows) // 5])
     out = np.sort(np.concatenate(held))
     return np.setdiff1d(np.arange(dataset.rows), out), out

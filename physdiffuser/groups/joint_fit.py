@@ -49,13 +49,21 @@ class GroupedRows:
 
     @classmethod
     def of(
-        cls, inputs: FloatArray, target: FloatArray, weights: FloatArray | None, codes: IndexArray
+        cls,
+        inputs: FloatArray,
+        target: FloatArray,
+        weights: FloatArray | None,
+        codes: IndexArray,
+        groups: int = 0,
     ) -> GroupedRows:
-        """Sort rows into groups; `codes`, shape (rows,), numbers the group of each from 0."""
-        places = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
+        """Sort rows into groups; `codes`, shape (rows,), numbers the group of each from 0.
+
+        There are at least `groups` of them: the last ones, and some between, may have no row.
+        """
+        places = [np.flatnonzero(codes == code) for code in range(max(int(codes.max()) + 1, groups))]
         most = max(len(rows) for rows in places)
         # A group with fewer rows repeats its first one, without weight: every value stays in the domain.
-        index = np.array([np.r_[rows, np.full(most - len(rows), rows[0])] for rows in places])
+        index = np.array([np.r_[rows, np.full(most - len(rows), (*rows, 0)[0])] for rows in places])
         counts = np.array([len(rows) for rows in places], dtype=np.intp)
         roots = np.sqrt(np.ones(target.shape[0]) if weights is None else weights / weights.mean())[index]
         roots[np.arange(most)[None, :] >= counts[:, None]] = 0.0

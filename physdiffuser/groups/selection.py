@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import BoolArray, FloatArray
 from physdiffuser.expressions import Expression, Number, Parameter, complexity
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import bind, free_constants, parameter_count, substitute
@@ -34,6 +34,9 @@ UNDETERMINED = 1e3
 SHORT_DIGITS, SAME_DIGITS = 5, 1e-11
 # The rows do not decide between descriptions that differ by less than so many nats: odds of 20 to 1.
 NEARLY_AS_GOOD = 3.0
+# Simple numbers shorten a description by a few nats each: laws that are longer than the best by so many are
+# simplified as well, at most so many laws.
+WORTH_SIMPLIFYING, MOST_SIMPLIFIED = 8.0, 10
 # A law that a simpler one nearly reaches is not shown: its loss must be smaller by this factor.
 WORTH_SHOWING = 0.98
 
@@ -52,7 +55,9 @@ class GroupSelection:
     stop
         Asked whether to end.
     allowed
-        Whether a formula may be an answer.
+        Whether a form may be an answer.
+    satisfied
+        Whether the formula of a group satisfies the constraints: those of all groups have to.
     """
 
     def __init__(
@@ -63,10 +68,13 @@ class GroupSelection:
         *,
         stop: Callable[[], bool] = lambda: False,
         allowed: Callable[[Expression], bool] = lambda expression: True,
+        satisfied: Callable[[Expression], bool] = lambda expression: True,
     ) -> None:
-        self.rows, self._seed, self._stop, self._allowed = rows, seed, stop, allowed
+        self.rows, self._seed, self._stop = rows, seed, stop
+        self._allowed, self._satisfied = allowed, satisfied
         self.measure = GroupDescriptionLength(rows, floor)
         self.laws: dict[Expression, GroupLaw] = {}
+        self.violating: GroupLaw | None = None
         self._usual: set[Expression] = set()
         self._forms: dict[Expression, tuple[float, Form]] = {}
 
@@ -86,9 +94,11 @@ class GroupSelection:
             self._seed,
             stop=self._stop,
             allowed=self._allowed,
+            satisfied=self._satisfied,
         )
         again._usual = self._usual
-        for law in sorted(self.laws.values(), key=lambda law: law.length)[:THOROUGH]:
+        laws = sorted(self.laws.values(), key=lambda law: law.length)[:THOROUGH]
+        for law in laws if self.violating is None else [*laws, self.violating]:
             again._refit(law.fit.skeleton, law.fit.parameters)
         others = sorted((one for one in self._forms.values()), key=lambda form: form[0])
         if forms:
@@ -97,11 +107,14 @@ class GroupSelection:
 
     @property
     def best(self) -> GroupLaw | None:
-        """The law with the shortest description, or a usual law whose description is nearly as short."""
+        """The law with the shortest description, or a usual law whose description is nearly as short.
+
+        If none satisfies the constraints, the shortest of those that violate one.
+        """
         least = min((law.length for law in self.laws.values()), default=0.0)
         near = {form: law for form, law in self.laws.items() if law.length < least + NEARLY_AS_GOOD}
         usual = [law for form, law in near.items() if form in self._usual]
-        return min(usual or near.values(), key=lambda law: law.length, default=None)
+        return min(usual or near.values(), key=lambda law: law.length, default=self.violating)
 
     @property
     def exact(self) -> bool:
@@ -128,29 +141,38 @@ class GroupSelection:
             self._take(form.skeleton, np.array(form.known))
 
     def simplify(self) -> None:
-        """Replace shared constants of the best law by simple numbers where that shortens the description."""
-        for _ in range(8):
-            best = self.best
-            if best is None or self._stop():
+        """Replace shared constants by simple numbers where that shortens the description.
+
+        The best laws are tried, the shortest first: of two that are nearly as good, only one may get shorter.
+        """
+        done: set[Expression] = set()
+        while len(done) < MOST_SIMPLIFIED and not self._stop():
+            left = [law for form, law in self.laws.items() if form not in done]
+            law = min(left, key=lambda law: law.length, default=None)
+            if law is None or self.best is None or law.length > self.best.length + WORTH_SIMPLIFYING:
                 return
-            for skeleton, own in self._simpler(best.fit):
+            done.add(law.fit.skeleton)
+            for skeleton, own in self._simpler(law.fit):
                 if skeleton not in self.laws and self._allowed(bind(skeleton, [1.5] * len(own))):
-                    law = best_sharing(skeleton, self.rows, self.measure, own)
-                    if law is not None and law.length < best.length:
-                        self.laws[skeleton] = law
-            if self.best is best:
-                return
+                    simpler = best_sharing(skeleton, self.rows, self.measure, own)
+                    if simpler is not None and simpler.length < law.length:
+                        self._keep(simpler)
 
     def front(self) -> list[GroupLaw]:
-        """The laws that no simpler one surpasses in accuracy, simple ones first; the best is among them."""
+        """The laws that no simpler one surpasses in accuracy, simple ones first; the best is among them.
+
+        Laws with constants that others can take the part of are left out: they are longer than need be.
+        """
         front: list[GroupLaw] = []
         best = self.best
 
         def cost(law: GroupLaw) -> tuple[int, int, float]:
             return _complexity(law), law.fit.constants, law.length
 
-        for law in sorted(self.laws.values(), key=cost):
+        laws = self.laws.values() or [law for law in (best,) if law is not None]
+        for law in sorted(laws, key=cost):
             better = not front or law.fit.loss < WORTH_SHOWING * min(other.fit.loss for other in front)
+            better = better and not self._undetermined(law.fit).any()
             same = bool(front) and _complexity(law) == _complexity(front[-1])
             if law is best:
                 # The best law takes the place of another of its complexity.
@@ -177,17 +199,30 @@ class GroupSelection:
             return
         law = best_sharing(skeleton, self.rows, self.measure, own)
         if law is not None:
+            self._keep(law)
+
+    def _keep(self, law: GroupLaw) -> None:
+        skeleton, constants = law.fit.skeleton, law.fit.parameters
+        if all(self._satisfied(bind(skeleton, own.tolist())) for own in constants.T):
             self.laws[skeleton] = law
+        elif self.violating is None or law.length < self.violating.length:
+            self.violating = law
 
     def _least(self, fit: JointFit) -> float:
         """What the description takes at least: with every constant shared, and no row the worse for it."""
         return self.measure(JointFit(fit.skeleton, np.ones(len(fit.shared), bool), fit.parameters, fit.loss))
 
+    def _undetermined(self, fit: JointFit) -> BoolArray:
+        """Which shared constants have no value of their own, shape (parameters,)."""
+        _, errors, _ = JointModel(fit.skeleton, self.rows).covariance(fit)
+        return fit.shared & ~(errors[:, 0] < UNDETERMINED * np.abs(fit.parameters[:, 0]))
+
     def _simpler(self, fit: JointFit) -> Iterator[tuple[Expression, FloatArray]]:
         _, errors, _ = JointModel(fit.skeleton, self.rows).covariance(fit)
+        undetermined = self._undetermined(fit)
         for position in np.flatnonzero(fit.shared):
             value, error = float(fit.parameters[position, 0]), float(errors[position, 0])
-            if not error < UNDETERMINED * abs(value):
+            if undetermined[position]:
                 # The other constants can take its part: one of several factors, say.
                 yield _with_number(fit, int(position), Number(1))
                 continue

@@ -16,9 +16,14 @@ from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, complexity, to_text
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting import Fit
-from physdiffuser.functions.standard_fits import fit_further_forms, fit_standard_forms
+from physdiffuser.functions.standard_fits import (
+    fit_forms_of_columns,
+    fit_further_forms,
+    fit_standard_forms,
+)
 from physdiffuser.groups.answer import fit_and_held_out, group_solution
 from physdiffuser.groups.candidates import Form, searched_forms
+from physdiffuser.groups.constraint_report import constraints_of_groups
 from physdiffuser.groups.guess_outcomes import group_guess_outcomes
 from physdiffuser.groups.joint_fit import GroupedRows, JointModel
 from physdiffuser.groups.noise import infer_noise, with_weights
@@ -28,6 +33,7 @@ from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.noise.reweighting import check_relative, noise_remark
 from physdiffuser.options import SolveOptions
 from physdiffuser.search.formulas import search_formulas
+from physdiffuser.search.posing import constraint_rules
 from physdiffuser.search.refinement.guesses import Guess, fitted_guesses
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import pose_table
@@ -77,6 +83,8 @@ def solve_groups(
     split = fit_and_held_out(dataset, groups, options.seed)
     table = replace(dataset.take(split[0]), groups=None)
     problem = pose_table(table, options, control).problem
+    rules = constraint_rules(options, replace(dataset, groups=None))
+    problem = replace(problem, rules=rules)
     forms = [Form(one.skeleton, (1.0,) * len(one.constants)) for one in guesses if one.constants]
     # The constants of groups, `p1`, `p2`, ..., are no columns, so they are free as those of a guess are.
     known = {symbol.name: symbol.value for symbol in problem.constants}
@@ -97,6 +105,7 @@ def solve_groups(
         remarks = (noise_remark(dataset.target_column.name, noise.model, noise.advantage),)
     solution = group_solution(dataset, groups, selection, split, options.seed)
     outcomes = group_guess_outcomes(guesses, solution, dataset, groups, selection, options.seed)
+    statuses, violations = constraints_of_groups(rules, selection, dataset.names)
     return replace(
         solution,
         warnings=(
@@ -104,8 +113,10 @@ def solve_groups(
             *remarks,
             *ill_described(selection, dataset, groups),
             *_without_effect(options),
+            *violations,
         ),
         guesses=outcomes,
+        constraints=statuses,
         timing={"elapsed_seconds": control.clock() - control.started},
     )
 
@@ -158,9 +169,12 @@ def select_law(
     rows = GroupedRows.of(dataset.inputs, dataset.target, dataset.weights, groups.codes)
     floor = rounding_loss(dataset.target, decimal_precision(dataset.target))
 
-    selection = GroupSelection(rows, floor, options.seed, stop=control.over, allowed=problem.allows)
+    selection = GroupSelection(
+        rows, floor, options.seed, stop=control.over, allowed=problem.admits, satisfied=problem.satisfies
+    )
     selection.consider(guesses)
-    selection.consider(_forms(fit_standard_forms(problem)), usual=True)
+    usual = [*fit_standard_forms(problem), *fit_forms_of_columns(problem)]
+    selection.consider(_forms(usual), usual=True)
     selection.consider(_forms(fit_further_forms(_largest_group(problem, groups))))
 
     def search(table: Dataset, known: Sequence[str], share: float) -> Sequence[Expression]:
@@ -179,7 +193,8 @@ def _rows(dataset: Dataset, groups: Groups, chosen: IntArray) -> GroupedRows | N
     """Some rows of the table, of each group; None where there are none."""
     if not chosen.size:
         return None
-    return GroupedRows.of(dataset.inputs[chosen], dataset.target[chosen], None, groups.codes[chosen])
+    codes = groups.codes[chosen]
+    return GroupedRows.of(dataset.inputs[chosen], dataset.target[chosen], None, codes, len(groups.labels))
 
 
 def _forms(fits: Sequence[Fit]) -> list[Form]:

@@ -58,11 +58,8 @@ class ParetoArchive:
         self.latest = float("inf")
         # Whether the candidate offered last was refused because its terms cancel.
         self.cancelled = False
-        # Whether it was refused because it violates a constraint; such formulas have an archive of their own.
-        self.violated = False
+        # Formulas that violate a constraint have an archive of their own.
         self.violating: ParetoArchive | None = None
-        # Whether its description would have been the shortest; other constants make it longer.
-        self.promising = False
 
     def _violating(self) -> ParetoArchive:
         if self.violating is None:
@@ -73,7 +70,7 @@ class ParetoArchive:
         """Score a candidate; True if it is now on the Pareto front."""
         self.offered += 1
         self.latest = float("inf")
-        self.cancelled = self.violated = False
+        self.cancelled = False
         cost = complexity(candidate.expression)
         if cost > self.problem.max_complexity or not self.problem.admits(candidate.expression):
             return False
@@ -110,9 +107,7 @@ class ParetoArchive:
             if self.cancelled:
                 return False
         if (remembered or stored) and not self.problem.satisfies(candidate.expression):
-            self.violated = True
             self._violating().offer(candidate)
-            self.promising = length < self._shortest
             return False
         self.latest = length
         if remembered:
@@ -161,6 +156,11 @@ class ParetoArchive:
     def _known(self) -> tuple[Entry, ...]:
         entries = (*self.front(), *self.near())
         return tuple({entry.candidate.expression: entry for entry in entries}.values())
+
+    @property
+    def shortest(self) -> float:
+        """Nats of the shortest description by a formula that satisfies the constraints; inf without any."""
+        return self._shortest
 
     def length(self, entry: Entry) -> float:
         """Nats to describe the rows by an entry."""

@@ -105,12 +105,13 @@ def pose(
         noise=options.noise,
         seed=options.seed,
         target_name=dataset.target_column.alias,
-        rules=_rules(options, dataset),
+        rules=constraint_rules(options, dataset),
     )
     return dataset, problem, dataset.warnings
 
 
-def _rules(options: SolveOptions, dataset: Dataset) -> ConstraintRules | None:
+def constraint_rules(options: SolveOptions, dataset: Dataset) -> ConstraintRules | None:
+    """The constraints that the options give, None without any; they hold in the bounding box of a table."""
     if options.constraints is None:
         return None
     from physdiffuser.constraints.reading import read_constraints

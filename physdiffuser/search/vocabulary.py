@@ -191,4 +191,6 @@ def _key(name: str, own: Mapping[str, str], loaded: Plugins) -> str:
     near = difflib.get_close_matches(name, [*own, *known], n=1)
     hint = f"; did you mean {near[0]}?" if near else "."
     failed = f". These plugins failed: {'; '.join(loaded.warnings)}" if loaded.failures else ""
+    if not near:
+        hint = "; a definition has the form name(x)=formula."
     raise UsageError(f"unknown operator {name!a}{hint} Known are {' '.join([*known, *own])}{failed}")

@@ -57,14 +57,21 @@ def template_of(options: SolveOptions, dataset: Dataset) -> Template | None:
     if options.template is not None and options.known is not None:
         raise UsageError("give either a template or a known part: --template 'known + f(...)' holds both")
     if dataset.groups is not None:
-        raise UsageError("a template cannot be used together with groups: leave out --group or --template")
+        raise UsageError(
+            "a template cannot be used together with groups: leave out one of them. A form with constants of "
+            "each group is a guess, as in --group state --guess 'a*x/(b + x)'"
+        )
     if options.initial:
-        raise UsageError("a template cannot be used together with guesses, which are complete formulas")
-    text = options.template if options.template is not None else known_part(options.known or "")
+        raise UsageError(
+            "a template cannot be used together with guesses, which are complete formulas: leave out one"
+        )
+    name, text = ("template", options.template) if options.known is None else ("known", options.known)
     if not isinstance(text, str):
-        raise UsageError(f"template={text!r}: must be a formula as text")
+        raise UsageError(f"{name}={text!r}: must be a formula as text")
     known = parse_constants(options.constants, taken=dataset.names)
     values = {constant.symbol.name: constant.symbol.value for constant in known}
+    if name == "known":
+        text = known_part(text, dataset.names, values)
     return read_template(text, dataset.names, values, dataset.target_column.alias)
 
 

@@ -271,9 +271,27 @@ def read_template(
     )
 
 
-def known_part(text: str) -> str:
-    """The template of a known part: `known + f(...)`, or `(factor)*f(...)` for one that begins with `*`."""
+def known_part(text: str, names: Sequence[str], constants: Mapping[str, float]) -> str:
+    """The template of a known part: `known + f(...)`, or `(factor)*f(...)` for one that begins with `*`.
+
+    Raises
+    ------
+    UsageError
+        With the position of the error, if it is no formula, or holds unknown functions.
+    """
     part = text.strip()
-    if part.startswith("*") and not part.startswith("**"):
-        return f"({part[1:].strip()})*f({ALL_COLUMNS})"
-    return f"({part}) + f({ALL_COLUMNS})"
+    factor = part.startswith("*") and not part.startswith("**")
+    part = part[1:].strip() if factor else part
+    known = known_names(names, constants)
+    reader = _Reader(names, known)
+    try:
+        parse_with(part, FreeNames(known), reader)
+    except ExpressionSyntaxError as error:
+        raise UsageError(f"known part '{visible(part, 60)}': {error}") from None
+    if reader.functions:
+        unknown = visible(next(iter(reader.functions)))
+        raise UsageError(
+            f"known part '{visible(part, 60)}': '{unknown}' is no known function; "
+            "a formula with unknown ones is a template (--template)"
+        )
+    return f"({part}){'*' if factor else ' + '}f({ALL_COLUMNS})"

@@ -66,6 +66,21 @@ def test_each_constraint_tells_formulas_apart_and_is_proved(given: Any, good: st
     assert not constraint.prove(parse(bad, NAMES))
 
 
+def test_a_limit_needs_values_but_for_what_overflows() -> None:
+    dataset = dataset_from_arrays(np.linspace(0.5, 4, 20)[:, None], np.ones(20), names=["x"], target_name="y")
+    [limit] = read_constraints([{"limit": {"as": {"x": float("inf")}, "is": 1}}], dataset)
+    for formula in ("(exp(x) - 1)/(exp(x) + 1)", "x/(1 + x)", "tanh(x)"):
+        assert limit.screen(parse(formula, ["x"]), 1.0) is None, formula
+    for formula in (
+        "(1 + x)*sqrt(sin(x))",
+        "1 + sqrt(5 - x)",
+        "exp(x)/exp(1.1*x)",
+        "1.001*x/(1 + x)",
+        "5e-5*sqrt(x)",
+    ):
+        assert limit.screen(parse(formula, ["x"]), 1.0) is not None, formula
+
+
 def test_the_place_of_a_violation_lies_in_the_region() -> None:
     constraint = one({"positive": True, "region": {"x": [0, 10]}})
     found = constraint.screen(parse("9 - x", NAMES), 1.0)
@@ -251,6 +266,30 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert isinstance(bad.exception, UsageError)
 
 
-def test_constraints_and_groups_are_refused_together() -> None:
-    with pytest.raises(UsageError, match="constraints and groups"):
-        solve({"x": X, "g": np.repeat([1, 2], 10), "y": SATURATION}, groups="g", constraints=TRUE, steps=1)
+def test_usual_laws_are_fitted_under_the_constraints() -> None:
+    # Fitted freely, the law has another limit; that was the end of it once.
+    random = np.random.default_rng(3)
+    x = random.uniform(0.6, 2.2, 20)
+    y = 2.2 * (1 - np.exp(-0.6 * x)) + 0.02 * random.normal(size=20)
+    rules = [{"value": {"at": {"x": 0}, "is": 0}}, {"limit": {"as": {"x": float("inf")}, "is": 2.2}}]
+    found = solve({"x": x, "y": y}, constraints=rules, steps=3)
+    assert found.best is not None and [one.state for one in found.constraints] == ["proved", "proved"]
+    values = evaluate(found.best.expression, np.array([[0.0], [1.0], [50.0]]))
+    assert values == pytest.approx([0, 2.2 * (1 - np.exp(-0.6)), 2.2], abs=0.05)
+
+
+def test_the_formulas_of_all_groups_satisfy_the_constraints() -> None:
+    random = np.random.default_rng(7)
+    x, g = np.tile(np.linspace(0.3, 2, 12), 2), np.repeat([1, 2], 12)
+    y = np.where(g == 1, 2.0, 5.0) * x / (1.3 + x) + 0.02 * random.normal(size=24)
+    table = {"x": x, "g": g, "y": y}
+    rules = [{"increasing": "x"}, {"value": {"at": {"x": 0}, "is": 0}}]
+    found = solve(table, target="y", groups="g", constraints=rules, steps=3)
+    assert found.best is not None and [one.state for one in found.constraints] == ["proved", "proved"]
+    for row in found.pareto:
+        for own in row.groups.values():
+            inputs = np.array([[0.0, *(one.value for one in own)]])
+            inputs = np.pad(inputs, ((0, 0), (0, len(found.names) - inputs.shape[1])))
+            assert evaluate(row.expression, inputs) == pytest.approx(0.0, abs=1e-6)
+    wrong = solve(table, target="y", groups="g", constraints=[{"decreasing": "x"}], steps=1)
+    assert any("contradicts" in text or "violates" in text for text in wrong.warnings)

@@ -24,6 +24,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from physdiffuser import PhysDiffuserRegressor
 from physdiffuser.data.distinct_rows import distinct_rows
 from physdiffuser.errors import PluginError, UsageError
+from physdiffuser.estimator.fitted_laws import earlier_formulas
+from physdiffuser.targets.tables import merged_dataset
 
 PICKLES = Path(__file__).parent / "pickles"
 RNG = np.random.default_rng(0)
@@ -328,6 +330,25 @@ def test_pickles_of_earlier_versions_load(path: Any) -> None:
     assert np.allclose(old.predict(table), [2.497, 9.99], rtol=1e-3)
     assert old.get_params().keys() == PhysDiffuserRegressor().get_params().keys() and repr(old)
     assert "2.497*x**2" in str(old) and old._repr_html_() and len(old.equations_) == len(old.solution_.pareto)
+
+
+def test_a_warm_start_takes_the_formulas_of_each_target_and_of_groups() -> None:
+    x = np.random.default_rng(1).uniform(0.5, 3, (48, 1))
+    codes = np.repeat(["a", "b", "c"], 16)
+    y = np.repeat([2.0, 3.0, 5.0], 16) * np.exp(-np.repeat([0.5, 0.8, 1.1], 16) * x[:, 0])
+    model = PhysDiffuserRegressor(steps=3, warm_start=True).fit(x, y, groups=codes)
+    resumed = earlier_formulas(model)
+    dataset = merged_dataset(x, y, None, ["x1"], "y", codes)
+    assert model.best_.text in resumed(dataset)
+    assert model.fit(x, y, groups=codes).best_.text == "p1*exp(-p2*x1)"
+    assert not resumed(merged_dataset(x, y, None, ["x1"], "y", None)), "its constants are those of groups"
+    several = np.column_stack([3 * x[:, 0], x[:, 0] ** 2])
+    both = PhysDiffuserRegressor(steps=2, warm_start=True).fit(x, several)
+    resumed = earlier_formulas(both)
+    for name, target in zip(both.targets_, several.T, strict=True):
+        given = resumed(merged_dataset(x, target, None, ["x1"], name, None))
+        assert both.targets_[name].best_.text in given
+    assert set(both.fit(x, several).targets_) == set(both.targets_)
 
 
 def test_a_warm_start_goes_on_from_the_formulas_of_the_fit_before() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from click.testing import CliRunner
 from physdiffuser import PhysDiffuserRegressor, solve
 from physdiffuser.cli.app import cli
 from physdiffuser.core.solution import Solution
-from physdiffuser.data.loading import load_dataset
+from physdiffuser.data.loading import load_dataset, read_labels
+from physdiffuser.data.statements.groups import group_texts
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.report.documents.json_document import document
 from physdiffuser.report.documents.solution_reader import solution_from_document
@@ -157,6 +159,43 @@ def test_too_few_rows_are_refused() -> None:
         solve(few, target="y", groups="state", steps=3)
     with pytest.raises(DataError, match="all rows are of one group"):
         solve(TABLE.assign(state="one"), target="y", groups="state", steps=3)
+
+
+def test_numbers_and_text_can_be_labels_of_one_column(folder: Path) -> None:
+    labels = {"treated": "1", "untreated": "02.0", "control": "none"}
+    TABLE.assign(state=TABLE["state"].map(labels)).to_csv("mixed.csv", index=False)
+    frame = TABLE.assign(state=TABLE["state"].map({"treated": 1, "untreated": 2.0, "control": "none"}))
+    for source in ("mixed.csv", frame):
+        groups = load_dataset(source, target="y", groups=["state"]).groups
+        assert groups is not None and set(groups.labels) == {"1", "2", "none"}
+        assert set(read_labels(source, ["state"])) == {"1", "2", "none"}
+    truth = TABLE.assign(state=TABLE["state"] == "treated")
+    truth.to_csv("truth.csv", index=False)
+    for source in ("truth.csv", truth):
+        assert set(read_labels(source, ["state"])) == {"true", "false"}
+    assert set(group_texts(truth["state"])) == {"true", "false"}
+
+
+def test_a_column_without_effect_does_not_hide_a_usual_law() -> None:
+    random = np.random.default_rng(4)
+    dose, patient = np.tile([1.0, 3, 10, 30, 100, 300], 6), np.repeat(list("ABC"), 12)
+    half = np.repeat([8.0, 15.0, 31.0], 12)
+    response = 90 * dose / (half + dose) + random.normal(size=36)
+    table = {"dose": dose, "age": random.uniform(20, 80, 36), "patient": patient, "response": response}
+    found = solve(table, target="response", groups="patient", steps=5)
+    assert found.best is not None and re.fullmatch(r"[89]\d[.\d]*\*dose/\(p1 \+ dose\)", found.best.text)
+
+
+def test_rates_of_groups_are_positive_and_a_small_group_does_not_prevent_a_test_set() -> None:
+    random = np.random.default_rng(5)
+    codes = np.repeat([0, 1, 2], [30, 25, 6])
+    t = random.uniform(0, 4, 61)
+    y = np.array([2.0, 3.0, 5.0])[codes] * np.exp(-np.array([0.5, 0.9, 1.4])[codes] * t)
+    found = solve(t, y + 0.02 * random.normal(size=61), names=["t"], groups=codes, steps=5)
+    assert found.best is not None and found.best.text == "p1*exp(-p2*t)"
+    assert all(constants[1].value > 0 for constants in found.best.groups.values())
+    complexities = [row.complexity for row in found.pareto]
+    assert found.test_rows == 11 and complexities == sorted(set(complexities))
 
 
 def test_text_columns_are_named_in_a_hint(folder: Path) -> None:

@@ -103,12 +103,25 @@ def test_a_function_in_two_places_has_the_same_constants_there() -> None:
 
 
 def test_known_parts_are_templates() -> None:
-    assert known_part("m*c**2") == "(m*c**2) + f(...)"
-    assert known_part("*exp(-x)") == "(exp(-x))*f(...)"
+    assert known_part("m*c**2", ["m", "c", "x"], {}) == "(m*c**2) + f(...)"
+    assert known_part("*exp(-x)", ["m", "c", "x"], {}) == "(exp(-x))*f(...)"
     solution = solve({"x": X, "y": Y, "z": np.exp(-X) * (1 + 2 * Y)}, known="*exp(-x)", steps=10)
     assert solution.template is not None
     found = value(solution.template.functions["f"], solution.template.arguments["f"], X, Y)
     assert found == pytest.approx(1 + 2 * Y)
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("m*(c", "known part 'm\\*\\(c': formula, character 5: missing '\\)'"),
+        ("*m) + (c", "known part 'm\\) \\+ \\(c': formula, character 2"),
+        ("g(m)", "known part 'g\\(m\\)': 'g' is no known function"),
+    ],
+)
+def test_what_cannot_be_a_known_part_is_refused_with_the_place(part: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        known_part(part, ["m", "c"], {})
 
 
 def test_a_law_of_rough_rows_is_one_of_the_template() -> None:

@@ -40,7 +40,7 @@ def read_parquet(stream: BinaryIO, source: str, choose: Choose, limits: ReadLimi
         # pandas stores an unnamed index under such a name.
         raw = ["" if name.startswith("__index_level_") else name for name in file.schema_arrow.names]
         names = check_names(raw, source)
-        wanted = sorted(choose(names))
+        wanted = dict(sorted(choose(names).items()))
         _check_size(file.metadata.num_rows, len(wanted), stream, source)
         builders = {
             position: ColumnBuilder(
@@ -50,8 +50,9 @@ def read_parquet(stream: BinaryIO, source: str, choose: Choose, limits: ReadLimi
                 source=source,
                 first_line=1,
                 unit="row",
+                as_labels=labels,
             )
-            for position in wanted
+            for position, labels in wanted.items()
         }
         selected = [file.schema_arrow.names[position] for position in wanted]
         line = 1

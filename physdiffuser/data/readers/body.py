@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Literal
 
@@ -84,7 +84,7 @@ class BodyReader:
     numbers
         How numbers are written.
     wanted
-        Positions of the columns to keep.
+        Positions of the columns to keep, and whether they hold labels.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class BodyReader:
         source: str,
         *,
         numbers: NumberFormat,
-        wanted: frozenset[int],
+        wanted: Mapping[int, bool],
     ) -> None:
         self._dialect = dialect
         self._names = header.names
@@ -108,8 +108,9 @@ class BodyReader:
                 numbers=numbers,
                 source=source,
                 first_line=header.body_line,
+                as_labels=labels,
             )
-            for position in sorted(wanted)
+            for position, labels in sorted(wanted.items())
         }
         self._pending: Block | None = None
 

@@ -67,7 +67,7 @@ def read_delimited(
     options
         What the user said.
     choose
-        Which columns to keep; the cells of others are not looked at.
+        Which columns to keep, and which hold labels; the cells of others are not looked at.
     total_bytes
         Size of the stream when known; saves growing arrays.
     bulk_bytes

@@ -69,8 +69,9 @@ def read_excel(
             numbers=numbers,
             source=source,
             first_line=header.body_line,
+            as_labels=labels,
         )
-        for position in sorted(choose(header.names))
+        for position, labels in sorted(choose(header.names).items())
     }
     lines = [row.number for row in body]
     for position, builder in builders.items():

@@ -90,9 +90,15 @@ def read_frame(frame: pandas.DataFrame, choose: Choose) -> Table:
     check_levels(frame)
     names = check_names([str(name) for name in frame.columns], SOURCE)
     builders = {}
-    for position in sorted(choose(names)):
+    for position, labels in sorted(choose(names).items()):
         builder = ColumnBuilder(
-            names[position], position + 1, numbers=NumberFormat("."), source=SOURCE, first_line=1, unit="row"
+            names[position],
+            position + 1,
+            numbers=NumberFormat("."),
+            source=SOURCE,
+            first_line=1,
+            unit="row",
+            as_labels=labels,
         )
         _extend(builder, frame.iloc[:, position])
         builders[position] = builder

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from physdiffuser.arrays import BoolArray, IndexArray
+from physdiffuser.data.labels import number_label, text_label
 from physdiffuser.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def group_texts(values: object) -> list[str]:
     for value in np.asarray(values, dtype=object).ravel():
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         missing = value is None or (number and value != value)
-        texts.append("" if missing else f"{value:.12g}" if number else str(value).strip())
+        texts.append("" if missing else number_label(value) if number else text_label(str(value)))
     return texts
 
 

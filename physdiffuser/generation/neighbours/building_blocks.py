@@ -107,7 +107,7 @@ def _curves(
         curve
         for index in columns
         for curve in with_constants(index, inputs[:, index])
-        if problem.allows(curve)
+        if problem.admits(curve)
     ]
     with np.errstate(all="ignore"):
         values = np.array(Evaluator(inputs)(curves), np.float64).reshape(-1, len(inputs))

@@ -126,7 +126,7 @@ class NeighbourGenerator:
                 yield fitted
 
     def _fitted(self, problem: Problem, expression: Expression) -> Expression | None:
-        if not problem.allows(expression):
+        if not problem.admits(expression):
             return None
         self._fits += 1
         fit = refit(expression, problem.inputs, problem.target, weights=problem.weights, loss=problem.loss)

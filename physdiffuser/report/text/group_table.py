@@ -10,6 +10,8 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import ConstantEstimate, Equation, Solution
 from physdiffuser.core.solution_parts.group_constants import with_group_constants
 from physdiffuser.errors import DataError
+from physdiffuser.expressions import Number
+from physdiffuser.expressions.tree import walk
 from physdiffuser.io.display import visible
 from physdiffuser.report.text.digits import half_width, short, with_uncertainty
 from physdiffuser.report.text.style import Style
@@ -56,10 +58,12 @@ def shared_constants(solution: Solution, equation: Equation) -> str:
     assert solution.groups is not None  # only for tables with groups
     own = [one.name for one in next(iter(equation.groups.values()), ())]
     by = ", ".join(visible(name, _LABEL) for name in solution.groups.columns)
+    others = any(isinstance(node, Number) for node in walk(equation.expression))
     if not own:
         return f"no constant differs by {by}"
     return (
-        f"{', '.join(own)} {'differs' if len(own) == 1 else 'differ'} by {by}; all other numbers are shared"
+        f"{', '.join(own)} {'differs' if len(own) == 1 else 'differ'} by {by}"
+        f"{'; all other numbers are shared' if others else ''}"
     )
 
 

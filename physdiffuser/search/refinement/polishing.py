@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from physdiffuser.core.candidate import Candidate
@@ -22,8 +23,9 @@ from physdiffuser.search.refinement.rewriting import (
 
 # Simpler forms of a formula are sought if its description is at most so many nats longer than the shortest.
 WORTH_ARRANGING = 60.0
-# Formulas whose constants are fitted under the constraints of the user; each takes about 0.05 s.
-MOST_CONSTRAINED = 100
+# Formulas whose constants are fitted under the constraints of the user, after each turn; each takes about
+# 0.05 s.
+MOST_CONSTRAINED = 6
 
 
 class Polisher:
@@ -56,8 +58,6 @@ class Polisher:
             self._offer_variants(candidate, shortest)
         elif self._archive.cancelled:
             self._offer_limit(candidate)
-        elif self._archive.violated and self._archive.promising:
-            return self._offer_constrained(candidate)
         else:
             return False
         return True
@@ -79,19 +79,27 @@ class Polisher:
             limit = refitted(arrange(limit, positive=self._problem.positive), self._problem)
             self._archive.offer(replace(candidate, expression=self._permitted(limit)))
 
-    def _offer_constrained(self, candidate: Candidate) -> bool:
-        """In place of a formula that violates a constraint, the same with constants for which it does not."""
-        problem = self._problem.all_rows
-        skeleton, _ = free_constants(candidate.expression)
-        if (
-            problem.rules is None
-            or skeleton in self._constrained
-            or len(self._constrained) >= MOST_CONSTRAINED
-        ):
-            return False
-        self._constrained.add(skeleton)
-        made = problem.rules.fitted(candidate.expression, problem)
-        return made is not None and self._archive.offer(replace(candidate, expression=made))
+    def constrained(self) -> Iterator[Candidate]:
+        """In place of formulas that violate a constraint, the same with constants for which they do not.
+
+        Those with the shortest descriptions of all that were not tried yet, as far as they are shorter than
+        those that satisfy the constraints: other constants only make them longer.
+        """
+        problem, violating = self._problem.all_rows, self._archive.violating
+        if problem.rules is None or violating is None:
+            return
+        entries = {entry.candidate.expression: entry for entry in (*violating.front(), *violating.near())}
+        count = 0
+        for entry in sorted(entries.values(), key=violating.length):
+            if count == MOST_CONSTRAINED or violating.length(entry) >= self._archive.shortest:
+                return
+            skeleton, _ = free_constants(entry.candidate.expression)
+            if skeleton not in self._constrained:
+                self._constrained.add(skeleton)
+                count += 1
+                made = problem.rules.fitted(entry.candidate.expression, problem)
+                if made is not None:
+                    yield replace(entry.candidate, expression=made)
 
     def _arranged(self, expression: Expression) -> list[Expression]:
         """Simpler ways to write a formula, and what it stands for if its constants are at a limit."""

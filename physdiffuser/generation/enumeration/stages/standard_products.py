@@ -111,7 +111,7 @@ class StandardProducts(Stage):
                 yield self._candidate(exact, problem)
 
     def _candidate(self, fit: Fit, problem: Problem) -> Candidate | float:
-        if not problem.allows(fit.expression):
+        if not problem.admits(fit.expression):
             return 0.0
         return Candidate(fit.expression, "enumeration", ("fitted a usual law times powers of the columns",))
 
