@@ -18,7 +18,7 @@ from physdiffuser.core.solution import Solution
 from physdiffuser.data.arrays import dataset_from_arrays
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate
-from physdiffuser.report.documents.json_document import document
+from physdiffuser.report.documents.json_document import document, document_text
 from physdiffuser.report.documents.solution_reader import solution_from_document
 from physdiffuser.report.html import report_html
 from physdiffuser.search.refinement.guesses import MOST_CONSTANTS, MOST_LENGTH, fitted_guesses, read_guess
@@ -103,6 +103,18 @@ def test_reports_and_documents_have_the_outcomes(solution: Solution) -> None:
     content = json.loads(json.dumps(document(solution), allow_nan=False))
     assert [row["state"] for row in content["guesses"]] == [guess.state for guess in solution.guesses]
     assert solution_from_document(content).guesses == solution.guesses
+
+
+def test_the_answer_predicts_and_is_exported_like_any_other(solution: Solution, tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text(document_text(document(solution)), encoding="utf-8")
+    (tmp_path / "new.csv").write_text("t\n0\n1\n", encoding="utf-8")
+    run, table = str(tmp_path / "result.json"), str(tmp_path / "new.csv")
+    predicted = CliRunner().invoke(cli, ["predict", run, table])
+    values = [float(line) for line in predicted.output.split()[1:]]
+    assert solution.best is not None
+    assert values == pytest.approx(evaluate(solution.best.expression, np.array([[0.0], [1.0]])))
+    for language in ("python", "numpy", "c"):
+        assert "exp" in CliRunner().invoke(cli, ["export", run, "--format", language]).output
 
 
 def test_without_guesses_the_document_has_no_such_key() -> None:
