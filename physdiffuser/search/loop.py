@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +13,7 @@ import numpy as np
 from physdiffuser.core.archive import Entry
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.formula_fits import with_exact_constants
-from physdiffuser.core.generator import Generator, GeneratorSpec
+from physdiffuser.core.generator import Generator
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.core.work import MeteredGenerator
 from physdiffuser.errors import PhysdiffuserError, PluginError
@@ -22,9 +21,10 @@ from physdiffuser.expressions import evaluate
 from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.noise.precision import meets_digits
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.parallel.ahead import AheadGenerator, Workers, ahead
+from physdiffuser.search.parallel.ahead import AheadGenerator, ahead
 from physdiffuser.search.refinement.polishing import Polisher
 from physdiffuser.search.scheduler import Scheduler
+from physdiffuser.search.settings import DEFAULT_SETTINGS, SearchSettings
 from physdiffuser.search.stopping import StoppingRule
 from physdiffuser.search.timing import TimeLimit
 from physdiffuser.selection.description_length import rounding_loss, shortest
@@ -49,47 +49,6 @@ class SearchResult:
     settled: bool
     warnings: tuple[str, ...]
     steps: Mapping[str, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchSettings:
-    """Settings of a search besides its problem and its generators.
-
-    Attributes
-    ----------
-    deferred
-        Names of generators that wait until the others have found a formula that leaves only noise, or too
-        little.
-    refiners
-        Names of generators that vary what others have found: asked whenever a formula would be accepted.
-    specs
-        What the generators declare.
-    tolerance
-        Relative rounding of the target's numbers.
-    limit
-        When the search has to end, measured while it runs; the deadline given to `run` counts as well.
-    on_better
-        Called with the archive's best entry whenever it changes.
-    workers
-        Processes in which generators may work ahead of the search; None: everything is done in this one.
-    earlier_steps
-        Steps of earlier searches of the table, with other weights, that found the formulas to start from.
-        Deferred generators that were asked there are not asked again.
-    """
-
-    deferred: Collection[str] = ()
-    refiners: Collection[str] = ()
-    specs: Sequence[GeneratorSpec] = ()
-    tolerance: float = 1e-10
-    limit: TimeLimit | None = None
-    cancelled: Callable[[], bool] = lambda: False
-    on_better: Callable[[ParetoArchive, Entry], None] | None = None
-    workers: Workers | None = None
-    clock: Callable[[], float] = time.monotonic
-    earlier_steps: int = 0
-
-
-DEFAULT_SETTINGS = SearchSettings()
 
 
 class SearchLoop:

@@ -28,7 +28,7 @@ from physdiffuser.noise.reweighting import (
 )
 from physdiffuser.options import SolveOptions
 from physdiffuser.search import noise_inference
-from physdiffuser.search.loop import SearchLoop, SearchResult, SearchSettings
+from physdiffuser.search.loop import SearchLoop, SearchResult
 from physdiffuser.search.noise_inference import (
     decided_law,
     grows_surely,
@@ -41,6 +41,7 @@ from physdiffuser.search.outliers import search_with_outliers
 from physdiffuser.search.posing import build_generators, initial_candidates, pose
 from physdiffuser.search.run_control import Reporter, RunControl
 from physdiffuser.search.sampling import Split, split_rows
+from physdiffuser.search.settings import SearchSettings
 
 if TYPE_CHECKING:
     from physdiffuser.plugin_system.manager import Plugins
