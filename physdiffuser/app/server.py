@@ -57,6 +57,8 @@ def listening_socket(port: int) -> socket.socket:
     ------
     FileError
         If the port is taken.
+    KeyboardInterrupt
+        When the process has been interrupted and the server has ended.
     """
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
@@ -112,6 +114,8 @@ def serve(options: AppOptions, ready: Callable[[str], None]) -> None:
     ------
     FileError
         If the port is taken.
+    KeyboardInterrupt
+        When the process has been interrupted and the server has ended.
     """
     opened = listening_socket(options.port)
     port = int(opened.getsockname()[1])
@@ -127,4 +131,8 @@ def serve(options: AppOptions, ready: Callable[[str], None]) -> None:
         timeout_graceful_shutdown=2,
     )
     ready(f"http://{ADDRESS}:{port}/?token={token}")
-    _Server(config, closing).run(sockets=[opened])
+    server = _Server(config, closing)
+    server.run(sockets=[opened])
+    if server.should_exit:
+        # uvicorn raises the signal again, but an event loop that is closing may swallow it.
+        raise KeyboardInterrupt
