@@ -57,8 +57,6 @@ def listening_socket(port: int) -> socket.socket:
     ------
     FileError
         If the port is taken.
-    KeyboardInterrupt
-        When the process has been interrupted and the server has ended.
     """
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
