@@ -18,7 +18,7 @@ from physdiffuser.expressions import (
     parse,
     to_prefix,
 )
-from physdiffuser.expressions.tree import call, mul, size, substitute, variables
+from physdiffuser.expressions.tree import call, mul, substitute, variables
 from physdiffuser.models.tokens.arrangement import product, total
 from physdiffuser.models.tokens.skeleton import terms, without_linear_coefficients
 from physdiffuser.models.tokens.vocabulary import Vocabulary, complete
@@ -155,44 +155,6 @@ def test_every_long_benchmark_law_would_be_refused(excluded: Excluded) -> None:
     for law in long:
         assert excluded.contains(law)
         assert excluded.contains(without_linear_coefficients(law))
-
-
-def test_the_stream_holds_no_long_benchmark_law(excluded: Excluded) -> None:
-    # Independent of the keys that the stream itself uses: values on fresh real points, over all renamings.
-    from benchmarks_feynman.identity import same_up_to_renaming
-
-    stream = LawStream(DataConfig(rows=(16, 16)), Vocabulary(), 32, 11, excluded)
-    vocabulary = Vocabulary()
-    by_count: dict[int, list[tuple[int, object]]] = {}
-    for law in benchmark_laws():
-        stripped = without_linear_coefficients(without_factors(law))
-        places = sorted(variables(stripped))
-        if len(to_prefix(without_linear_coefficients(law))) <= SHORT or not 1 <= len(places) <= 4:
-            continue
-        by_count.setdefault(len(places), []).append((size(stripped), _numbered(stripped)))
-    checked = 0
-    from physdiffuser.expressions import from_prefix
-
-    for number in range(4):
-        batch = stream.batch(number, 64)
-        for row in range(64):
-            skeleton = from_prefix(vocabulary.decode(batch.tokens[row].tolist()))
-            form = _numbered(without_linear_coefficients(without_factors(skeleton)))
-            count = len(variables(form))
-            for _, benchmark in by_count.get(count, []):
-                checked += 1
-                assert not same_up_to_renaming(form, benchmark, count), skeleton  # type: ignore[arg-type]
-    assert checked > 1000
-
-
-def _numbered(expression: object) -> object:
-    from physdiffuser.expressions.tree import substitute
-
-    places = {place: index for index, place in enumerate(sorted(variables(expression)))}  # type: ignore[arg-type]
-    return substitute(
-        expression,  # type: ignore[arg-type]
-        lambda node: Variable(places[node.index]) if isinstance(node, Variable) else None,
-    )
 
 
 def test_keys_do_not_depend_on_the_coefficient() -> None:
