@@ -24,7 +24,7 @@ from resumed_runs import run_tables
 
 from benchmarks_feynman.suites import Law
 from physdiffuser.core.solution import Equation
-from physdiffuser.expressions import Expression, Number, Variable, evaluate
+from physdiffuser.expressions import Expression, Number, Variable, evaluate, to_text
 from physdiffuser.expressions.tree import substitute, variables
 
 NOISES = ("constant", "relative", "poisson", "mixed", "student")
@@ -102,6 +102,7 @@ def one(
     laws_of: str,
     between: tuple[int, int],
     levels: tuple[float, ...],
+    law_given: bool = False,
 ) -> list[dict[str, Any]]:
     """Solve and judge a table with `between` so few and so many rows, noise of a level: one line."""
     from benchmarks_feynman.judge import has_form
@@ -125,7 +126,8 @@ def one(
     table = sample(law, rows=rows, seed=seed * 1000 + number, noise=0.0, dummy=dummy)
     target = noisy(table.clean, kind, level, rng)
     dataset = dataset_from_arrays(table.inputs, target, names=table.names, target_name=table.output)
-    solution = solve_dataset(dataset, **limits)
+    known = [to_text(law.expression, dataset.names)] if law_given else []
+    solution = solve_dataset(dataset, **limits, initial=known)
     best = solution.best
     right = has_form(law, None if best is None else best.expression, seed=seed, dummy=dummy)
 
@@ -210,6 +212,11 @@ def main() -> None:
         "--rows", type=int, nargs=2, default=(20, 2000), metavar=("FEWEST", "MOST"), help="of the tables"
     )
     parser.add_argument("--levels", type=float, nargs="+", default=LEVELS, help="of the noise")
+    parser.add_argument(
+        "--law-given",
+        action="store_true",
+        help="the law is a starting formula: what is still missed is not chosen, rather than not found",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, required=True)
     options = parser.parse_args()
@@ -222,6 +229,7 @@ def main() -> None:
         laws_of=options.laws,
         between=tuple(options.rows),
         levels=tuple(options.levels),
+        law_given=options.law_given,
     )
     print(summary(run_tables(work, options.tables, options.results, options.jobs)))
 
