@@ -8,11 +8,18 @@ import pytest
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
-from physdiffuser.expressions import Variable, evaluate, parse
+from physdiffuser.expressions import Expression, Number, Parameter, Variable, evaluate, parse
+from physdiffuser.expressions.tree import substitute
 from physdiffuser.fitting import refit
 from physdiffuser.generation.enumeration import generator
 from physdiffuser.generation.enumeration.context import Context
-from physdiffuser.generation.enumeration.function_pool import functions_with_constants, products_of_two
+from physdiffuser.generation.enumeration.function_pool import (
+    PoolTerm,
+    functions_with_constants,
+    of_trees,
+    products_of_two,
+    times_factors,
+)
 from physdiffuser.generation.enumeration.registry import STAGES, Size
 
 NAMES = ("a", "b", "c")
@@ -47,6 +54,19 @@ def least_loss(stage: str, law: str, *, size: Size, noise: float = 0.0, rows: in
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_a_sum_of_three_functions_is_found(law: str, noise: float) -> None:
     assert least_loss("residual pursuit", law, size=Size(20), noise=noise) < 1e-16
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        "2.3*a*exp(-0.6*b) + 0.8*c",
+        "1.2*exp(-0.5*a**2)*b + 1.6*sin(1.2*b)*a",
+        "1.9*b*c/(0.6 + a) + 2.7*b",
+    ],
+)
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_sum_of_functions_beside_factors_is_found(law: str, noise: float) -> None:
+    assert least_loss("residual pursuit", law, size=Size(20, divisors=60), noise=noise, rows=120) < 1e-16
 
 
 @pytest.mark.parametrize(
@@ -88,3 +108,26 @@ def test_functions_of_one_column_have_no_products() -> None:
 )
 def test_an_inverse_hyperbolic_sine_is_found(law: str) -> None:
     assert least_loss("parametric products", law, size=Size(40, divisors=30)) < 1e-16
+
+
+def test_functions_are_multiplied_by_factors_of_other_columns_the_first_factors_first() -> None:
+    inputs = np.random.default_rng(0).uniform(0.5, 2.0, (50, 2))
+    context = Context(Problem(inputs, inputs[:, 0], ("a", "b")))
+    functions = functions_with_constants(context, [Variable(0)], most=2, turns=1)
+    factors = of_trees([Variable(0), Variable(1), parse("1/b", ["a", "b"])], inputs[context.screening_rows])
+    every = times_factors(functions, factors, 10_000)
+    assert len(every) == 2 * len(functions)
+    first = times_factors(functions, factors, len(functions))
+    assert len(first) == len(functions)
+    for term, values in zip(first.terms, first.values, strict=True):
+        direct = evaluate(_started(term), inputs[context.screening_rows])
+        np.testing.assert_allclose(values, direct / np.abs(direct).max(), rtol=1e-9)
+
+
+def _started(term: PoolTerm) -> Expression:
+    """The tree of a term with its starts as numbers."""
+
+    def number(node: Expression) -> Expression | None:
+        return Number(term.starts[node.index]) if isinstance(node, Parameter) else None
+
+    return substitute(term.tree, number)

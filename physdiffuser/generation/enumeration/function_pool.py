@@ -36,6 +36,11 @@ class PoolTerm:
     tree: Expression
     starts: tuple[float, ...]
 
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Factor and argument; the same for terms that differ in the kind of function."""
+        return tuple(part for part in self.form if not isinstance(part, str))
+
     def law(self, first: int) -> Expression:
         """The tree with parameters from an index on."""
 
@@ -64,15 +69,16 @@ class FunctionPool:
         return FunctionPool(self.terms[:most], self.values[:most])
 
 
-def pool_of(terms: Sequence[PoolTerm], values: Sequence[FloatArray], probes: int) -> FunctionPool:
+def pool_of(
+    terms: Sequence[PoolTerm], values: Sequence[FloatArray] | FloatArray, probes: int
+) -> FunctionPool:
     """The terms that are finite and vary on so many probes."""
-    kept, scaled = [], []
-    for term, value in zip(terms, values, strict=True):
-        size = float(np.abs(value).max())
-        if np.isfinite(size) and 0 < size < 1e140 and np.ptp(value) > _FLAT * size:
-            kept.append(term)
-            scaled.append(value / size)
-    return FunctionPool(tuple(kept), np.stack(scaled) if scaled else np.empty((0, probes)))
+    table = np.reshape(np.asarray(values, dtype=float), (len(terms), probes))
+    with np.errstate(all="ignore"):
+        size = np.abs(table).max(axis=1, initial=0.0)
+        kept = np.isfinite(size) & (size > 0) & (size < 1e140) & (np.ptp(table, axis=1) > _FLAT * size)
+    chosen = tuple(terms[int(place)] for place in np.flatnonzero(kept))
+    return FunctionPool(chosen, table[kept] / size[kept, None])
 
 
 def of_trees(trees: Sequence[Expression], inputs: FloatArray) -> FunctionPool:
@@ -111,6 +117,30 @@ def products_of_two(pool: FunctionPool) -> FunctionPool:
             terms.append(PoolTerm((*one.form, *other.form), tree, ()))
             values.append(pool.values[left] * pool.values[right])
     return pool_of(terms, values, pool.values.shape[1])
+
+
+def times_factors(pool: FunctionPool, factors: FunctionPool, most: int) -> FunctionPool:
+    """Products of a term and a factor that have no column in common, of the first factors first.
+
+    Parameters
+    ----------
+    most
+        Factors of which the products would be more are left out.
+    """
+    of_terms = [variables(term.tree) for term in pool.terms]
+    terms: list[PoolTerm] = []
+    values: list[FloatArray] = []
+    for factor, value in zip(factors.terms, factors.values, strict=True):
+        inside = variables(factor.tree)
+        apart = [place for place, of in enumerate(of_terms) if not inside & of]
+        if len(terms) + len(apart) > most:
+            break
+        for place in apart:
+            term = pool.terms[place]
+            form = (factor.tree, *term.form)
+            terms.append(PoolTerm(form, mul(factor.tree, term.tree), term.starts))
+        values.append(pool.values[apart] * value)
+    return pool_of(terms, np.concatenate(values) if values else [], pool.values.shape[1])
 
 
 def functions_with_constants(

@@ -1,17 +1,19 @@
 """Sums of up to four functions of single features with constants inside, found one after the other.
 
-To each of the best sums so far the function is added that explains most of what is left, all constants are
-fitted again together, and the best of the longer sums go on. What changes of the constants at hand could
-explain as well is not counted: functions are compared with the residual only as far as both are independent
-of the derivatives by these constants (orthogonal matching pursuit with fitted atoms). In the end each
-function of the best sums is replaced in the same way, for the first ones were chosen without the others.
+A function may stand beside a factor, a product of powers of other columns: `2*a*exp(-b/3) + c`. To each of the best sums so far the function is added that explains most of what is left, all constants are fitted
+again together, and the best of the longer sums go on. What changes of the constants at hand could explain as
+well is not counted: functions are compared with the residual only as far as both are independent of the
+derivatives by these constants (orthogonal matching pursuit with fitted atoms). In the end each function of
+the best sums is replaced in the same way, for the first ones were chosen without the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import math
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations, islice
 
 import numpy as np
 
@@ -19,8 +21,8 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.core.work import Work
-from physdiffuser.expressions import Expression, Number, Parameter, complexity
-from physdiffuser.expressions.tree import add, call, mul, power
+from physdiffuser.expressions import Expression, Number, Parameter, Variable, complexity
+from physdiffuser.expressions.tree import add, call, div, mul, power
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.generation.enumeration import parametric
 from physdiffuser.generation.enumeration.context import PROBES, Context
@@ -30,6 +32,7 @@ from physdiffuser.generation.enumeration.function_pool import (
     functions_with_constants,
     of_trees,
     plain_functions,
+    times_factors,
 )
 from physdiffuser.generation.enumeration.registry import Size, Stage, register
 from physdiffuser.library.terms import power_products
@@ -38,10 +41,15 @@ from physdiffuser.transforms.transform import OutputTransform
 
 # Functions are of squares and logarithms as well where there are so few features.
 FEW_FEATURES = 2
+# Points of the grid of a family, and turning points of a function, where functions are multiplied by factors,
+# and so many of these products.
+POINTS, MOST_TURNS, MOST_PRODUCTS = 12, 4, 12_000
 # Functions of a sum, and sums that go on.
-MOST_TERMS, BEAM = 4, 12
+MOST_TERMS, BEAM = 4, 8
+# Of the sums that go on, so many apply other functions to the same arguments beside the same factors.
+ALIKE = 3
 # Functions that are added to the best sum, and to each other one: all that grow in a similar way look alike.
-ADDED_TO_BEST, ADDED = 30, 12
+ADDED_TO_BEST, ADDED = 30, 8
 # Sums whose functions are replaced in the end, and functions that are put in the place of each.
 REVISED, REPLACEMENTS = 4, 8
 # Steps of a fit: the next function may be wrong, and what is kept is polished when it is archived.
@@ -93,9 +101,10 @@ class _Sum:
 
 @register
 class ResidualPursuit(Stage):
-    """`y = a + sum of c*f(k; u)`, one function after the other; see the module.
+    """`y = a + sum of c*A*f(k; u)`, one function after the other; see the module.
 
-    The cheapest `Size.entries` power products are functions as well.
+    The cheapest `Size.entries` power products are functions as well, and the first `Size.divisors` of them
+    of its own list of them are the factors A of functions of other columns.
     """
 
     name = "residual pursuit"
@@ -107,20 +116,25 @@ class ResidualPursuit(Stage):
 
     def run(self, context: Context, size: Size, reduction: Reduction) -> Work:
         """Add functions until there are four or they gain nothing, then replace some; see `Stage`."""
+        if size.divisors and not all(isinstance(feature, Variable) for feature in reduction.features):
+            # The factors are products of columns.
+            return
         pool = _Pool(context, _functions(context, size, reduction))
         yield 2e-8 * len(pool.functions) * PROBES
         sums = [_Sum((), (float(np.average(context.problem.target, weights=context.problem.weights)),))]
         every: list[_Sum] = []
+        before = math.inf
         for _ in range(MOST_TERMS):
             longer: list[_Sum] = []
             for rank, one in enumerate(sums):
                 most = ADDED if rank else ADDED_TO_BEST
                 longer += [one.with_term(term) for term in islice(pool.best_beside(one), most)]
                 yield 1e-8 * len(pool.functions) * PROBES
-            before, sums = sums[0].nats, (yield from _fitted(context, longer))
+            sums = yield from _fitted(context, longer)
             every += sums
             if not sums or sums[0].loss <= ROUNDING_LOSS or sums[0].nats > before:
                 break
+            before = sums[0].nats
         if sums and sums[0].loss <= ROUNDING_LOSS:
             return
         fewer: list[_Sum] = []
@@ -141,9 +155,28 @@ def _functions(context: Context, size: Size, reduction: Reduction) -> FunctionPo
             arguments += [call("log", add(Number(1), feature)) for feature in reduction.features]
     found, _ = power_products(len(reduction.features), size.entries)
     trees = [monomial(product, reduction.features) for product in found]
-    products = of_trees(trees, context.problem.inputs[context.screening_rows])
+    inputs = context.problem.inputs[context.screening_rows]
+    factors = _factors(reduction.features)[: size.divisors]
+    products = of_trees(list(dict.fromkeys([*trees, *factors])), inputs)
     plain = products.joined(plain_functions(context, reduction))
-    return plain.joined(functions_with_constants(context, arguments))
+    functions = plain.joined(functions_with_constants(context, arguments))
+    if not factors:
+        return functions
+    few = functions_with_constants(context, reduction.features, POINTS, MOST_TURNS)
+    return functions.joined(times_factors(few, of_trees(factors, inputs), MOST_PRODUCTS))
+
+
+def _factors(features: Sequence[Expression]) -> list[Expression]:
+    """Columns, their products, reciprocals and squares, and their quotients: what functions stand beside."""
+    pairs = list(combinations(features, 2))
+    return [
+        *features,
+        *(mul(one, other) for one, other in pairs),
+        *(div(Number(1), feature) for feature in features),
+        *(power(feature, Number(2)) for feature in features),
+        *(div(one, other) for one, other in pairs),
+        *(div(other, one) for one, other in pairs),
+    ]
 
 
 class _Pool:
@@ -208,7 +241,17 @@ def _fitted(
                     said = f"added {len(one.terms)} functions with constants inside, one by one"
                     yield Candidate(fit.expression, "enumeration", (said,))
         yield 0.002 * len(fits)
-    best: dict[object, _Sum] = {}
-    for one in sorted(found, key=lambda one: one.nats):
-        best.setdefault(frozenset(term.form for term in one.terms), one)
-    return list(best.values())[:most]
+    return list(_varied(sorted(found, key=lambda one: one.nats)))[:most]
+
+
+def _varied(sums: list[_Sum]) -> Iterator[_Sum]:
+    """One sum of each set of forms, and few that differ in the kinds of their functions alone."""
+    seen: set[object] = set()
+    alike: Counter[object] = Counter()
+    for one in sums:
+        forms = frozenset(term.form for term in one.terms)
+        places = frozenset(term.place for term in one.terms)
+        if forms not in seen and alike[places] < ALIKE:
+            seen.add(forms)
+            alike[places] += 1
+            yield one
