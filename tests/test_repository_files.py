@@ -29,6 +29,17 @@ def test_the_workflow_runs_all_checks_on_all_systems() -> None:
     assert any(step.get("run") == ".ci/run" for step in job["steps"])
 
 
+def test_slow_tests_run_each_week_and_before_a_release() -> None:
+    folder = ROOT / ".github" / "workflows"
+    weekly, release = (
+        yaml.safe_load((folder / f"{name}.yml").read_text(encoding="utf-8")) for name in ("slow", "release")
+    )
+    # YAML reads the key `on` as a truth value.
+    assert "schedule" in weekly[True]
+    for job in (weekly["jobs"]["slow"], release["jobs"]["build"]):
+        assert any("pytest -m slow" in step.get("run", "") for step in job["steps"])
+
+
 def test_every_fragment_of_the_changelog_has_a_known_type() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["towncrier"]
     assert settings["start_string"] in (ROOT / settings["filename"]).read_text(encoding="utf-8")

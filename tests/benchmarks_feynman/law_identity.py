@@ -46,6 +46,22 @@ def _values(expression: Expression, points: ComplexArray) -> ComplexArray:
     return np.asarray(value, dtype=np.complex128)
 
 
+@cache
+def _values_on_diagonal(expression: Expression, columns: int) -> ComplexArray:
+    return _values(expression, np.repeat(_points(1), columns, axis=1))
+
+
+@cache
+def _values_at_points(expression: Expression, columns: int) -> ComplexArray:
+    return _values(expression, _points(columns))
+
+
+@cache
+def _values_renamed(expression: Expression, columns: int) -> tuple[ComplexArray, ComplexArray]:
+    first, second = (_values(expression, _points(columns)[row][_orders(columns)]) for row in (0, 1))
+    return first, second
+
+
 def _alike(left: ComplexArray, right: ComplexArray, factor: bool) -> bool:
     with np.errstate(all="ignore"):
         ratio = left / right
@@ -59,6 +75,7 @@ def _telling(values: ComplexArray) -> bool:
     return bool(np.isfinite(size).all() and size.min() > 1e-6 and size.max() < 1e6)
 
 
+@cache
 def generalised(expression: Expression) -> tuple[Expression, int]:
     """The formula with a variable for every measured constant, and how many variables it then has.
 
@@ -89,15 +106,14 @@ def same_up_to_renaming(left: Expression, right: Expression, columns: int, *, fa
 
     With `factor`, one may be a constant times the other.
     """
-    diagonal = np.repeat(_points(1), columns, axis=1)
-    at_left, at_right = _values(left, diagonal), _values(right, diagonal)
+    at_left, at_right = _values_on_diagonal(left, columns), _values_on_diagonal(right, columns)
     if _telling(at_left) and _telling(at_right) and not _alike(at_left, at_right, factor):
         return False
     points = _points(columns)
-    expected = _values(left, points)
+    expected = _values_at_points(left, columns)
     # All renamings at once on two points; the few that pass, on the rest.
     orders = _orders(columns)
-    first, second = (_values(right, points[row][orders]) for row in (0, 1))
+    first, second = _values_renamed(right, columns)
     with np.errstate(all="ignore"):
         passed = np.abs(second / first * (expected[0] / expected[1]) - 1) < _TOLERANCE
     return any(_alike(expected, _values(right, points[:, order]), factor) for order in orders[passed])

@@ -14,6 +14,19 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "tutorials"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "render")
+# What these show, the tests of that part of the package also state.
+LONG = {
+    "attention_plugin",
+    "continuing",
+    "groups",
+    "known",
+    "losses",
+    "operators",
+    "origins",
+    "targets",
+    "templates",
+    "training",
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +42,9 @@ def test_there_are_some() -> None:
     assert len(SCRIPTS) >= 8
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in SCRIPTS]
+)
 def test_a_tutorial_runs(name: str, tmp_path: Path) -> None:
     # A process of its own, in an empty folder: it may rely on nothing that lies about.
     environment = os.environ | {"MPLBACKEND": "Agg", "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"}

@@ -104,6 +104,7 @@ def path(
     return times, solve_ivp(rates, (0.0, end), initial, t_eval=times, rtol=1e-10, atol=1e-11).y.T
 
 
+@pytest.mark.slow
 def test_an_orbit_of_which_positions_are_known_is_no_verified_system_of_first_order() -> None:
     """Along one orbit the velocity is a function of the position; nowhere else."""
 
@@ -117,6 +118,7 @@ def test_an_orbit_of_which_positions_are_known_is_no_verified_system_of_first_or
     assert found.order == 2 or not found.is_verified
 
 
+@pytest.mark.slow
 def test_a_chaotic_system_of_which_one_state_is_hidden_is_not_verified() -> None:
     def rates(time: float, z: FloatArray) -> list[float]:
         return [10 * (z[1] - z[0]), z[0] * (28 - z[2]) - z[1], z[0] * z[1] - 8 / 3 * z[2]]

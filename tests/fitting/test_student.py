@@ -37,7 +37,7 @@ def test_weights_do_not_depend_on_the_unit(scale: float) -> None:
     np.testing.assert_allclose(student_weights(scale * residual), student_weights(residual), rtol=1e-9)
 
 
-@pytest.mark.parametrize("rows", [20, 100])
+@pytest.mark.parametrize("rows", [20, pytest.param(100, marks=pytest.mark.slow)])
 def test_intervals_hold_the_constants_of_a_line(rows: int) -> None:
     rng = np.random.default_rng(rows)
     skeleton = add(mul(Parameter(0), Variable(0)), Parameter(1))

@@ -47,7 +47,7 @@ def least_loss(stage: str, law: str, *, size: Size, noise: float = 0.0, rows: in
     "law",
     [
         "1.7*exp(-1.3*a) + 0.8*cos(2.1*b) + 0.25*log(c + 1)",
-        "0.9*sin(1.9*a) + 0.4*cos(5.3*a) + 2.1*exp(-0.6*b)",
+        pytest.param("0.9*sin(1.9*a) + 0.4*cos(5.3*a) + 2.1*exp(-0.6*b)", marks=pytest.mark.slow),
         "1.1*exp(-((a - 1.4)/0.5)**2) + 1.8*b/(b + 0.9) + 0.3*c**2",
     ],
 )

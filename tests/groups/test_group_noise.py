@@ -73,7 +73,9 @@ def solution() -> Solution:
         decay(0.03, 0.0),
         target="y",
         groups="lamp",
-        steps=15,
+        steps=1,
+        operators=["mul", "div", "exp"],
+        generators=["enumeration"],
         initial=["A*exp(-t/tau)", "A/(1 + t)", "log(-1 - t**2)*A"],
     )
 
@@ -107,7 +109,8 @@ def test_intervals_on_the_command_line(tmp_path: Path) -> None:
     decay(0.0, 0.05).to_csv(tmp_path / "table.csv", index=False)
     runner = CliRunner()
     folder = str(tmp_path / "run")
-    arguments = ["solve", str(tmp_path / "table.csv"), "--target", "y", "--group", "lamp", "--steps", "10"]
+    arguments = ["solve", str(tmp_path / "table.csv"), "--target", "y", "--group", "lamp", "--steps", "1"]
+    arguments += ["--operators", "mul,exp", "--generators", "enumeration"]
     assert runner.invoke(cli, [*arguments, "--out", folder, "--quiet"]).exit_code == 0
     done = runner.invoke(cli, ["predict", folder, str(tmp_path / "table.csv"), "--intervals"])
     assert done.exit_code == 0
@@ -178,7 +181,9 @@ def test_progress_holds_the_laws_so_far() -> None:
         decay(0.0, 0.05, rows=60),
         target="y",
         groups="lamp",
-        steps=5,
+        steps=1,
+        operators=["mul", "exp"],
+        generators=["enumeration"],
         on_improvement=lambda progress: seen.append((progress.best, progress.front)),
     )
     assert seen and all(best in front for best, front in seen)

@@ -179,7 +179,7 @@ def test_a_rational_function_that_follows_a_logarithm_is_no_law() -> None:
     assert any(text.startswith("interpolation: ") for text in solution.warnings)
 
 
-@pytest.mark.parametrize("factor", [1e-120, 3e150, 7e150])
+@pytest.mark.parametrize("factor", [1e-120, pytest.param(3e150, marks=pytest.mark.slow), 7e150])
 def test_a_table_of_extreme_magnitude_is_printed_as_truly(factor: float) -> None:
     random = np.random.default_rng(0)
     inputs = random.uniform(0.5, 5.0, (60, 2))

@@ -72,7 +72,7 @@ def test_snapping_never_moves_a_constant_by_more() -> None:
         assert (found.expression == parse("3*x", NAMES)) is snapped
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1, 3))])
 def test_solve_states_no_set_constant_farther_off(seed: int) -> None:
     rng = np.random.default_rng(seed)
     inputs = rng.uniform(1.0, 4.0, (120, 2))
