@@ -49,7 +49,7 @@ def assert_half_of_mv2(best: Equation | None) -> None:
 
 def test_noise_gives_an_approximate_law_of_the_right_form() -> None:
     inputs, target = table(noise=0.02)
-    solution = solve_dataset(dataset_from_arrays(inputs, target, names=["m", "v", "z"]), time=20)
+    solution = solve_dataset(dataset_from_arrays(inputs, target, names=["m", "v", "z"]), steps=20)
     assert solution.status == "approximate" and solution.best is not None
     assert_half_of_mv2(solution.best)
 
@@ -79,7 +79,7 @@ def test_of_curves_that_fit_alike_the_usual_form_is_believed() -> None:
 
 def test_the_pareto_front_is_ordered_and_holds_the_best() -> None:
     inputs, target = table(noise=0.02)
-    solution = solve_dataset(dataset_from_arrays(inputs, target), steps=20, time=None)
+    solution = solve_dataset(dataset_from_arrays(inputs, target), steps=10, time=None)
     complexities = [equation.complexity for equation in solution.pareto]
     assert complexities == sorted(set(complexities))
     assert solution.best in solution.pareto
@@ -90,7 +90,7 @@ def test_equal_steps_give_equal_documents() -> None:
     inputs = random.uniform(1, 5, (200, 2))
     target = inputs[:, 0] * np.exp(-0.3 * inputs[:, 1]) + 0.05 * random.normal(size=200)
     texts = set()
-    for _ in range(3):
+    for _ in range(2):
         solution = solve_dataset(dataset_from_arrays(inputs, target), steps=40, time=None, seed=5)
         content = document(solution)
         content.pop("timing")
@@ -102,7 +102,7 @@ def test_free_constants_come_with_intervals_that_hold_them() -> None:
     random = np.random.default_rng(2)
     x = random.uniform(0, 6, 400)
     target = 2.31 * np.exp(-0.437 * x) + 0.02 * random.normal(size=400)
-    solution = solve_dataset(dataset_from_arrays(x[:, None], target, names=["t"]), time=20)
+    solution = solve_dataset(dataset_from_arrays(x[:, None], target, names=["t"]), steps=20)
     assert solution.best is not None
     free = [constant for constant in solution.best.constants if not constant.exact]
     assert len(free) == 2
@@ -146,7 +146,7 @@ def test_weights_hide_a_bad_row() -> None:
     weights = np.ones(300)
     weights[3] = 1e-8
     solution = solve_dataset(
-        dataset_from_arrays(inputs, target, names=["m", "v", "z"], weights=weights), time=20
+        dataset_from_arrays(inputs, target, names=["m", "v", "z"], weights=weights), steps=20
     )
     assert_half_of_mv2(solution.best)
 
@@ -155,7 +155,7 @@ def test_the_robust_loss_bears_outliers() -> None:
     inputs, target = table(noise=0.01)
     target[::50] *= 5
     dataset = dataset_from_arrays(inputs, target, names=["m", "v", "z"])
-    best = solve_dataset(dataset, time=20, loss="robust").best
+    best = solve_dataset(dataset, steps=20, loss="robust").best
     assert best is not None
     # The fitted factor lies almost exactly one standard error from 1/2.
     if best.text != "m*v**2/2":
@@ -178,13 +178,14 @@ def test_si_magnitudes() -> None:
     np.testing.assert_allclose(prediction, target, rtol=1e-9)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.01])
-@pytest.mark.parametrize("size", [1e-300, 1e-250, 1e-100, 1e100, 1e250, 1e300])
+@pytest.mark.parametrize(
+    ("size", "noise"), [(1e-300, 0.0), (1e100, 0.0), (1e300, 0.0), (1e-250, 0.01), (1e250, 0.01)]
+)
 def test_squares_of_the_target_need_not_be_numbers(size: float, noise: float) -> None:
     inputs, target = table(rows=60, noise=noise)
     inputs[:, 0] *= size
     data = dataset_from_arrays(inputs[:, :2], target * size, names=["m", "v"])
-    solution = solve_dataset(data, steps=60)
+    solution = solve_dataset(data, steps=60, generators=["enumeration", "sparse"])
     assert solution.best is not None and solution.best.text == "m*v**2/2"
     assert solution.best.r2 > 0.999
     assert not any("failed" in warning or "test set" in warning for warning in solution.warnings)
@@ -193,7 +194,7 @@ def test_squares_of_the_target_need_not_be_numbers(size: float, noise: float) ->
 def test_operators_are_kept_to() -> None:
     inputs, target = table(noise=0.02)
     solution = solve_dataset(
-        dataset_from_arrays(inputs, target), steps=30, time=None, operators=["add", "mul"]
+        dataset_from_arrays(inputs, target), steps=10, time=None, operators=["add", "mul"]
     )
     for equation in solution.pareto:
         assert not set("/-") & set(equation.text.replace("e-", "e")) and "**" not in equation.text

@@ -228,7 +228,7 @@ def proposals(work: Work) -> tuple[Counter[str], float]:
     ("name", "size"),
     [
         ("parametric products", Size(10, divisors=6)),
-        ("parametric sums", Size(1, divisors=1, shifts=2)),
+        pytest.param("parametric sums", Size(1, divisors=1, shifts=2), marks=pytest.mark.slow),
     ],
 )
 def test_functions_with_constants_inside(device: Device, name: str, size: Size) -> None:

@@ -22,7 +22,7 @@ NOISE = RANDOM.standard_normal(100)
 )
 def test_a_usual_law_times_a_power_is_found_in_noise(target: np.ndarray) -> None:
     noisy = target + 0.01 * target.std() * NOISE
-    found = solve(np.column_stack([T, D]), noisy, names=["t", "d"], steps=60, generators=["enumeration"])
+    found = solve(np.column_stack([T, D]), noisy, names=["t", "d"], steps=20, generators=["enumeration"])
     assert found.best is not None
     assert found.best.rmse < 1.15 * 0.01 * target.std()
     assert found.best.complexity <= 18, found.best.text

@@ -100,11 +100,11 @@ def test_bootstrap_errors_are_those_of_many_tables() -> None:
     law, loss = parse("2.00001*x", ["x"]), _loss("absolute")
     rng = np.random.default_rng(0)
     slopes, sigmas = [], []
-    for number in range(60):
+    for number in range(40):
         y = 2 * X + rng.laplace(size=X.size)
         fit = fit_loss(law, X[:, None], y, loss)
         slopes.append(distinct_constants(fit.expression)[1][0])
-        if number < 5:
+        if number < 3:
             errors = bootstrap_errors(fit.expression, X[:, None], y, loss, number, lambda: False)
             assert errors is not None
             sigmas.append(errors.sigma[0])

@@ -63,13 +63,13 @@ def test_a_deferred_generator_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_refiner_is_called_before_a_formula_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder, solution = solved(monkeypatch, 400, easy=True, role="refiner")
+    recorder, solution = solved(monkeypatch, 100, easy=True, role="refiner")
     assert recorder.called and recorder.called[0] > 0
     assert solution.best is not None
 
 
 def test_a_generator_that_is_no_default_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder, _ = solved(monkeypatch, 40, default=False)
+    recorder, _ = solved(monkeypatch, 10, default=False)
     assert not recorder.called
 
 
