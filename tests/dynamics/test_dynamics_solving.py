@@ -120,6 +120,7 @@ def test_predict_simulates_a_stored_run(tmp_path: Path) -> None:
         assert words in str(refused.exception)
 
 
+@pytest.mark.slow
 def test_equal_steps_and_seed_give_equal_answers() -> None:
     rng = np.random.default_rng(5)
     times, states = trajectory(lambda t, z: [0.8 * z[0] * (1 - z[0] / 5)], [0.3], 10.0, 60)

@@ -19,7 +19,7 @@ from physdiffuser.expressions.tree import variables
 FloatArray = np.ndarray
 
 
-def best_of(inputs: FloatArray, target: FloatArray, names: list[str], steps: int = 15) -> Equation:
+def best_of(inputs: FloatArray, target: FloatArray, names: list[str], steps: int = 8) -> Equation:
     best = solve(inputs, target, names=names, target="y", steps=steps).best
     assert best is not None
     return best
