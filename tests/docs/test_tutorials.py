@@ -17,16 +17,13 @@ SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "rend
 # What these show, the tests of that part of the package also state.
 LONG = {
     "attention_plugin",
-    "constraints",
     "continuing",
     "dynamics",
     "groups",
-    "guesses",
     "known",
     "losses",
     "operators",
     "origins",
-    "slices",
     "targets",
     "templates",
     "training",

@@ -60,7 +60,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def solve(folder: Path, *options: str) -> dict[str, Any]:
-    finished = run(folder, "solve", "table.csv", "--json", "--steps", "60", *options)
+    finished = run(folder, "solve", "table.csv", "--json", "--steps", "20", *options)
     assert finished.returncode == 0, finished.stderr
     return dict(json.loads(finished.stdout))
 
