@@ -30,12 +30,14 @@ def attraction(seed: int, rows: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 
 def answer(inputs: np.ndarray, target: np.ndarray, names: list[str], **options: object) -> Solution:
-    return solve_dataset(dataset_from_arrays(inputs, target, names=names, target_name="F"), **options)
+    # Two generators are enough for these laws, whose noise is in question.
+    few = {"generators": ["enumeration", "sparse"], **options}
+    return solve_dataset(dataset_from_arrays(inputs, target, names=names, target_name="F"), **few)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2))])
 def test_a_law_over_many_decades_is_found(seed: int) -> None:
-    solution = answer(*attraction(seed), ["r", "m1", "m2"], steps=120)
+    solution = answer(*attraction(seed), ["r", "m1", "m2"], steps=40)
     assert solution.best is not None
     assert solution.best.text.endswith("*m1*m2/r**2")
     assert solution.best.constants[0].value == pytest.approx(6.674e-11, rel=0.02)
@@ -43,17 +45,17 @@ def test_a_law_over_many_decades_is_found(seed: int) -> None:
 
 
 def test_the_shipped_table_of_attractions_has_its_law() -> None:
-    best = solve(ROOT / "examples" / "gravity.csv", steps=120).best
+    best = solve(ROOT / "examples" / "gravity.csv", steps=40, generators=["enumeration", "sparse"]).best
     assert best is not None
     assert best.text.endswith("*m1*m2/r**2")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_counts(seed: int) -> None:
     rng = np.random.default_rng(seed)
     t = rng.uniform(0, 8, (200, 1))
     counts = rng.poisson(3000 * np.exp(-0.7 * t[:, 0])).astype(float)
-    solution = answer(t, counts, ["t"], steps=120)
+    solution = answer(t, counts, ["t"], steps=40)
     assert solution.best is not None
     assert solution.best.text.endswith("*t)")
     # Counts from 3,000 down to 10 have hardly a trace of a constant part.
@@ -64,7 +66,7 @@ def test_constant_errors_are_left_alone() -> None:
     rng = np.random.default_rng(0)
     inputs = rng.uniform(1, 5, (100, 2))
     clean = inputs[:, 0] ** 2 * inputs[:, 1]
-    solution = answer(inputs, clean + 0.5 * rng.standard_normal(100), ["a", "b"], steps=120)
+    solution = answer(inputs, clean + 0.5 * rng.standard_normal(100), ["a", "b"], steps=40)
     assert solution.best is not None
     assert solution.best.text == "a**2*b"
     assert not any("errors of" in text for text in solution.warnings)
@@ -80,7 +82,7 @@ def test_a_table_with_constant_errors_is_searched_once(monkeypatch: pytest.Monke
     inputs = rng.uniform(1, 5, (300, 2))
     clean = inputs[:, 0] ** 2 * inputs[:, 1]
     for errors, searches in ((0.4, 0), (0.02 * clean, 1)):
-        solution = answer(inputs, clean + errors * rng.standard_normal(300), ["a", "b"], steps=60)
+        solution = answer(inputs, clean + errors * rng.standard_normal(300), ["a", "b"], steps=20)
         assert solution.best is not None
         assert solution.best.text == "a**2*b"
         assert len(made) == searches
@@ -104,16 +106,16 @@ def test_constant_errors_over_decades_are_recognised() -> None:
     inputs = 10 ** rng.uniform(0.5, 3, (80, 1))
     target = 3.0 * inputs[:, 0] ** 2 + 5.0 * rng.standard_normal(80)
     assert spans_decades(target)
-    solution = answer(inputs, target, ["a"], steps=60)
+    solution = answer(inputs, target, ["a"], steps=20)
     assert solution.best is not None and solution.best.complexity <= 5
     assert not any("errors of" in text for text in solution.warnings)
 
 
 def test_an_option_overrules() -> None:
     inputs, target = attraction(0)
-    solution = answer(inputs, target, ["r", "m1", "m2"], steps=60, noise_model="constant")
+    solution = answer(inputs, target, ["r", "m1", "m2"], steps=15, noise_model="constant")
     assert not any("weighted" in text for text in solution.warnings)
-    mixed = answer(inputs, target, ["r", "m1", "m2"], steps=60, noise_model="mixed")
+    mixed = answer(inputs, target, ["r", "m1", "m2"], steps=15, noise_model="mixed")
     assert any("constant and a proportional part" in text for text in mixed.warnings)
 
 
@@ -122,7 +124,7 @@ def test_every_model_can_be_asked_for(model: str) -> None:
     rng = np.random.default_rng(1)
     inputs = rng.uniform(1, 9, (60, 1))
     target = 3.3 * inputs[:, 0] ** 2 * (1 + 0.03 * rng.standard_normal(60))
-    best = answer(inputs, target, ["v"], steps=60, noise_model=model).best
+    best = answer(inputs, target, ["v"], steps=15, noise_model=model).best
     assert best is not None
     assert best.text.endswith("*v**2")
 
@@ -154,7 +156,7 @@ def test_the_old_name_of_the_option() -> None:
         assert "--scatter is now called --noise-model" in done.stderr
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2))])
 def test_heavy_tails_are_recognised(seed: int) -> None:
     rng = np.random.default_rng(seed)
     inputs = rng.uniform(1, 5, (150, 2))
