@@ -54,7 +54,6 @@ def test_noise_gives_an_approximate_law_of_the_right_form() -> None:
     assert_half_of_mv2(solution.best)
 
 
-@pytest.mark.slow
 def test_the_learned_generator_is_asked_before_a_noisy_law_is_believed() -> None:
     # Short laws that are far better than all simpler ones, and exact ones, are accepted without it.
     rng = np.random.default_rng(3)

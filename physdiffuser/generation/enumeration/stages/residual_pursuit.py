@@ -1,8 +1,9 @@
 """Sums of up to four functions of single features with constants inside, found one after the other.
 
-A function may stand beside a factor, a product of powers of other columns: `2*a*exp(-b/3) + c`. To each of the best sums so far the function is added that explains most of what is left, all constants are fitted
-again together, and the best of the longer sums go on. What changes of the constants at hand could explain as
-well is not counted: functions are compared with the residual only as far as both are independent of the
+A function may stand beside a factor, a product of powers of other columns: `2*a*exp(-b/3) + c`. To each of
+the best sums so far the function is added that explains most of what is left, all constants are fitted again
+together, and the best of the longer sums go on. What changes of the constants at hand could explain as well
+is not counted: functions are compared with the residual only as far as both are independent of the
 derivatives by these constants (orthogonal matching pursuit with fitted atoms). In the end each function of
 the best sums is replaced in the same way, for the first ones were chosen without the others.
 """
