@@ -14,11 +14,11 @@ import argparse
 import time
 
 import numpy as np
+from measure_curves import is_law
 
 from physdiffuser import solve
 from physdiffuser.expressions import Expression, Number, Variable, evaluate, parse, to_text
 from physdiffuser.expressions.tree import add, mul, power, variables
-from physdiffuser.fitting import refit
 
 # Functions of a column u with a constant k, and the range of k.
 FUNCTIONS = (
@@ -35,8 +35,6 @@ FUNCTIONS = (
 )
 NAMES = "abcd"
 LOW, HIGH = 0.5, 4.0
-# Relative deviation of a refitted law from the values without noise.
-SAME = 1e-6
 
 
 def draw_law(random: np.random.Generator, columns: int, terms: int) -> Expression:
@@ -58,14 +56,6 @@ def draw_law(random: np.random.Generator, columns: int, terms: int) -> Expressio
             total = term if total is None else add(total, term)
         if total is not None and inside and len(variables(total)) == columns:
             return total
-
-
-def is_law(expression: Expression, inputs: np.ndarray, clean: np.ndarray) -> bool:
-    """Whether the formula gives the values, its constants refitted."""
-    with np.errstate(all="ignore"):
-        fitted = refit(expression, inputs, clean).expression
-        error = evaluate(fitted, inputs) - clean
-    return bool(np.sqrt(np.mean(np.square(error))) < SAME * clean.std())
 
 
 def main() -> None:

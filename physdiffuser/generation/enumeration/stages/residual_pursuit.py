@@ -104,8 +104,8 @@ class _Sum:
 class ResidualPursuit(Stage):
     """`y = a + sum of c*A*f(k; u)`, one function after the other; see the module.
 
-    The cheapest `Size.entries` power products are functions as well, and the first `Size.divisors` of them
-    of its own list of them are the factors A of functions of other columns.
+    The cheapest `Size.entries` power products are functions as well. The first `Size.divisors` of `_factors`
+    are the factors A of functions of other columns.
     """
 
     name = "residual pursuit"
@@ -242,7 +242,7 @@ def _fitted(
                     said = f"added {len(one.terms)} functions with constants inside, one by one"
                     yield Candidate(fit.expression, "enumeration", (said,))
         yield 0.002 * len(fits)
-    return list(_varied(sorted(found, key=lambda one: one.nats)))[:most]
+    return list(islice(_varied(sorted(found, key=lambda one: one.nats)), most))
 
 
 def _varied(sums: list[_Sum]) -> Iterator[_Sum]:
