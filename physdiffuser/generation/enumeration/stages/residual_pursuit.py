@@ -22,7 +22,7 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.core.work import Work
-from physdiffuser.expressions import Expression, Number, Parameter, Variable, complexity
+from physdiffuser.expressions import Expression, Number, Parameter, complexity
 from physdiffuser.expressions.tree import add, call, div, mul, power
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.generation.enumeration import parametric
@@ -117,9 +117,6 @@ class ResidualPursuit(Stage):
 
     def run(self, context: Context, size: Size, reduction: Reduction) -> Work:
         """Add functions until there are four or they gain nothing, then replace some; see `Stage`."""
-        if size.divisors and not all(isinstance(feature, Variable) for feature in reduction.features):
-            # The factors are products of columns.
-            return
         pool = _Pool(context, _functions(context, size, reduction))
         yield 2e-8 * len(pool.functions) * PROBES
         sums = [_Sum((), (float(np.average(context.problem.target, weights=context.problem.weights)),))]
