@@ -51,6 +51,9 @@ class NeighbourPolicy:
         Smaller relative errors are not noise.
     far, far_share
         A row is off when its error is this many times the usual one, and larger than this share of the value.
+    fewest_similar, blocks
+        The usual error of a row is also that of the rows with similar predictions, at least so many, in at
+        most so many blocks.
     most_off, most_together
         Largest share of rows that may be off, and of those that may be neighbours of one another: more are a
         feature of the law.
@@ -79,6 +82,8 @@ class NeighbourPolicy:
     no_noise: float = 1e-6
     far: float = 8.0
     far_share: float = 0.3
+    fewest_similar: int = 20
+    blocks: int = 20
     most_off: float = 0.16
     most_together: float = 0.6
     small: float = 0.5
@@ -258,6 +263,9 @@ def _without_outliers(image: _Image, unit: FloatArray) -> _Predictions | None:
             # Small values may be far off in proportion without being wrong.
             absolute = np.abs(_exp(values) - _exp(predicted))
             far &= absolute > POLICY.far * usual_error(absolute[kept])
+        if (far & kept).any():
+            # Errors that grow with the value are large where it is large, and no misprints.
+            far &= np.abs(error) > POLICY.far * _usual_at(predicted, error, kept)
         if not (far & kept).any():
             # Some were off only because of a misprint beside them.
             kept = image.possible & ~far
@@ -266,6 +274,16 @@ def _without_outliers(image: _Image, unit: FloatArray) -> _Predictions | None:
         far &= kept
         kept &= ~(far & (np.abs(error) >= POLICY.round_share * np.abs(error[far]).max()))
     return None
+
+
+def _usual_at(predicted: FloatArray, error: FloatArray, kept: BoolArray) -> FloatArray:
+    """The usual error of the rows with similar predictions, shape (rows,)."""
+    rows = np.flatnonzero(kept)
+    rows = rows[np.argsort(predicted[rows], kind="stable")]
+    blocks = np.array_split(rows, max(1, min(POLICY.blocks, len(rows) // POLICY.fewest_similar)))
+    usual = [usual_error(error[block]) for block in blocks]
+    result: FloatArray = np.interp(predicted, [np.median(predicted[block]) for block in blocks], usual)
+    return result
 
 
 def _are_neighbours(unit: FloatArray, kept: BoolArray) -> bool:

@@ -35,7 +35,7 @@ def test_errors_in_proportion_are_told_from_constant_ones() -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_curve_that_neighbours_miss_is_no_scatter(seed: int) -> None:
+def test_errors_of_neighbours_on_a_curve_are_not_taken_for_noise(seed: int) -> None:
     x = np.random.default_rng(seed).uniform(0, 8, 80)
     y = 1.2 * np.exp(-(((x - 2.1) / 0.5) ** 2)) + 0.8 * np.exp(-(((x - 5.3) / 0.9) ** 2))
     assert judge_by_neighbours(x[:, None], y).weights is None
@@ -55,6 +55,18 @@ def test_a_misprint_is_found_and_nothing_else(seed: int) -> None:
     assert judge_by_neighbours(x, y).outliers == ()
     y[seed + 3] *= 10
     assert judge_by_neighbours(x, y).outliers == (seed + 3,)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_errors_that_grow_with_the_value_are_no_misprints(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    x = np.exp(random.uniform(np.log(0.3), np.log(20), 700))
+    y = 1.4 * x**3.5
+    y += 0.01 * np.hypot(0.1 * np.sqrt(np.mean(y**2)), y) * random.normal(size=700)
+    assert judge_by_neighbours(x[:, None], y).outliers == ()
+    for wrong in random.choice(700, 3, replace=False):
+        y[wrong] += 3 * y.max()
+    assert len(judge_by_neighbours(x[:, None], y).outliers) == 3
 
 
 def test_nothing_is_said_of_noise_or_of_signs_that_change() -> None:
