@@ -82,6 +82,8 @@ class Problem:
         What derivations call the target.
     rules
         Constraints of the user; None when there are none.
+    exact_tried
+        Whether an earlier search of these rows, with other weights, has looked for exact matches.
     full_problem
         The same problem on all rows that constants are fitted to, where these are many more than the rows
         here: generators work on these, and what they leave open is decided there.
@@ -106,6 +108,7 @@ class Problem:
     seed: int = 0
     target_name: str = "y"
     rules: Rules | None = None
+    exact_tried: bool = False
     full_problem: Problem | None = None
 
     @property

@@ -352,7 +352,7 @@ def _loop(
     prepared: PreparedSearch, options: SolveOptions, control: RunControl, earlier_steps: int = 0
 ) -> SearchLoop:
     dataset, problem, split = prepared.dataset, prepared.problem, prepared.split
-    search_problem = on_rows(problem, dataset, split.search)
+    search_problem = replace(on_rows(problem, dataset, split.search), exact_tried=earlier_steps > 0)
     if split.fit.size > split.search.size:
         search_problem = replace(search_problem, full_problem=on_rows(problem, dataset, split.fit))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -202,6 +203,20 @@ def test_exact_stages_are_left_out_once_only_noise_is_left(runs: list[tuple[int,
     # A line explains all but the noise.
     proposed(Ladders(ladder, ladder, ()), ParetoArchive(problem(0.05, "2*a + 3*b")))
     assert runs and {size for size, _ in runs} == {2}
+
+
+def test_exact_stages_come_last_where_an_earlier_search_tried_them(runs: list[tuple[int, Reduction]]) -> None:
+    @register
+    class Exact(Recorder):
+        name = "exact recorder"
+        exact = True
+
+    ladder = Ladder((Row("exact recorder", Size(1), 2),), (Row("recorder", Size(2), 2),))
+    for again, sizes in ((False, [1, 2]), (True, [2, 1])):
+        runs.clear()
+        tried = replace(problem(), exact_tried=again)
+        proposed(Ladders(ladder, ladder, ()), ParetoArchive(tried))
+        assert list(dict.fromkeys(size for size, _ in runs)) == sizes
 
 
 def test_reductions_that_formulas_propose_have_rows_of_their_own(

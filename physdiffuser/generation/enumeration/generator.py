@@ -81,8 +81,9 @@ class EnumerationGenerator(MeteredGenerator):
         if archive.analysis.first.noisy:
             return self._ladders.noisy
         # Numbers of few digits are screened first, for the screenings tell as many digits apart as they have;
-        # so is a single column, whose screenings are cheap.
-        exact_first = context.tolerance < FINE and context.problem.columns > 1
+        # so is a single column, whose screenings are cheap. Exact matches do not depend on weights.
+        problem = context.problem
+        exact_first = context.tolerance < FINE and problem.columns > 1 and not problem.exact_tried
         return self._ladders.clean if exact_first else self._ladders.clean.exact_last()
 
 
