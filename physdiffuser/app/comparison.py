@@ -12,13 +12,13 @@ from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.design.discrimination import discriminating_points
 from physdiffuser.design.points import candidate_points, column_ranges
-from physdiffuser.expressions import Expression, evaluate
+from physdiffuser.expressions import Expression, evaluate, to_text
 from physdiffuser.expressions.tree import variables
 from physdiffuser.finalize.next_measurements import law_prediction, noise_at
 from physdiffuser.io.display import visible
 from physdiffuser.report.html.charts import Chart, Layer, axes, line_path, points_path
 from physdiffuser.report.html.pictures import fit_charts, shown_points
-from physdiffuser.report.text.digits import short
+from physdiffuser.report.text.digits import short, table_digits
 
 _LINE = 161
 _MOST_COLUMNS = 3
@@ -38,6 +38,30 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class Compared:
+    """One of two laws.
+
+    Attributes
+    ----------
+    label
+        `row 2` or `pin 1`.
+    law
+        The formula.
+    solution
+        With the rows that it is drawn on.
+    """
+
+    label: str
+    law: Equation
+    solution: Solution
+
+    @property
+    def text(self) -> str:
+        """The formula as tables show it."""
+        return visible(to_text(self.law.expression, self.solution.names, table_digits(self.law)), 20_000)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """What the page shows of two laws.
 
@@ -46,64 +70,103 @@ class Comparison:
     residuals
         One chart for each law.
     along
-        Both laws, and their difference, along each column that one of them uses, the others at their medians.
+        Both laws, and their difference, along each column that one of them uses, the others at their medians;
+        in a table with groups the difference at each row.
     measurement
         None where no measurement within the ranges of the table tells them apart.
+    reason
+        Why there is no measurement.
     """
 
     residuals: tuple[Chart, ...]
     along: tuple[Chart, ...]
     measurement: Measurement | None
+    reason: str = "Within the ranges of the table no single measurement is known to tell these two apart."
 
 
-def compare(solution: Solution, dataset: Dataset, rows: tuple[int, int]) -> Comparison:
-    """Compare two rows of the Pareto table, counted from 1."""
-    laws = tuple(solution.pareto[row - 1] for row in rows)
+def compare(both: tuple[Compared, Compared], dataset: Dataset) -> Comparison:
+    """Compare two laws."""
+    laws = tuple(one.law for one in both)
     residuals = tuple(
-        replace(chart, y_label=f"row {row}: {chart.y_label}")
-        for law, row in zip(laws, rows, strict=True)
-        for chart in fit_charts(solution, law, row)[1:]
+        replace(chart, title=f"Residuals of {one.label}", y_label=f"{one.label}: {chart.y_label}")
+        for one in both
+        for chart in fit_charts(one.solution, one.law, 0)[1:]
     )
     used = sorted(variables(laws[0].expression) | variables(laws[1].expression))
-    used = [column for column in used if column < len(dataset.columns)]
+    used = [column for column in used if column < len(dataset.columns)][:_MOST_COLUMNS]
     if dataset.groups is not None:
-        # The laws have constants of their own in each group: there is no one line to draw.
-        return Comparison(residuals, (), None)
-    along = tuple(chart for column in used[:_MOST_COLUMNS] for chart in _along(solution, laws, rows, column))
+        reason = "In a table with groups no measurement is worked out that tells two laws apart."
+        return Comparison(residuals, tuple(_at_rows(both, column) for column in used), None, reason)
+    along = tuple(chart for column in used for chart in _along(both, column))
     return Comparison(residuals, along, _next(laws, dataset))
 
 
 @np.errstate(all="ignore")
-def _along(
-    solution: Solution, laws: tuple[Equation, ...], rows: tuple[int, int], column: int
-) -> tuple[Chart, Chart]:
+def _at_rows(both: tuple[Compared, Compared], column: int) -> Chart:
+    """The difference of two laws at the rows of the table, against a column."""
+    first, second = both
+    points = first.solution.fit_points
+    assert points is not None and points.inputs is not None  # the charts of residuals have been drawn
+    some = shown_points(points)
+    values = points.inputs[some, column]
+    predicted = [
+        _values(one.law.expression, inputs[some])
+        for one in both
+        if (inputs := one.solution.inputs_for(one.law)) is not None
+    ]
+    apart = predicted[1] - predicted[0]
+    x, y = axes(values, apart, log=(_is_wide(values), False), zero=True)
+    name = visible(first.solution.columns[column], 40)
+    ends = np.array([values.min(), values.max()])
+    return Chart(
+        title=f"Where they differ along {name}",
+        description=f"{second.label} less {first.label} at the rows of the table, along {name}.",
+        x_label=name,
+        y_label=f"{second.label} − {first.label}",
+        x_ticks=x.ticks,
+        y_ticks=y.ticks,
+        layers=[
+            Layer("guide", line_path(x, y, ends, np.zeros(2))),
+            Layer("seen", points_path(x, y, values, apart)),
+        ],
+    )
+
+
+def _is_wide(values: FloatArray) -> bool:
+    low, high = float(values.min()), float(values.max())
+    return low > 0 and high >= _DECADES * low
+
+
+@np.errstate(all="ignore")
+def _along(both: tuple[Compared, Compared], column: int) -> tuple[Chart, Chart]:
     """Both laws along a column, and their difference."""
+    solution, (one, other) = both[0].solution, (law.label for law in both)
     points = solution.fit_points
     assert points is not None and points.inputs is not None  # the charts of residuals have been drawn
     values = points.inputs[:, column]
     low, high = float(values.min()), float(values.max())
-    log = low > 0 and high >= _DECADES * low
+    log = _is_wide(values)
     grid = np.geomspace(low, high, _LINE) if log else np.linspace(low, high, _LINE)
     table = np.tile(np.median(points.inputs, axis=0), (_LINE, 1))
     table[:, column] = grid
-    lines = [_values(law.expression, table) for law in laws]
+    lines = [_values(law.law.expression, table) for law in both]
     some = shown_points(points)
     single = points.inputs.shape[1] == 1
     every = [line[np.isfinite(line)] for line in lines] + ([points.truth[some]] if single else [])
     heights = np.concatenate(every)
     x, y = axes(grid, heights, log=(log, bool(heights.size and heights.min() > 0) and log))
     layers = [
-        Layer("law" if number == 0 else "rival-2", line_path(x, y, grid, line), f"row {row}")
-        for number, (line, row) in enumerate(zip(lines, rows, strict=True))
+        Layer(kind, line_path(x, y, grid, line), label)
+        for kind, line, label in zip(("law", "rival-2"), lines, (one, other), strict=True)
     ]
     if single:
         layers.append(Layer("seen", points_path(x, y, values[some], points.truth[some]), "rows"))
     name = visible(solution.columns[column], 40)
     others = "" if single else ", the other columns at their medians"
     where = f"along {name} from {short(low)} to {short(high)}{others}"
-    both = Chart(
+    together = Chart(
         title=f"Both laws along {name}",
-        description=f"Rows {rows[0]} and {rows[1]} {where}.",
+        description=f"{one} and {other} {where}.",
         x_label=name,
         y_label=visible(solution.target, 40),
         x_ticks=x.ticks,
@@ -114,9 +177,9 @@ def _along(
     x, y = axes(grid, apart, log=(log, False), zero=True)
     difference = Chart(
         title=f"Where they differ along {name}",
-        description=f"Row {rows[1]} less row {rows[0]} {where}.",
+        description=f"{other} less {one} {where}.",
         x_label=name,
-        y_label=f"row {rows[1]} − row {rows[0]}",
+        y_label=f"{other} − {one}",
         x_ticks=x.ticks,
         y_ticks=y.ticks,
         layers=[
@@ -124,7 +187,7 @@ def _along(
             Layer("law", line_path(x, y, grid, apart)),
         ],
     )
-    return both, difference
+    return together, difference
 
 
 @np.errstate(all="ignore")

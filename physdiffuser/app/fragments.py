@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from physdiffuser.app.comparison import Comparison
+from physdiffuser.app.comparison import Compared, Comparison
 from physdiffuser.app.jobs import ACTIVE, Run
-from physdiffuser.core.solution import Solution
+from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.expressions.printing.mathml import name_mathml
 from physdiffuser.io.display import visible
 from physdiffuser.report.html.evidence import names_with_target
 from physdiffuser.report.html.page import Row, formulas_script, page_style, table_row, template_environment
 from physdiffuser.report.html.pictures import front_chart
+from physdiffuser.report.text.group_table import group_head, group_rows, shared_constants
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,10 +35,12 @@ ROLES = (
 
 
 class Pin(NamedTuple):
-    """A pinned formula, and the row of the Pareto table that it is; None if it has none."""
+    """A pinned formula, the row of the Pareto table that it is, and its figures; None where it has none."""
 
     text: str
     row: Row | None
+    equation: Equation | None
+    shown: str
 
 
 @cache
@@ -64,8 +68,20 @@ def setup(content: dict[str, Any]) -> str:
     return _environment().get_template("setup.html").render(**content, roles=ROLES)
 
 
-def panel(run: Run, solution: Solution | None, number: int | None) -> str:
-    """The law of a run, its fit and the Pareto table; `number` is the row that is shown, from 1."""
+def panel(
+    run: Run, solution: Solution | None, number: int | None, pinned: Callable[[str], Compared | None]
+) -> str:
+    """The law of a run, its fit and the Pareto table.
+
+    Parameters
+    ----------
+    run, solution
+        The run, and what it has found.
+    number
+        The row that is shown, from 1.
+    pinned
+        Fits a pinned formula to the table; None where that is not possible.
+    """
     template = _environment().get_template("panel.html")
     if solution is None or solution.best is None or not solution.pareto:
         return template.render(solution=None, nothing=_nothing(run))
@@ -73,9 +89,7 @@ def panel(run: Run, solution: Solution | None, number: int | None) -> str:
         rows = [table_row(solution, row, place) for place, row in enumerate(solution.pareto, start=1)]
     best = next((row for row in rows if row.chosen), rows[-1])
     selected = run.record.marks[-1].selected if run.has_result else None
-    pins = [
-        Pin(text, next((row for row in rows if row.text == text), None)) for text in run.record.marks[-1].pins
-    ]
+    pins = [_pin(text, rows, pinned) for text in run.record.marks[-1].pins]
     wanted = number or selected or best.number
     shown = rows[wanted - 1] if wanted <= len(rows) else best
     return template.render(
@@ -89,13 +103,26 @@ def panel(run: Run, solution: Solution | None, number: int | None) -> str:
         target_mathml=name_mathml(names_with_target(solution)[-1]),
         front=front_chart(solution, [row.short_text for row in rows]),
         pins=pins,
+        group_head=group_head(solution, shown.equation),
+        group_rows=group_rows(shown.equation),
+        group_sentence="" if solution.groups is None else shared_constants(solution, shown.equation),
     )
 
 
-def comparison(solution: Solution, rows: tuple[int, int], found: Comparison) -> str:
+def _pin(text: str, rows: list[Row], pinned: Callable[[str], Compared | None]) -> Pin:
+    row = next((row for row in rows if row.text == text), None)
+    if row is not None:
+        return Pin(text, row, row.equation, "")
+    found = pinned(text)
+    if found is None:
+        return Pin(text, None, None, "")
+    # What it looks like with its constants, where they were free.
+    return Pin(text, None, found.law, "" if found.text == text else found.text)
+
+
+def comparison(both: tuple[Compared, Compared], found: Comparison) -> str:
     """Two laws side by side."""
-    texts = [(row, table_row(solution, solution.pareto[row - 1], row).short_text) for row in rows]
-    return _environment().get_template("comparison.html").render(rows=rows, texts=texts, found=found)
+    return _environment().get_template("comparison.html").render(both=both, found=found)
 
 
 def _shown(row: Row, pins: list[Pin]) -> dict[str, Any]:

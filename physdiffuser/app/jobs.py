@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import shutil
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from physdiffuser.app.records import MESSAGES_NAME, Record, load_record
 from physdiffuser.errors import PhysdiffuserError, UsageError
 from physdiffuser.io.display import visible
 from physdiffuser.io.folder_lock import FolderLock
 from physdiffuser.report.runfolder import PROGRESS_NAME, RESULT_NAME, fresh_folder
+
+if TYPE_CHECKING:
+    from physdiffuser.app.formulas import OwnConstants, Scored
 
 State = Literal["waiting", "running", "stopping", "done", "failed", "unfinished", "elsewhere"]
 ACTIVE: frozenset[State] = frozenset({"waiting", "running", "stopping"})
@@ -31,9 +37,31 @@ MOST_WAITING = 20
 LOOK = 0.3
 """Seconds between two looks at what a search has found."""
 SAVE_EVERY = 0.5
-STOP_SECONDS = 5.0
+STOP_SECONDS = 10.0
 """Seconds that a search gets to save its best law before it is killed."""
+# The page shows the report of a search that was stopped, so it may take its time to check the law.
+_GRACE = {"PHYSDIFFUSER_STOP_SECONDS": f"{0.8 * STOP_SECONDS:g}"}
 _MOST_ERROR = 4_000
+
+
+class SavedFront(BaseModel):
+    """The formulas that a search has saved, simple ones first, and the best of them.
+
+    Attributes
+    ----------
+    groups
+        Of a table with groups: for each formula the constants of each group, by their names.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    front: tuple[str, ...] = ()
+    best: str | None = None
+    groups: tuple[dict[str, dict[str, float]], ...] = ()
+
+    def formulas(self) -> Iterator[tuple[str, OwnConstants]]:
+        """Each formula with the constants of the groups."""
+        return zip(self.front, self.groups or repeat({}), strict=False)
 
 
 @dataclass(eq=False)
@@ -48,6 +76,8 @@ class Run:
         Seconds, once it has ended or while it goes on.
     message
         Why it has failed.
+    fitted
+        Formulas of the user that have been fitted to its table; None for one that cannot be.
     """
 
     id: str
@@ -61,6 +91,7 @@ class Run:
     process: asyncio.subprocess.Process | None = None
     task: asyncio.Task[None] | None = None
     seen: tuple[int, int] = (0, 0)
+    fitted: dict[str, Scored | None] = field(default_factory=dict)
     order: float = field(default_factory=time.time)
 
     @property
@@ -94,15 +125,12 @@ class Run:
             "can_undo": len(self.record.marks) > 1,
         }
 
-    def saved_front(self) -> tuple[list[str], str | None]:
-        """Formulas that the search has saved so far, simple ones first, and the best of them."""
+    def saved_front(self) -> SavedFront:
+        """What the search has saved so far."""
         try:
-            content = json.loads((self.folder / PROGRESS_NAME).read_text(encoding="utf-8"))
-            front = [text for text in content["front"] if isinstance(text, str)]
-        except (OSError, ValueError, KeyError, TypeError):
-            return [], None
-        best = content.get("best")
-        return front, best if isinstance(best, str) and best else None
+            return SavedFront.model_validate_json((self.folder / PROGRESS_NAME).read_bytes())
+        except (OSError, ValidationError):
+            return SavedFront()
 
 
 class Jobs:
@@ -221,6 +249,7 @@ class Jobs:
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.DEVNULL,
                     stderr=messages,
+                    env=os.environ | _GRACE,
                     # Ctrl-C in the terminal is for the server, which then stops its searches.
                     start_new_session=True,
                 )

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from physdiffuser.app.jobs import Run
+from physdiffuser.app.formulas import Scored, fitted, saved
+from physdiffuser.app.jobs import Run, SavedFront
 from physdiffuser.app.settings import Settings
 from physdiffuser.app.tables import dataset_of
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Equation, FitPoints, Solution, sample_fit_points
+from physdiffuser.core.solution_parts.group_constants import GroupNames
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.constants import parse_constants
-from physdiffuser.errors import UsageError
-from physdiffuser.expressions import ExpressionSyntaxError, evaluate, parse
-from physdiffuser.finalize.scoring import measured
+from physdiffuser.errors import DataError, UsageError
+from physdiffuser.expressions import evaluate
 from physdiffuser.report.runfolder import load_solution
 from physdiffuser.version import version
 
@@ -31,17 +34,29 @@ def known_constants(settings: Settings, dataset: Dataset) -> dict[str, float]:
 
 def solution_of(run: Run) -> Solution | None:
     """What a run has found so far; None before its first formula."""
-    from pathlib import Path
-
     settings = run.record.settings
     table = Path(run.record.table)
     if not run.has_result:
-        texts, best = run.saved_front()
-        if not texts and best is None:
+        front = run.saved_front()
+        if not front.front and not front.best:
             return None
-        return interim(dataset_of(table, settings), texts, best, settings)
+        return interim(dataset_of(table, settings), front, settings)
     solution = load_solution(run.folder)
     return with_rows(solution, dataset_of(table, settings))
+
+
+def pinned(run: Run, text: str) -> Scored | None:
+    """A formula of the user, fitted to (a sample of) the rows; None where that is not possible."""
+    if text not in run.fitted:
+        settings = run.record.settings
+        dataset = dataset_of(Path(run.record.table), settings)
+        try:
+            run.fitted[text] = fitted(
+                text, _sample(dataset), known_constants(settings, dataset), settings.seed
+            )
+        except UsageError:
+            run.fitted[text] = None
+    return run.fitted[text]
 
 
 def with_rows(solution: Solution, dataset: Dataset) -> Solution:
@@ -50,48 +65,77 @@ def with_rows(solution: Solution, dataset: Dataset) -> Solution:
         column.name for column in dataset.columns
     ):
         return solution
-    codes = None if dataset.groups is None else dataset.groups.codes
+    inputs, codes = dataset.inputs, None
+    if solution.groups is not None:
+        if dataset.groups is None:
+            return solution
+        # The document may have the groups in another order.
+        try:
+            places = solution.groups.codes(dataset.groups.labels)
+        except DataError:
+            return solution
+        codes = places[dataset.groups.codes]
+        inputs = _with_empty_columns(inputs, solution.groups)
     rows = np.zeros(dataset.rows)
-    points = sample_fit_points(dataset.target, rows, rows.astype(bool), inputs=dataset.inputs, codes=codes)
-    made = replace(solution, fit_points=points)
-    inputs = made.inputs_for(solution.best)
-    assert inputs is not None  # the points have inputs
-    return replace(made, fit_points=replace(points, prediction=evaluate(solution.best.expression, inputs)))
+    points = sample_fit_points(dataset.target, rows, rows.astype(bool), inputs=inputs, codes=codes)
+    return _predicted(replace(solution, fit_points=points), solution.best)
 
 
-def interim(dataset: Dataset, texts: Sequence[str], best: str | None, settings: Settings) -> Solution:
+def interim(dataset: Dataset, front: SavedFront, settings: Settings) -> Solution:
     """The formulas of a search that goes on, scored on (a sample of) the rows."""
-    some = np.linspace(0, dataset.rows - 1, min(dataset.rows, _MOST_ROWS)).astype(np.intp)
     known = known_constants(settings, dataset)
-    sample = dataset.take(np.unique(some))
-    rows = [row for text in texts if (row := scored(text, sample, known)) is not None]
-    chosen = None if best is None else scored(best, sample, known)
-    if chosen is None and rows:
-        chosen = min(rows, key=lambda row: row.rmse)
-    rows = _front(rows, chosen)
+    sample = _sample(dataset)
+    found = [
+        (text, one) for text, own in front.formulas() if (one := saved(text, own, sample, known)) is not None
+    ]
+    chosen = next((one.equation for text, one in found if text == front.best), None)
+    if chosen is None and front.best and dataset.groups is None:
+        one = saved(front.best, {}, sample, known)
+        chosen = None if one is None else one.equation
+    if chosen is None and found:
+        chosen = min((one.equation for _, one in found), key=lambda row: row.rmse)
+    named = max((one.groups for _, one in found if one.groups), key=lambda g: len(g.constants), default=None)
+    own = () if named is None else named.constants
     solution = Solution(
         target=dataset.target_column.name,
         status="approximate" if chosen is not None else "none",
         best=chosen,
-        pareto=tuple(rows),
-        names=dataset.names,
-        columns=tuple(column.name for column in dataset.columns),
+        pareto=tuple(_front([one.equation for _, one in found], chosen)),
+        names=(*dataset.names, *own),
+        columns=(*(column.name for column in dataset.columns), *own),
         aliases=dataset.aliases,
         rows=dataset.rows,
         known_constants=known,
         seed=settings.seed,
         version=version(),
+        groups=named,
     )
     if chosen is None:
         return solution
+    inputs = sample.inputs if named is None else _with_empty_columns(sample.inputs, named)
+    codes = None if sample.groups is None else sample.groups.codes
     points = FitPoints(
-        sample.target,
-        np.asarray(evaluate(chosen.expression, sample.inputs), float),
-        np.zeros(sample.rows, bool),
-        dataset.rows,
-        sample.inputs,
+        sample.target, np.zeros(sample.rows), np.zeros(sample.rows, bool), dataset.rows, inputs, codes
     )
-    return replace(solution, fit_points=points)
+    return _predicted(replace(solution, fit_points=points), chosen)
+
+
+def _sample(dataset: Dataset) -> Dataset:
+    some = np.linspace(0, dataset.rows - 1, min(dataset.rows, _MOST_ROWS)).astype(np.intp)
+    return dataset.take(np.unique(some))
+
+
+def _with_empty_columns(inputs: FloatArray, named: GroupNames) -> FloatArray:
+    """Inputs with columns for the constants of the groups, which each formula fills with its own."""
+    return np.concatenate([inputs, np.full((len(inputs), len(named.constants)), np.nan)], axis=1)
+
+
+def _predicted(solution: Solution, law: Equation) -> Solution:
+    """The solution with the predictions of a law."""
+    points, inputs = solution.fit_points, solution.inputs_for(law)
+    assert points is not None and inputs is not None  # the points have inputs
+    values = np.asarray(evaluate(law.expression, inputs), float)
+    return replace(solution, fit_points=replace(points, prediction=values))
 
 
 def _front(rows: Sequence[Equation], chosen: Equation | None) -> list[Equation]:
@@ -103,12 +147,3 @@ def _front(rows: Sequence[Equation], chosen: Equation | None) -> list[Equation]:
     if chosen is not None:
         found[chosen.complexity] = chosen
     return [found[size] for size in sorted(found)]
-
-
-def scored(text: str, dataset: Dataset, known: Mapping[str, float]) -> Equation | None:
-    """A formula with its errors on the rows; None where it has other names than the table."""
-    try:
-        expression = parse(text, dataset.names, dict(known))
-    except (ExpressionSyntaxError, UsageError):
-        return None
-    return measured(expression, dataset)[0]

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from physdiffuser.app import downloads, fragments, laws
-from physdiffuser.app.comparison import compare
+from physdiffuser.app.comparison import Compared, compare
 from physdiffuser.app.jobs import ACTIVE, Jobs, Run
 from physdiffuser.app.overview import overview
 from physdiffuser.app.records import Marks, Record
@@ -212,10 +212,10 @@ class Routes:
 
     @_answered
     async def compare(self, request: Request) -> Response:
-        """Two rows side by side as HTML."""
+        """Two laws side by side as HTML: rows of the Pareto table, `3`, or pinned formulas, `pin-1`."""
         run = self._run(request)
-        rows = (_whole(request, "a") or 1, _whole(request, "b") or 1)
-        return HTMLResponse(await run_in_threadpool(_comparison, run, rows))
+        names = tuple(request.query_params.get(name, "") for name in ("a", "b"))
+        return HTMLResponse(await run_in_threadpool(_comparison, run, names))
 
     @_answered
     async def events(self, request: Request) -> Response:
@@ -355,15 +355,38 @@ def _check_formula(run: Run, formula: str) -> None:
 
 def _panel(run: Run, number: int | None) -> str:
     solution = laws.solution_of(run)
-    return fragments.panel(run, solution, number)
+
+    def pinned(text: str) -> Compared | None:
+        found = None if solution is None else laws.pinned(run, text)
+        if found is None or solution is None:
+            return None
+        return Compared(text, found.equation, found.drawn_on(solution))
+
+    return fragments.panel(run, solution, number, pinned)
 
 
-def _comparison(run: Run, rows: tuple[int, int]) -> str:
+def _comparison(run: Run, names: tuple[str, ...]) -> str:
     solution = laws.solution_of(run)
-    if solution is None or max(rows) > len(solution.pareto):
-        raise UsageError("there is no such row any more: the search has found better formulas")
+    if solution is None:
+        raise UsageError("this run has found no formula yet")
+    first, second = (_compared(run, solution, name) for name in names)
     dataset = dataset_of(Path(run.record.table), run.record.settings)
-    return fragments.comparison(solution, rows, compare(solution, dataset, rows))
+    return fragments.comparison((first, second), compare((first, second), dataset))
+
+
+def _compared(run: Run, solution: Solution, name: str) -> Compared:
+    """A row of the Pareto table, `3`, or a pinned formula, `pin-1`."""
+    kind, number = ("pin", name[4:]) if name.startswith("pin-") else ("row", name)
+    place = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 0
+    if kind == "row":
+        if not 0 < place <= len(solution.pareto):
+            raise UsageError("there is no such row any more: the search has found better formulas")
+        return Compared(f"row {place}", solution.pareto[place - 1], solution)
+    pins = run.record.marks[-1].pins
+    found = laws.pinned(run, pins[place - 1]) if 0 < place <= len(pins) else None
+    if found is None:
+        raise UsageError("there is no such pinned formula, or it could not be fitted to the table")
+    return Compared(f"pin {place}", found.equation, found.drawn_on(solution))
 
 
 def _finished(run: Run) -> Solution:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -19,6 +20,8 @@ class Progress:
         Formulas of the Pareto front, simple ones first.
     latex
         The best formula as LaTeX; empty in runs whose units were changed.
+    groups
+        Of a table with groups: for each formula of the front the constants of each group, by their names.
     """
 
     elapsed: float
@@ -29,3 +32,4 @@ class Progress:
     generator: str
     front: tuple[str, ...] = ()
     latex: str = ""
+    groups: tuple[Mapping[str, Mapping[str, float]], ...] = ()

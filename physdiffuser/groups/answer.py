@@ -71,7 +71,7 @@ def group_solution(
     """
     front, best_law = selection.front(), selection.best
     most = max((int((~law.fit.shared).sum()) for law in front), default=0)
-    named = GroupNames(groups.columns, groups.labels, _free_names(most, dataset))
+    named = GroupNames(groups.columns, groups.labels, constant_names(most, dataset))
     empty = replace(
         without_equations(dataset, seed, dataset.warnings),
         names=(*dataset.names, *named.constants),
@@ -85,7 +85,7 @@ def group_solution(
     best = made[next(place for place, law in enumerate(front) if law is best_law)]
     made = _one_of_each_complexity(made, best)
     position = made.index(best)
-    table = _augmented(dataset, groups, named, best.groups)
+    table = with_constants_of_groups(dataset, groups, named, best.groups)
     prediction = evaluate(best.expression, table.inputs)
     exact = _is_exact(table, prediction, best_law)
     best = _verified(best, best_law, selection, table, prediction, split, exact, named)
@@ -110,7 +110,8 @@ def _one_of_each_complexity(equations: list[Equation], best: Equation) -> list[E
     return list(found.values())
 
 
-def _free_names(count: int, dataset: Dataset) -> tuple[str, ...]:
+def constant_names(count: int, dataset: Dataset) -> tuple[str, ...]:
+    """Names for constants of the groups that are those of no column: `p1`, `p2`, ..."""
     taken = {*dataset.names, dataset.target_column.alias}
     prefix = next(
         prefix
@@ -120,7 +121,7 @@ def _free_names(count: int, dataset: Dataset) -> tuple[str, ...]:
     return tuple(f"{prefix}{number + 1}" for number in range(count))
 
 
-def _augmented(
+def with_constants_of_groups(
     dataset: Dataset, groups: Groups, named: GroupNames, constants: Mapping[str, tuple[ConstantEstimate, ...]]
 ) -> Dataset:
     """The table with a column for each constant of the groups."""
@@ -168,7 +169,7 @@ def _equation(
         )
         for code, label in enumerate(groups.labels)
     }
-    table = _augmented(dataset, groups, named, of_groups)
+    table = with_constants_of_groups(dataset, groups, named, of_groups)
     made, _ = measured(
         expression,
         table,

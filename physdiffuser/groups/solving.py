@@ -21,13 +21,14 @@ from physdiffuser.functions.standard_fits import (
     fit_further_forms,
     fit_standard_forms,
 )
-from physdiffuser.groups.answer import fit_and_held_out, group_solution
+from physdiffuser.groups.answer import constant_names, fit_and_held_out, group_solution
 from physdiffuser.groups.candidates import Form, searched_forms
 from physdiffuser.groups.constraint_report import constraints_of_groups
 from physdiffuser.groups.guess_outcomes import group_guess_outcomes
 from physdiffuser.groups.joint_fit import GroupedRows, JointModel
 from physdiffuser.groups.noise import infer_noise, with_weights
 from physdiffuser.groups.selection import GroupSelection
+from physdiffuser.groups.sharing import GroupLaw
 from physdiffuser.io.display import counted, listed, visible
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.noise.reweighting import check_relative, noise_remark
@@ -95,7 +96,9 @@ def solve_groups(
         check_relative(dataset)
     selection = select_law(table, groups.take(split[0]), forms, problem, options, control)
     noise = None
-    if dataset.weights is None:
+    # A user who stops the search waits for no comparison of noise models.
+    stopped = control.cancelled() and options.noise_model == "auto"
+    if dataset.weights is None and not stopped:
         noise = infer_noise(selection, options.noise_model, _rows(dataset, groups, split[1]))
     remarks: tuple[str, ...] = ()
     if noise is not None:
@@ -175,14 +178,16 @@ def select_law(
     selection.consider(guesses)
     usual = [*fit_standard_forms(problem), *fit_forms_of_columns(problem)]
     selection.consider(_forms(usual), usual=True)
-    selection.consider(_forms(fit_further_forms(_largest_group(problem, groups))))
+    _report(selection, dataset, groups, control)
+    if not control.cancelled():
+        selection.consider(_forms(fit_further_forms(_largest_group(problem, groups))))
 
     def search(table: Dataset, known: Sequence[str], share: float) -> Sequence[Expression]:
         return search_formulas(table, known, share, options, control)
 
-    for forms in searched_forms(dataset, groups, search):
+    for forms in () if control.cancelled() else searched_forms(dataset, groups, search):
         selection.consider(forms)
-        _report(selection, dataset, control)
+        _report(selection, dataset, groups, control)
         if selection.exact or control.over():
             break
     selection.simplify()
@@ -208,14 +213,15 @@ def _largest_group(problem: Problem, groups: Groups) -> Problem:
     return replace(problem, inputs=problem.inputs[rows], target=problem.target[rows], weights=weights)
 
 
-def _report(selection: GroupSelection, dataset: Dataset, control: RunControl) -> None:
+def _report(selection: GroupSelection, dataset: Dataset, groups: Groups, control: RunControl) -> None:
     """Tell the caller the best laws so far; `p1`, `p2`, ... stand for the constants of the groups."""
     best = selection.best
     if best is None or control.on_progress is None:
         return
     front = selection.front()
     most = max(int((~law.fit.shared).sum()) for law in front)
-    names = (*dataset.names, *(f"p{number + 1}" for number in range(most)))
+    constants = constant_names(most, dataset)
+    names = (*dataset.names, *constants)
     formula = best.fit.filled(len(dataset.names))
     control.report(
         formula,
@@ -224,4 +230,14 @@ def _report(selection: GroupSelection, dataset: Dataset, control: RunControl) ->
         complexity=complexity(formula),
         generator="groups",
         front=tuple(to_text(law.fit.filled(len(dataset.names)), names, digits=6) for law in front),
+        groups=tuple(_own_constants(law, constants, groups) for law in front),
     )
+
+
+def _own_constants(law: GroupLaw, names: Sequence[str], groups: Groups) -> dict[str, dict[str, float]]:
+    """The constants of each group by name, as they stand in the formula."""
+    named = [*zip(names, law.fit.own, strict=False)]  # other formulas may have more
+    return {
+        label: {name: float(law.fit.parameters[index, code]) for name, index in named}
+        for code, label in enumerate(groups.labels)
+    }

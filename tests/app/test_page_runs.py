@@ -8,10 +8,12 @@ import json
 import shlex
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from page_server import PENDULUM, PageServer
 
@@ -99,7 +101,48 @@ def test_rows_are_compared(server: PageServer, run: str) -> None:
     assert status == 200 and "Both laws along l" in page and "Where they differ along l" in page
     assert page.count("Residuals of row") >= 2 and f"row {rows} − row 1" in page
     assert "Measure next" in page
-    assert server.send("GET", f"/api/runs/{run}/compare?a=1&b={rows + 1}")[0] == 400
+    for other in (rows + 1, 0, "pin-1", "x"):
+        assert server.send("GET", f"/api/runs/{run}/compare?a=1&b={other}")[0] == 400
+
+
+def test_pinned_formulas_have_figures_and_are_compared(server: PageServer, run: str) -> None:
+    marks = f"/api/runs/{run}/marks"
+    for formula in ("A*l**b", "sqrt(-l)*A"):
+        server.json("POST", marks, {"pin": formula})
+    page = page_of(server, run)
+    assert "fitted: <code>2.006*" in page and "no values of its constants" in page
+    content = server.send("GET", f"/api/runs/{run}/compare?a=1&b=pin-1")[1].decode()
+    assert "Both laws along l" in content and "Residuals of pin 1" in content and "pin 1 − row 1" in content
+    assert server.send("GET", f"/api/runs/{run}/compare?a=1&b=pin-2")[0] == 400
+    for _ in range(2):
+        server.json("POST", marks, {"undo": True})
+
+
+def test_a_search_of_groups_is_shown_while_it_goes_on(server: PageServer) -> None:
+    rng = np.random.default_rng(0)
+    laws = {"a": (2.0, 0.5), "b": (3.0, 0.9)}
+    x = np.linspace(0.2, 4, 10)
+    lines = [
+        f"{name},{at:.4f},{scale * np.exp(-rate * at) + 0.3 * np.sin(2 * at) + 0.02 * rng.normal():.5f}"
+        for name, (scale, rate) in laws.items()
+        for at in x
+    ]
+    table = server.upload("g,x,y\n" + "\n".join(lines) + "\n", "grouped.csv")
+    settings = {"target": "y", "groups": ["g"], "time": 60.0}
+    made = server.json("POST", "/api/runs", {"table": table, "settings": settings})["id"]
+    until = time.monotonic() + 60
+    while "The best law so far" not in (page := page_of(server, made)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert "Constants of the groups" in page and "Prediction of row" in page
+    server.json("POST", f"/api/runs/{made}/marks", {"pin": "A*exp(-b*x)"})
+    assert "fitted: <code>p1*exp(" in page_of(server, made)
+    server.json("POST", f"/api/runs/{made}/stop", {})
+    ended = server.solved(made)
+    assert ended["state"] == "done", ended
+    page = page_of(server, made)
+    assert "Constants of the groups, with 95 % confidence" in page and "Residuals of row" in page
+    content = server.send("GET", f"/api/runs/{made}/compare?a=1&b=pin-1")[1].decode()
+    assert "Where they differ along x" in content and "In a table with groups no measurement" in content
 
 
 def test_marks_are_kept_and_undone(server: PageServer, run: str) -> None:

@@ -19,6 +19,9 @@ from types import FrameType
 GRACE = 0.75
 """Seconds the search gets to come back with its result."""
 
+GRACE_VARIABLE = "PHYSDIFFUSER_STOP_SECONDS"
+"""Sets another number of seconds: a program that stops a search may want its checks more than its haste."""
+
 LEAST_GRACE = 0.25
 """The same at least, on a machine where this thread itself has to wait for a processor."""
 
@@ -39,13 +42,13 @@ class Stopping:
         Prints the best so far; called in the watching thread with the signal's number, once, when the
         main thread has not come back within `grace` seconds. The process ends after it.
     grace
-        Seconds.
+        Seconds; by default those of the environment variable, or `GRACE`.
     """
 
-    def __init__(self, emergency: Callable[[int], None], grace: float = GRACE) -> None:
+    def __init__(self, emergency: Callable[[int], None], grace: float | None = None) -> None:
         self.signal_number: int | None = None
         self._emergency = emergency
-        self._grace = grace
+        self._grace = _default_grace() if grace is None else grace
         self._claim = threading.Lock()
         self._reported = False
         self._last = float("-inf")
@@ -140,6 +143,13 @@ class Stopping:
             for child in multiprocessing.active_children():
                 child.kill()
         os._exit(self.exit_code)
+
+
+def _default_grace() -> float:
+    try:
+        return max(GRACE, float(os.environ.get(GRACE_VARIABLE, GRACE)))
+    except ValueError:
+        return GRACE
 
 
 def shortened(grace: float, lag: float) -> float:

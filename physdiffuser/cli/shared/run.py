@@ -212,11 +212,13 @@ class Run(AnyRun):
     def _save_front(self) -> None:
         progress = self.progress
         if self.folder is not None and progress is not None and progress.front:
-            content = {
+            content: dict[str, Any] = {
                 "elapsed_seconds": progress.elapsed,
                 "best": progress.best,
                 "front": list(progress.front),
             }
+            if progress.groups:
+                content["groups"] = list(progress.groups)
             self.folder.save_progress(content | self._table())
 
     def _table(self) -> dict[str, Any]:
