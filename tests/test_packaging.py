@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -18,14 +19,20 @@ RENAMED = {"matplotlib": "matplotlib-base", "torch": "pytorch"}
 
 
 def test_the_recipe_needs_what_the_package_needs() -> None:
-    recipe = (ROOT / "packaging" / "conda" / "meta.yaml").read_text(encoding="utf-8")
-    run = recipe.partition("  run:\n")[2].partition("  run_constrained:")[0]
-    listed = dict(re.findall(r"^ +- (\S+) (\S+)$", run, re.M))
+    recipe = yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    listed = dict(text.split() for text in recipe["requirements"]["run"])
     wanted = {"python": PROJECT["requires-python"]}
     for text in PROJECT["dependencies"]:
         name, bounds = re.match(r"([\w-]+)([^;]*)", text).groups()  # type: ignore[union-attr]
         wanted[RENAMED.get(name, name)] = bounds.strip()
     assert listed == wanted
+    optional = [text for texts in PROJECT["optional-dependencies"].values() for text in texts]
+    assert {text.replace(" ", "") for text in recipe["requirements"]["run_constraints"]} <= set(optional)
+    assert recipe["context"]["version"] == PROJECT["version"]
+    assert recipe["about"]["summary"] == PROJECT["description"]
+    assert recipe["about"]["license_file"] == PROJECT["license-files"]
+    program = PROJECT["scripts"]["physdiffuser"]
+    assert recipe["build"]["python"]["entry_points"] == [f"physdiffuser = {program}"]
 
 
 def test_the_image_runs_the_program_as_nobody_special() -> None:
