@@ -103,6 +103,7 @@ def panel(
         target_mathml=name_mathml(names_with_target(solution)[-1]),
         front=front_chart(solution, [row.short_text for row in rows]),
         pins=pins,
+        alike=run.has_result and solution.fit_rows is None,
         group_head=group_head(solution, shown.equation),
         group_rows=group_rows(shown.equation),
         group_sentence="" if solution.groups is None else shared_constants(solution, shown.equation),

@@ -77,7 +77,8 @@ class Run:
     message
         Why it has failed.
     fitted
-        Formulas of the user that have been fitted to its table; None for one that cannot be.
+        Formulas of the user that have been fitted to its table, before and after its end; None for
+        one that cannot be.
     """
 
     id: str
@@ -91,7 +92,7 @@ class Run:
     process: asyncio.subprocess.Process | None = None
     task: asyncio.Task[None] | None = None
     seen: tuple[int, int] = (0, 0)
-    fitted: dict[str, Scored | None] = field(default_factory=dict)
+    fitted: dict[tuple[str, bool], Scored | None] = field(default_factory=dict)
     order: float = field(default_factory=time.time)
 
     @property

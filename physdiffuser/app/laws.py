@@ -14,6 +14,7 @@ from physdiffuser.app.settings import Settings
 from physdiffuser.app.tables import dataset_of
 from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import Equation, FitPoints, Solution, sample_fit_points
+from physdiffuser.core.solution_parts.fit_rows import FitRows
 from physdiffuser.core.solution_parts.group_constants import GroupNames
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.constants import parse_constants
@@ -45,18 +46,32 @@ def solution_of(run: Run) -> Solution | None:
     return with_rows(solution, dataset_of(table, settings))
 
 
-def pinned(run: Run, text: str) -> Scored | None:
-    """A formula of the user, fitted to (a sample of) the rows; None where that is not possible."""
-    if text not in run.fitted:
+def pinned(run: Run, solution: Solution, text: str) -> Scored | None:
+    """A formula of the user, fitted to (a sample of) the rows; None where that is not possible.
+
+    The rows count as they do for the formulas of the search, as far as the solution says how.
+    """
+    key = (text, run.has_result)
+    if key not in run.fitted:
         settings = run.record.settings
-        dataset = dataset_of(Path(run.record.table), settings)
+        dataset = _as_weighted(dataset_of(Path(run.record.table), settings), solution.fit_rows)
+        known = known_constants(settings, dataset)
         try:
-            run.fitted[text] = fitted(
-                text, _sample(dataset), known_constants(settings, dataset), settings.seed
-            )
+            run.fitted[key] = fitted(text, _sample(dataset), known, settings.seed)
         except UsageError:
-            run.fitted[text] = None
-    return run.fitted[text]
+            run.fitted[key] = None
+    return run.fitted[key]
+
+
+def _as_weighted(dataset: Dataset, rows: FitRows | None) -> Dataset:
+    """The table without the rows that the search left out, and with its weights."""
+    if rows is None:
+        return dataset
+    numbers = np.arange(dataset.rows) if dataset.row_numbers is None else dataset.row_numbers
+    kept = dataset.take(np.flatnonzero(~np.isin(numbers + 1, rows.left_out)))
+    if rows.weights is None or len(rows.weights) != kept.rows:
+        return kept
+    return replace(kept, weights=np.array(rows.weights))
 
 
 def with_rows(solution: Solution, dataset: Dataset) -> Solution:

@@ -357,7 +357,7 @@ def _panel(run: Run, number: int | None) -> str:
     solution = laws.solution_of(run)
 
     def pinned(text: str) -> Compared | None:
-        found = None if solution is None else laws.pinned(run, text)
+        found = None if solution is None else laws.pinned(run, solution, text)
         if found is None or solution is None:
             return None
         return Compared(text, found.equation, found.drawn_on(solution))
@@ -383,7 +383,7 @@ def _compared(run: Run, solution: Solution, name: str) -> Compared:
             raise UsageError("there is no such row any more: the search has found better formulas")
         return Compared(f"row {place}", solution.pareto[place - 1], solution)
     pins = run.record.marks[-1].pins
-    found = laws.pinned(run, pins[place - 1]) if 0 < place <= len(pins) else None
+    found = laws.pinned(run, solution, pins[place - 1]) if 0 < place <= len(pins) else None
     if found is None:
         raise UsageError("there is no such pinned formula, or it could not be fitted to the table")
     return Compared(f"pin {place}", found.equation, found.drawn_on(solution))

@@ -86,6 +86,7 @@
     say("Reading the table");
     const made = await json(ask("/api/tables", { method: "POST", body: content, headers: { "x-table-name": encodeURIComponent(name) } }));
     await openTable({ id: made.table, name: made.name }, null);
+    say("");
   });
 
   const EXAMPLE = "planet,a,T\nMercury,0.38709927,0.2408467\nVenus,0.72333566,0.61519726\nEarth,1.00000261,1.0000174\n" +
