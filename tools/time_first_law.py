@@ -112,6 +112,7 @@ def main() -> None:
     parser.add_argument("--browser", default="chromium")
     given = parser.parse_args()
     trial = Trial(given.folder.resolve())
+    print(f"{os.cpu_count()} processors, of which {os.getloadavg()[0]:.1f} are busy with other work")
     torch = re.search(r'"(torch[^"]*)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert torch is not None  # the project needs it
     trial.step("python -m venv", sys.executable, "-m", "venv", "environment")
