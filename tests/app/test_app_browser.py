@@ -151,7 +151,8 @@ def test_by_keyboard(page: Any) -> None:
     page.keyboard.insert_text("A*sqrt(l)")
     page.keyboard.press("Enter")
     page.wait_for_selector("#run:has(.pins) #result:not([hidden])")
-    assert "A*sqrt(l)" in page.locator(".pins").inner_text()
+    pinned = page.locator(".pins").inner_text()
+    assert "A*sqrt(l)" in pinned and "rms error" in pinned
     press_until("#more", "Shift+Tab")
 
 

@@ -74,6 +74,9 @@ def test_it_fits_the_screen_and_shows_the_chosen_law(page: Any) -> None:
     for caption in page.locator("caption:visible").all():
         box = caption.bounding_box()
         assert box["x"] + box["width"] <= page.viewport_size["width"], "captions are read without scrolling"
+    for text in page.locator(".front-table td.text").all():
+        box = text.bounding_box()
+        assert box["x"] + box["width"] <= page.viewport_size["width"], "and so are the formulas"
     cut = "nodes => nodes.filter(node => node.scrollHeight > node.clientHeight).length"
     assert page.locator(".formula:visible").evaluate_all(cut) == 0, "no formula is cut below"
     page.locator("a.pick[data-row='3']").click()
