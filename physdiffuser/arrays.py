@@ -4,7 +4,7 @@
 say its shape, `Float64[ndarray, "rows columns"]`. A module imports the names of jaxtyping under
 `if TYPE_CHECKING or CHECK_ARRAYS`: a run of the program does not import it, which would add 0.06 s to the
 start. Functions marked with `checked` are checked by beartype in processes that have the environment variable
-PHYSDIFFUSER_CHECK_ARRAYS.
+PHYSDIFFUSER_CHECK_ARRAYS (arrays of another device, which stand in for those of numpy, would not pass).
 """
 
 from __future__ import annotations

@@ -16,14 +16,14 @@ from physdiffuser.dynamics.search.candidates import Candidate, Preparation
 from physdiffuser.dynamics.search.choice import Choice, Rival, Shortlist, shortlist
 from physdiffuser.dynamics.search.coarse import has_exact_values, may_be_exact, system_of_exact_values
 from physdiffuser.dynamics.search.constants import parameter_errors, with_exact_constants
-from physdiffuser.dynamics.search.selection import SHORT, WORSE, Fitted, Selector, mean_square
+from physdiffuser.dynamics.search.selection import POLICY as SELECTION
+from physdiffuser.dynamics.search.selection import Fitted, Selector, mean_square
 from physdiffuser.dynamics.search.weak import weak_form
 from physdiffuser.dynamics.trajectories.runs import Division, Trajectories, divide
 from physdiffuser.dynamics.trajectories.smoothing import Curve, interpolated, smooth_all
 from physdiffuser.dynamics.verification.simulation import Simulation, simulate_all
+from physdiffuser.dynamics.verification.verdict import POLICY as VERDICT
 from physdiffuser.dynamics.verification.verdict import (
-    EXACT_FIT,
-    LEAST_GAP,
     SystemVerdict,
     judge_system,
     leaves_only_noise,
@@ -111,7 +111,11 @@ class Attempt:
         """Description length of the trajectories in short segments, comparable between orders."""
         selector, best = self.selector, self.fitted
         short = selector.fit(
-            best.skeletons, best.parts(), min(SHORT, selector.longest), best.substeps, tolerance=1e-3
+            best.skeletons,
+            best.parts(),
+            min(SELECTION.short, selector.longest),
+            best.substeps,
+            tolerance=1e-3,
         )
         if not math.isfinite(short.fit.chi_square):
             return math.inf
@@ -209,7 +213,7 @@ def _beside_second_order(
         return replace(attempt, judged=with_check(attempt.judged, False, no_time))
     try:
         second = attempted(table, options, Plan(2, False, only_sums=True), period.part(1.0), workers)
-        if second.explains and second.nats_below(attempt) > -LEAST_GAP:
+        if second.explains and second.nats_below(attempt) > -VERDICT.min_gap:
             second = attempted(table, options, Plan(2, False), period.part(1.0), workers)
     except NothingFoundError:
         return attempt
@@ -221,7 +225,7 @@ def _beside_second_order(
         return second
     close = "equations of second order describe the trajectories nearly as well"
     apart = "no equations of second order describe the trajectories nearly as well"
-    holds = not gap < LEAST_GAP
+    holds = not gap < VERDICT.min_gap
     if period.is_over():
         holds, close = False, no_time
     return replace(attempt, judged=with_check(attempt.judged, holds, apart if holds else close))
@@ -312,7 +316,7 @@ def _selected(
 
 def _by_exact_values(selector: Selector) -> Selected | None:
     """The system that meets all values as they are, if sums of terms lead to one."""
-    system = system_of_exact_values(selector, EXACT_FIT)
+    system = system_of_exact_values(selector, VERDICT.exact_fit)
     if system is None:
         return None
     beam, rivals = system
@@ -371,6 +375,6 @@ def on_all_rows(attempt: Attempt, stop: Stop) -> tuple[Fitted, Selector]:
         intervals = whole.first
     fitted = whole.fit(free.skeletons, free.parts(), intervals, free.substeps)
     # A fit to longer runs may end elsewhere; its constants are not those that were checked.
-    if not mean_square(fitted) <= WORSE * max(mean_square(exact), 1.0):
+    if not mean_square(fitted) <= SELECTION.worse * max(mean_square(exact), 1.0):
         return exact, selector
     return with_exact_constants(whole, fitted), whole

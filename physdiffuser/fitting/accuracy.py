@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
+from physdiffuser.arrays import CHECK_ARRAYS, BoolArray, FloatArray, IndexArray, checked
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.evaluate import value_and_jacobian
 from physdiffuser.expressions.operators import OPERATORS
 from physdiffuser.expressions.tree import Apply, Number, distinct_constants, variables
 from physdiffuser.fitting.losses import root_mean_square
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float64
 
 EXACT = 1e-9
 """A row agrees with a formula if it is off by no more than this share of its value."""
@@ -23,7 +28,10 @@ _MOST_DIGITS = 17
 _LOOKED_AT = 200
 
 
-def max_relative_error(target: FloatArray, prediction: FloatArray) -> float:
+@checked
+def max_relative_error(
+    target: Float64[np.ndarray, " rows"], prediction: Float64[np.ndarray, " rows"]
+) -> float:
     """Largest error as a share of the target's value, over the rows whose target is not 0.
 
     A row whose target is 0 has no relative error and does not count. The result is inf if a prediction is
@@ -49,9 +57,13 @@ def max_relative_error(target: FloatArray, prediction: FloatArray) -> float:
     return float(np.where(np.isfinite(near), near, error).max(initial=0.0))
 
 
+@checked
 def rounding_error(
-    expression: Expression, inputs: FloatArray, target: FloatArray, rows: IndexArray | None = None
-) -> FloatArray:
+    expression: Expression,
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
+    rows: IndexArray | None = None,
+) -> Float64[np.ndarray, " some"]:
     """How far rounding alone may separate the target from the right formula, by row.
 
     It has three sources: arithmetic in double precision, which acts on the terms of the formula; the last
@@ -112,15 +124,16 @@ def _magnitude(values: FloatArray) -> FloatArray:
         return np.maximum(np.floor(np.log10(np.abs(values))), -308.0)
 
 
+@checked
 def agrees(
     expression: Expression,
-    inputs: FloatArray,
-    target: FloatArray,
-    prediction: FloatArray,
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
+    prediction: Float64[np.ndarray, " rows"],
     tolerance: float = EXACT,
     *,
     law: Expression | None = None,
-) -> BoolArray:
+) -> Bool[np.ndarray, " rows"]:
     """Which rows a formula meets: to `tolerance` of the row's value, or to what rounding explains.
 
     Where the target passes 0 a formula that is right has any relative error, because the rounding of its
@@ -138,8 +151,8 @@ def agrees(
         The formula that the target was computed by, where it is known: its rounding counts as well.
     """
     with np.errstate(all="ignore"):
-        error = np.abs(target - prediction)
-        met = error <= tolerance * np.abs(target)
+        error: FloatArray = np.abs(target - prediction)
+        met: BoolArray = error <= tolerance * np.abs(target)
         # A product with tolerance underflows for targets of 1e-310; equal is equal.
         met |= prediction == target
     left = np.flatnonzero(~met & np.isfinite(prediction))
@@ -152,9 +165,13 @@ def agrees(
     return met
 
 
+@checked
 def beyond_rounding(
-    expression: Expression, inputs: FloatArray, target: FloatArray, prediction: FloatArray
-) -> FloatArray | None:
+    expression: Expression,
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
+    prediction: Float64[np.ndarray, " rows"],
+) -> Float64[np.ndarray, " rows"] | None:
     """Residuals of a formula that no change of its fitted constants removes, if rounding is smaller.
 
     To first order: the residuals without their part in the space of the derivatives by the constants. A
@@ -181,7 +198,10 @@ def beyond_rounding(
     return None if small else left * scale
 
 
-def term_size(expression: Expression, inputs: FloatArray) -> FloatArray:
+@checked
+def term_size(
+    expression: Expression, inputs: Float64[np.ndarray, "rows columns"]
+) -> Float64[np.ndarray, " rows"]:
     """Size of the terms that a formula adds up, by row; much larger than the value where they cancel.
 
     The value of any order of evaluation, multiplied out or not, is off by a few units in the last place of

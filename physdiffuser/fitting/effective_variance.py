@@ -13,12 +13,16 @@ the best straight line", *Am. J. Phys.* 72 (2004).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import bind, free_constants
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 # Steps of numeric derivatives, relative to the size of the value.
 _STEP = 1e-5
@@ -100,12 +104,13 @@ class _Model:
 
 
 @np.errstate(all="ignore")
+@checked
 def effective_fit(
     law: Expression,
-    inputs: FloatArray,
-    target: FloatArray,
-    input_errors: FloatArray,
-    target_errors: FloatArray | None = None,
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
+    input_errors: Float64[np.ndarray, "rows columns"],
+    target_errors: Float64[np.ndarray, " rows"] | None = None,
 ) -> EffectiveFit | None:
     """Fit the float constants of a formula again, with errors of the inputs.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray, IndexArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, IndexArray, checked
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, distinct_constants, free_constants, parameter_count
 from physdiffuser.fitting.levenberg_marquardt import Outcome, levenberg_marquardt
@@ -15,6 +16,9 @@ from physdiffuser.fitting.losses import Loss, relative_loss
 from physdiffuser.fitting.polish import polish
 from physdiffuser.fitting.starts.starts import draw_starts
 from physdiffuser.fitting.varpro import SeparableModel
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 _ROWS_FOR_STARTS = 500
 _FIRST_STEPS = 8
@@ -45,14 +49,15 @@ class Fit:
     skeleton: Expression
 
 
+@checked
 def fit_constants(
     skeleton: Expression,
-    inputs: FloatArray,
-    target: FloatArray,
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
     *,
-    weights: FloatArray | None = None,
+    weights: Float64[np.ndarray, " rows"] | None = None,
     loss: Loss = "squared",
-    initial: FloatArray | Sequence[float] | None = None,
+    initial: Float64[np.ndarray, " parameters *starts"] | Sequence[float] | None = None,
     starts: int = 16,
     iterations: int = 60,
     tolerance: float = 1e-14,
@@ -141,12 +146,13 @@ def _distinct(points: FloatArray, loss: FloatArray, nonlinear: tuple[int, ...], 
     return order[chosen]
 
 
+@checked
 def refit(
     expression: Expression,
-    inputs: FloatArray,
-    target: FloatArray,
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
     *,
-    weights: FloatArray | None = None,
+    weights: Float64[np.ndarray, " rows"] | None = None,
     loss: Loss = "squared",
     iterations: int = 20,
     tolerance: float = 1e-14,

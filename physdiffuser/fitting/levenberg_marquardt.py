@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import BoolArray, FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, BoolArray, FloatArray, checked
 from physdiffuser.fitting.linear import unit_columns
 from physdiffuser.fitting.losses import Loss
 from physdiffuser.fitting.student import student_fit, student_weights
 from physdiffuser.fitting.varpro import Projected, SeparableModel
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _FIRST_DAMPING = 1e-3
@@ -83,9 +87,10 @@ class Solutions:
 
 
 @np.errstate(all="ignore")
+@checked
 def levenberg_marquardt(
     model: SeparableModel,
-    starts: FloatArray,
+    starts: Float64[np.ndarray, "parameters starts"],
     *,
     iterations: int = 60,
     tolerance: float = 1e-14,

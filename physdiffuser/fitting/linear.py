@@ -22,7 +22,7 @@ RANK_TOLERANCE = 1e-11
 
 
 def power_of_two(size: FloatArray) -> FloatArray:
-    """The power of two just above each size; 1 where the size is 0 or not finite."""
+    """The power of two just above each size, of any shape; 1 where the size is 0 or not finite."""
     usable = (size > 0.0) & np.isfinite(size)
     exponent = np.frexp(np.where(usable, size, 1.0))[1]
     power: FloatArray = np.ldexp(1.0, np.clip(exponent, -1021, 1021))

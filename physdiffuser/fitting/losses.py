@@ -54,8 +54,12 @@ def _in_units(mean: float, scale: float, unit: float) -> float:
     return mean * share * share if share < 1e150 else float("inf")
 
 
+@checked
 def relative_loss(
-    prediction: FloatArray, target: FloatArray, weights: FloatArray | None = None, loss: Loss = "squared"
+    prediction: Float64[np.ndarray, " rows"],
+    target: Float64[np.ndarray, " rows"],
+    weights: Float64[np.ndarray, " rows"] | None = None,
+    loss: Loss = "squared",
 ) -> float:
     """Loss of a prediction over that of a constant: 0 is perfect, 1 as good as a constant.
 

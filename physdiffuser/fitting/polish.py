@@ -7,20 +7,26 @@ the same method with a dozen of them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.fitting.levenberg_marquardt import Outcome, exact_loss
 from physdiffuser.fitting.varpro import SeparableModel
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 _FIRST_DAMPING = 1e-4
 _WORST_CONDITION = 1e-9
 """Smallest eigenvalue of the normal matrix with unit diagonal that can be trusted."""
 
 
+@checked
 def polish(
-    model: SeparableModel, values: FloatArray, iterations: int, tolerance: float
-) -> tuple[FloatArray, Outcome]:
+    model: SeparableModel, values: Float64[np.ndarray, " parameters"], iterations: int, tolerance: float
+) -> tuple[Float64[np.ndarray, " parameters"], Outcome]:
     """Minimise the squared loss from good values.
 
     Parameters

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.tree import Path, add
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 # What must be left of a slope beside those of the constants that are there, as a share of its square.
 INDEPENDENT = 1e-8
@@ -42,9 +46,12 @@ class Score:
     own: FloatArray
 
 
+@checked
 def node_slopes(
-    expression: Expression, nodes: Sequence[tuple[Path, Expression]], inputs: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    expression: Expression,
+    nodes: Sequence[tuple[Path, Expression]],
+    inputs: Float64[np.ndarray, "rows columns"],
+) -> tuple[Float64[np.ndarray, " rows"], Float64[np.ndarray, "nodes rows"]]:
     """Values of a formula, shape (rows,), and its slopes by each of its nodes, shape (nodes, rows).
 
     Parameters
@@ -67,7 +74,8 @@ def node_slopes(
     return EvaluationTape(build(expression, ()), inputs).value_and_jacobian(np.zeros(len(nodes)))
 
 
-def span(slopes: FloatArray) -> FloatArray:
+@checked
+def span(slopes: Float64[np.ndarray, "constants rows"]) -> Float64[np.ndarray, "rows directions"]:
     """Orthonormal columns, shape (rows, directions), that span the rows of a matrix (constants, rows)."""
     if not len(slopes):
         return np.zeros((slopes.shape[1], 0))
@@ -76,7 +84,12 @@ def span(slopes: FloatArray) -> FloatArray:
     return basis[:, np.abs(np.diag(triangle)) > INDEPENDENT]
 
 
-def score(directions: FloatArray, basis: FloatArray, residual: FloatArray) -> Score:
+@checked
+def score(
+    directions: Float64[np.ndarray, "directions rows"],
+    basis: Float64[np.ndarray, "rows basis"],
+    residual: Float64[np.ndarray, " rows"],
+) -> Score:
     """Test each direction.
 
     Parameters

@@ -56,7 +56,8 @@ class StudentFit:
         """Of normal errors with the same likelihood, in place of the mean square; shape (...,)."""
         return np.exp(2.0 * self.nats)
 
-    def weights(self, residual: FloatArray) -> FloatArray:
+    @checked
+    def weights(self, residual: Float64[np.ndarray, "*sets rows"]) -> Float64[np.ndarray, "*sets rows"]:
         """Weights of iteratively reweighted least squares, shape (..., rows)."""
         freedom = self.freedom[..., None]
         square = np.square(residual / self.scale[..., None])
@@ -64,7 +65,8 @@ class StudentFit:
 
 
 @np.errstate(all="ignore")
-def student_fit(residual: FloatArray) -> StudentFit:
+@checked
+def student_fit(residual: Float64[np.ndarray, "*sets rows"]) -> StudentFit:
     """Fit Student's t to residuals.
 
     Parameters
@@ -108,7 +110,8 @@ def student_weights(residual: Float64[np.ndarray, "*some rows"]) -> Float64[np.n
     return student_fit(residual).weights(residual)
 
 
-def pseudo_residuals(residual: FloatArray, parameters: int) -> FloatArray:
+@checked
+def pseudo_residuals(residual: Float64[np.ndarray, " rows"], parameters: int) -> Float64[np.ndarray, " rows"]:
     """Residuals whose least-squares covariance is that of the fit with Student's t, shape (rows,).
 
     The score over its mean slope, with Huber's correction for few rows (Huber and Ronchetti, *Robust

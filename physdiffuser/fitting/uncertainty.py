@@ -10,16 +10,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from physdiffuser.arrays import BoolArray, FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, BoolArray, FloatArray, checked
 from physdiffuser.expressions import Expression
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.linear import power_of_two
 from physdiffuser.fitting.losses import Loss
 from physdiffuser.fitting.student import pseudo_residuals
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 Covariance = Literal["auto", "classical", "sandwich"]
 
@@ -64,7 +67,8 @@ class Uncertainty:
     sigma_is_known: bool = False
 
     @property
-    def covariance(self) -> FloatArray:
+    @checked
+    def covariance(self) -> Float64[np.ndarray, "parameters parameters"]:
         """Shape (parameters, parameters)."""
         # A constant that the rows do not fix has an infinite error: its row is inf or nan, and said so.
         with np.errstate(all="ignore"):
@@ -75,7 +79,8 @@ class Uncertainty:
         """Half width of a central interval in standard errors."""
         return student_quantile(level, _INFINITE if self.sigma_is_known else self.degrees_of_freedom)
 
-    def intervals(self, level: float = 0.95) -> FloatArray:
+    @checked
+    def intervals(self, level: float = 0.95) -> Float64[np.ndarray, "parameters 2"]:
         """Confidence intervals, shape (parameters, 2)."""
         with np.errstate(over="ignore"):  # an interval may reach beyond the largest double
             half = self.quantile(level) * self.standard_errors
@@ -136,13 +141,14 @@ def _expanded(normal: float, freedom: int) -> float:
 
 
 @np.errstate(all="ignore")
+@checked
 def uncertainty(
     skeleton: Expression,
-    parameters: FloatArray,
-    inputs: FloatArray,
-    target: FloatArray,
+    parameters: Float64[np.ndarray, " parameters"],
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
     *,
-    weights: FloatArray | None = None,
+    weights: Float64[np.ndarray, " rows"] | None = None,
     sigma: float | None = None,
     covariance: Covariance = "auto",
     loss: Loss = "squared",
@@ -248,14 +254,15 @@ def _covariance(unit: FloatArray, residual: FloatArray, spread: float | None) ->
 
 
 @np.errstate(all="ignore")
+@checked
 def prediction_interval(
     known: Uncertainty,
-    inputs: FloatArray,
+    inputs: Float64[np.ndarray, "rows columns"],
     level: float = 0.95,
     *,
     of: Literal["observation", "mean"] = "observation",
-    weights: FloatArray | None = None,
-) -> FloatArray:
+    weights: Float64[np.ndarray, " rows"] | None = None,
+) -> Float64[np.ndarray, "rows 2"]:
     """Intervals for new rows.
 
     Parameters

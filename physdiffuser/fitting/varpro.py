@@ -10,14 +10,18 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
+from physdiffuser.arrays import CHECK_ARRAYS, BoolArray, FloatArray, IndexArray, checked
 from physdiffuser.expressions import Apply, Expression, Parameter
 from physdiffuser.expressions.tree import walk
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape, EvaluationTapes
 from physdiffuser.fitting.linear import solve_columns
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float64
 
 _STALE = 0.1
 """Change of the linear parameters, relative to them, from which derivatives are taken anew."""
@@ -105,7 +109,8 @@ class Projected:
             self.parameters[:, chosen], self.residual[chosen], self.slopes[chosen], self.loss[chosen]
         )
 
-    def where(self, better: BoolArray, other: Projected) -> Projected:
+    @checked
+    def where(self, better: Bool[np.ndarray, " starts"], other: Projected) -> Projected:
         """`other` where `better`, this elsewhere."""
         if better.all():
             return other
@@ -139,24 +144,26 @@ class SeparableModel:
         Shape (rows,), positive, or None.
     """
 
+    @checked
     def __init__(
         self,
         skeleton: Expression,
-        inputs: FloatArray,
-        target: FloatArray,
-        weights: FloatArray | None = None,
+        inputs: Float64[np.ndarray, "*starts rows columns"],
+        target: Float64[np.ndarray, " rows"],
+        weights: Float64[np.ndarray, " rows"] | None = None,
     ) -> None:
         linear = linear_parameters(skeleton)
         self._bind(EvaluationTape(skeleton, inputs), linear, vanishes_with(skeleton, linear), target, weights)
 
     @classmethod
+    @checked
     def side_by_side(
         cls,
         tapes: EvaluationTapes,
         linear: tuple[int, ...],
         homogeneous: bool,
-        target: FloatArray,
-        weights: FloatArray | None = None,
+        target: Float64[np.ndarray, " rows"],
+        weights: Float64[np.ndarray, " rows"] | None = None,
     ) -> SeparableModel:
         """Several skeletons as one model, whose starts are theirs.
 
@@ -205,7 +212,12 @@ class SeparableModel:
         part.tape = self.tape.take(chosen)
         return part
 
-    def start(self, parameters: FloatArray, row_weights: FloatArray | None = None) -> Projected:
+    @checked
+    def start(
+        self,
+        parameters: Float64[np.ndarray, "parameters starts"],
+        row_weights: Float64[np.ndarray, "starts rows"] | None = None,
+    ) -> Projected:
         """Solve for the linear parameters, whose values are not known yet."""
         if not self.linear:
             return self.project(parameters, row_weights)
@@ -214,11 +226,21 @@ class SeparableModel:
         first = self.loss_only(blank, row_weights)
         return self.project(first.parameters, row_weights) if self.nonlinear else first
 
-    def loss_only(self, parameters: FloatArray, row_weights: FloatArray | None = None) -> Projected:
+    @checked
+    def loss_only(
+        self,
+        parameters: Float64[np.ndarray, "parameters starts"],
+        row_weights: Float64[np.ndarray, "starts rows"] | None = None,
+    ) -> Projected:
         """Like `project`, without the derivatives by the nonlinear parameters."""
         return self._solve(parameters, row_weights, self.linear)
 
-    def project(self, parameters: FloatArray, row_weights: FloatArray | None = None) -> Projected:
+    @checked
+    def project(
+        self,
+        parameters: Float64[np.ndarray, "parameters starts"],
+        row_weights: Float64[np.ndarray, "starts rows"] | None = None,
+    ) -> Projected:
         """Solve for the linear parameters at the given nonlinear ones.
 
         Parameters

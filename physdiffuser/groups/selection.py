@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,30 +16,62 @@ from physdiffuser.groups.candidates import Form
 from physdiffuser.groups.joint_fit import GroupedRows, JointFit, JointModel
 from physdiffuser.groups.sharing import GroupDescriptionLength, GroupLaw, best_sharing, separate_fits
 
-# Forms of one search that are fitted thoroughly: those with the shortest description after a quick fit.
-THOROUGH = 14
-# Forms that are considered again with the weights of another noise model.
-REWEIGHTED_FORMS = 30
-# A loss of at most so many times that of rounding is rounding.
-NEARLY_EXACT = 4.0
-# A shared constant may become a number that fewer than this share of arbitrary constants lie as near to, and
-# that is no further from it than one standard error.
-CHANCE = 0.005
-# 0 and 1 take a part of the form away: the description length decides about them, within so many deviations.
-STRUCTURAL, DEVIATIONS = (0.0, 1.0, -1.0), 3.0
-# A constant of a noise-free table below this may be nothing but rounding.
-NO_CONSTANT = 1e-12
-# A constant with so many times its value as standard error is not determined.
-UNDETERMINED = 1e3
-# Of a noise-free table a constant is a decimal of so many digits if it agrees with it to this accuracy.
-SHORT_DIGITS, SAME_DIGITS = 5, 1e-11
-# The rows do not decide between descriptions that differ by less than so many nats: odds of 20 to 1.
-NEARLY_AS_GOOD = 3.0
-# Simple numbers shorten a description by a few nats each: laws that are longer than the best by so many are
-# simplified as well, at most so many laws.
-WORTH_SIMPLIFYING, MOST_SIMPLIFIED = 8.0, 10
-# A law that a simpler one nearly reaches is not shown: its loss must be smaller by this factor.
-WORTH_SHOWING = 0.98
+
+@dataclass(frozen=True)
+class GroupPolicy:
+    """How the law of several groups is chosen.
+
+    Set on development tables of groups; those in nats or standard errors are usual levels of evidence.
+
+    Attributes
+    ----------
+    thorough
+        Forms of one search that are fitted thoroughly: those with the shortest description after a quick
+        fit.
+    reweighted_forms
+        Forms that are considered again with the weights of another noise model.
+    nearly_exact
+        A loss of at most so many times that of rounding is rounding.
+    chance
+        A shared constant may become a number that fewer than this share of arbitrary constants lie as
+        near to, and that is no further from it than one standard error.
+    structural, deviations
+        These values take a part of the form away: the description length decides about them, within so
+        many standard errors.
+    no_constant
+        A constant of a noise-free table below this may be nothing but rounding.
+    undetermined
+        A constant with so many times its value as standard error is not determined.
+    short_digits, same_digits
+        Of a noise-free table a constant is a decimal of so many digits if it agrees with it to this
+        accuracy.
+    nearly_as_good
+        The rows do not decide between descriptions that differ by less than so many nats: odds of 20 to
+        1.
+    worth_simplifying, max_simplified
+        Simple numbers shorten a description by a few nats each: laws that are longer than the best by so
+        many nats are simplified as well, at most so many laws.
+    worth_showing
+        A law that a simpler one nearly reaches is not shown: its loss must be smaller by this factor.
+    """
+
+    thorough: int = 14
+    reweighted_forms: int = 30
+    nearly_exact: float = 4.0
+    chance: float = 0.005
+    structural: tuple[float, ...] = (0.0, 1.0, -1.0)
+    deviations: float = 3.0
+    no_constant: float = 1e-12
+    undetermined: float = 1e3
+    short_digits: int = 5
+    same_digits: float = 1e-11
+    nearly_as_good: float = 3.0
+    worth_simplifying: float = 8.0
+    max_simplified: int = 10
+    worth_showing: float = 0.98
+
+
+POLICY = GroupPolicy()
 
 
 class GroupSelection:
@@ -97,12 +130,12 @@ class GroupSelection:
             satisfied=self._satisfied,
         )
         again._usual = self._usual
-        laws = sorted(self.laws.values(), key=lambda law: law.length)[:THOROUGH]
+        laws = sorted(self.laws.values(), key=lambda law: law.length)[: POLICY.thorough]
         for law in laws if self.violating is None else [*laws, self.violating]:
             again._refit(law.fit.skeleton, law.fit.parameters)
         others = sorted((one for one in self._forms.values()), key=lambda form: form[0])
         if forms:
-            again.consider([form for _, form in others[:REWEIGHTED_FORMS]])
+            again.consider([form for _, form in others[: POLICY.reweighted_forms]])
         return again
 
     @property
@@ -112,7 +145,7 @@ class GroupSelection:
         If none satisfies the constraints, the shortest of those that violate one.
         """
         least = min((law.length for law in self.laws.values()), default=0.0)
-        near = {form: law for form, law in self.laws.items() if law.length < least + NEARLY_AS_GOOD}
+        near = {form: law for form, law in self.laws.items() if law.length < least + POLICY.nearly_as_good}
         usual = [law for form, law in near.items() if form in self._usual]
         return min(usual or near.values(), key=lambda law: law.length, default=self.violating)
 
@@ -120,7 +153,7 @@ class GroupSelection:
     def exact(self) -> bool:
         """Whether the residuals of some law are rounding."""
         best = self.best
-        return best is not None and best.fit.loss <= NEARLY_EXACT * self.measure.floor
+        return best is not None and best.fit.loss <= POLICY.nearly_exact * self.measure.floor
 
     def consider(self, forms: Sequence[Form], *, usual: bool = False) -> None:
         """Fit forms to all groups; the promising ones thoroughly. `usual` if they are usual laws."""
@@ -135,7 +168,7 @@ class GroupSelection:
             quick.append((self._least(fit), form))
         quick.sort(key=lambda pair: pair[0])
         self._forms |= {form.skeleton: (least, form) for least, form in quick}
-        for _, form in quick[:THOROUGH]:
+        for _, form in quick[: POLICY.thorough]:
             if self._stop() and self.laws:
                 return
             self._take(form.skeleton, np.array(form.known))
@@ -146,10 +179,10 @@ class GroupSelection:
         The best laws are tried, the shortest first: of two that are nearly as good, only one may get shorter.
         """
         done: set[Expression] = set()
-        while len(done) < MOST_SIMPLIFIED and not self._stop():
+        while len(done) < POLICY.max_simplified and not self._stop():
             left = [law for form, law in self.laws.items() if form not in done]
             law = min(left, key=lambda law: law.length, default=None)
-            if law is None or self.best is None or law.length > self.best.length + WORTH_SIMPLIFYING:
+            if law is None or self.best is None or law.length > self.best.length + POLICY.worth_simplifying:
                 return
             done.add(law.fit.skeleton)
             for skeleton, own in self._simpler(law.fit):
@@ -171,7 +204,7 @@ class GroupSelection:
 
         laws = self.laws.values() or [law for law in (best,) if law is not None]
         for law in sorted(laws, key=cost):
-            better = not front or law.fit.loss < WORTH_SHOWING * min(other.fit.loss for other in front)
+            better = not front or law.fit.loss < POLICY.worth_showing * min(other.fit.loss for other in front)
             better = better and not self._undetermined(law.fit).any()
             same = bool(front) and _complexity(law) == _complexity(front[-1])
             if law is best:
@@ -215,7 +248,7 @@ class GroupSelection:
     def _undetermined(self, fit: JointFit) -> BoolArray:
         """Which shared constants have no value of their own, shape (parameters,)."""
         _, errors, _ = JointModel(fit.skeleton, self.rows).covariance(fit)
-        return fit.shared & ~(errors[:, 0] < UNDETERMINED * np.abs(fit.parameters[:, 0]))
+        return fit.shared & ~(errors[:, 0] < POLICY.undetermined * np.abs(fit.parameters[:, 0]))
 
     def _simpler(self, fit: JointFit) -> Iterator[tuple[Expression, FloatArray]]:
         _, errors, _ = JointModel(fit.skeleton, self.rows).covariance(fit)
@@ -227,28 +260,28 @@ class GroupSelection:
                 yield _with_number(fit, int(position), Number(1))
                 continue
             numbers = [*_simple_numbers(value, error)]
-            if fit.loss <= NEARLY_EXACT * self.measure.floor:
+            if fit.loss <= POLICY.nearly_exact * self.measure.floor:
                 # Rounding alone gives a constant that is not needed a value, and a small error.
-                numbers += [Number(0)] if abs(value) < NO_CONSTANT else [*_short_decimals(value)]
+                numbers += [Number(0)] if abs(value) < POLICY.no_constant else [*_short_decimals(value)]
             for number in numbers:
                 yield _with_number(fit, int(position), number)
 
 
 def _simple_numbers(value: float, error: float) -> Iterator[Number]:
     rounding = 1e-9 * abs(value)
-    for number in STRUCTURAL:
-        if abs(value - number) <= max(DEVIATIONS * error, rounding):
+    for number in POLICY.structural:
+        if abs(value - number) <= max(POLICY.deviations * error, rounding):
             yield Number(int(number))
     slack = max(error, rounding)
     nearest = round(2 * value) / 2
-    if nearest not in STRUCTURAL and abs(value - nearest) <= slack and 2 * slack / 0.5 < CHANCE:
+    if nearest not in POLICY.structural and abs(value - nearest) <= slack and 2 * slack / 0.5 < POLICY.chance:
         yield Number(int(nearest)) if nearest == int(nearest) else Number(Fraction(nearest))
 
 
 def _short_decimals(value: float) -> Iterator[Number]:
     """A decimal of few digits that a constant of a noise-free table agrees with to many more."""
-    short = Fraction(f"{value:.{SHORT_DIGITS}g}")
-    if short and abs(float(short) - value) <= SAME_DIGITS * abs(value):
+    short = Fraction(f"{value:.{POLICY.short_digits}g}")
+    if short and abs(float(short) - value) <= POLICY.same_digits * abs(value):
         yield Number(int(short) if short.denominator == 1 else short)
 
 

@@ -11,14 +11,18 @@ an earlier, cheaper one is dropped.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.arrays import BoolArray, FloatArray, IntArray
+from physdiffuser.arrays import CHECK_ARRAYS, BoolArray, FloatArray, IntArray, checked
 from physdiffuser.core.reduction import Exponents, monomial
 from physdiffuser.expressions import Expression
 from physdiffuser.library.forms import CODE, FORMS, LESS_ONE, ONE_MINUS, POWER, Form
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float64, Int64, UInt64
 
 LEAF, MONOMIAL = -1, -2
 
@@ -47,8 +51,12 @@ class Library:
         Allowed operators.
     """
 
+    @checked
     def __init__(
-        self, inputs: FloatArray, features: tuple[Expression, ...], operators: frozenset[str]
+        self,
+        inputs: Float64[np.ndarray, "probes features"],
+        features: tuple[Expression, ...],
+        operators: frozenset[str],
     ) -> None:
         self.inputs = inputs
         self.features = features
@@ -77,17 +85,20 @@ class Library:
     # -- reading -------------------------------------------------------------------------------
 
     @property
-    def values(self) -> FloatArray:
+    @checked
+    def values(self) -> Float64[np.ndarray, "entries probes"]:
         """Shape (entries, probes); a view that holds until the library grows."""
         return self._values[: self.size]
 
     @property
-    def costs(self) -> IntArray:
+    @checked
+    def costs(self) -> Int64[np.ndarray, " entries"]:
         """Shape (entries,): cost of each entry."""
         return self._recipes[: self.size, COST]
 
     @property
-    def functions(self) -> BoolArray:
+    @checked
+    def functions(self) -> Bool[np.ndarray, " entries"]:
         """Shape (entries,): whether an entry holds a transcendental function."""
         return self._recipes[: self.size, 4] > 0
 
@@ -155,7 +166,8 @@ class Library:
         nested = NESTED * self._recipes[: self.size, 4] * form.transcendental
         return np.flatnonzero(self.costs + nested == level - form.cost)
 
-    def apply(self, form: str, entries: IntArray) -> int:
+    @checked
+    def apply(self, form: str, entries: Int64[np.ndarray, " entries"]) -> int:
         """Add `form(entry)` for the given entries; returns how many were new."""
         chosen = self.forms.get(form)
         entries = entries[self.costs[entries] < NEVER]
@@ -181,7 +193,8 @@ class Library:
         )
         return self._append(made, recipe)
 
-    def apply_pairs(self, forms: tuple[str, ...], entries: IntArray) -> None:
+    @checked
+    def apply_pairs(self, forms: tuple[str, ...], entries: Int64[np.ndarray, " entries"]) -> None:
         """Add each two-argument form of every pair of the given entries."""
         entries = entries[self.costs[entries] < NEVER]
         for name in forms:
@@ -191,7 +204,10 @@ class Library:
                 for _ in self._combine(form, entries, entries, level, self.size + entries.size**2 + 1):
                     continue
 
-    def add_powers(self, bases: IntArray, exponents: IntArray) -> None:
+    @checked
+    def add_powers(
+        self, bases: Int64[np.ndarray, " bases"], exponents: Int64[np.ndarray, " exponents"]
+    ) -> None:
         """Add each of some entries to the power of each of others, where that is a number on every row."""
         if self.has_powers and bases.size and exponents.size:
             costs = self.costs
@@ -294,7 +310,8 @@ def _of_use(values: FloatArray) -> BoolArray:
     return np.asarray(np.isfinite(size) & (size < LARGEST) & (size > 1.0 / LARGEST) & varies)
 
 
-def value_keys(values: FloatArray) -> npt.NDArray[np.uint64]:
+@checked
+def value_keys(values: Float64[np.ndarray, "rows probes"]) -> UInt64[np.ndarray, " rows"]:
     """One 64-bit key per row, equal for rows that agree to about 9 digits up to sign."""
     probes = min(values.shape[1], 5)
     key = np.zeros(len(values), np.uint64)

@@ -40,7 +40,8 @@ class AffineIndex:
         Relative accuracy of the numbers; 1e-10 for doubles that were not rounded.
     """
 
-    def __init__(self, values: FloatArray, tolerance: float = 1e-10) -> None:
+    @checked
+    def __init__(self, values: Float64[np.ndarray, "entries probes"], tolerance: float = 1e-10) -> None:
         self.tolerance = min(tolerance, COARSEST)
         self.probes = min(values.shape[1], 6)
         ratios, _ = self._ratios(values)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.derivation import divided, found_as, target_symbol
 from physdiffuser.core.problem import Problem
@@ -16,6 +16,9 @@ from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import ONE, Expression, Number, Variable, evaluate, to_text
 from physdiffuser.expressions.tree import add, mul
 from physdiffuser.transforms.transform import OutputTransform
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 # A factor so many of its standard errors from 1 is tried as 1.
 STANDARD_ERRORS = 3.0
@@ -52,7 +55,7 @@ class Match(ABC):
     sentence: ClassVar[str] = "found a sum of formulas of the library"
 
     @abstractmethod
-    def terms(self, inputs: FloatArray) -> list[Term]:
+    def terms(self, inputs: Float64[np.ndarray, "rows columns"]) -> list[Term]:
         """The terms whose linear combination is t.
 
         The law may be without the first of them: the constant, or A in `A*(a + b*B)`.
@@ -75,7 +78,8 @@ class Single(Match):
 
     sentence = "found in the library of small formulas"
 
-    def terms(self, inputs: FloatArray) -> list[Term]:
+    @checked
+    def terms(self, inputs: Float64[np.ndarray, "rows columns"]) -> list[Term]:
         """1 and B."""
         right = _term(self.right, inputs)
         return [Term(ONE, np.ones_like(right.values)), right]
@@ -90,7 +94,8 @@ class Product(Match):
 
     sentence = "found a product of two formulas of the library"
 
-    def terms(self, inputs: FloatArray) -> list[Term]:
+    @checked
+    def terms(self, inputs: Float64[np.ndarray, "rows columns"]) -> list[Term]:
         """A and A*B."""
         left = _term(self.left, inputs)
         return [left, _times(left, _term(self.right, inputs))]
@@ -103,7 +108,8 @@ class Sum(Match):
     left: Expression
     right: Expression
 
-    def terms(self, inputs: FloatArray) -> list[Term]:
+    @checked
+    def terms(self, inputs: Float64[np.ndarray, "rows columns"]) -> list[Term]:
         """1, A and B."""
         left = _term(self.left, inputs)
         return [Term(ONE, np.ones_like(left.values)), left, _term(self.right, inputs)]
@@ -117,7 +123,8 @@ class ShiftedProduct(Match):
     right: Expression
     third: Expression
 
-    def terms(self, inputs: FloatArray) -> list[Term]:
+    @checked
+    def terms(self, inputs: Float64[np.ndarray, "rows columns"]) -> list[Term]:
         """A, A*B and D."""
         left = _term(self.left, inputs)
         return [left, _times(left, _term(self.right, inputs)), _term(self.third, inputs)]
@@ -131,7 +138,8 @@ class ScaledSum(Match):
     right: Expression
     third: Expression
 
-    def terms(self, inputs: FloatArray) -> list[Term]:
+    @checked
+    def terms(self, inputs: Float64[np.ndarray, "rows columns"]) -> list[Term]:
         """D, D*B and D*A."""
         third = _term(self.third, inputs)
         return [third, _times(third, _term(self.right, inputs)), _times(third, _term(self.left, inputs))]

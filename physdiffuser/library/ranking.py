@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.arrays import IndexArray, IntArray
+from physdiffuser.arrays import CHECK_ARRAYS, IndexArray, checked
 from physdiffuser.device import Device
 from physdiffuser.library.screening import pair_residuals
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float32, Int64
 
 if TYPE_CHECKING:
     from physdiffuser.device_arrays import DeviceArray
@@ -29,7 +32,8 @@ FEW, TIED = 3, 1e-5
 class ResidualBlock(Protocol):
     """Residuals of shape (rows, columns)."""
 
-    def least(self) -> FloatArray32:
+    @checked
+    def least(self) -> Float32[np.ndarray, " rows"]:
         """Shape (rows,): the least of each row."""
         ...
 
@@ -57,10 +61,12 @@ class ResidualBlock(Protocol):
 class FullBlock:
     """A block of which all residuals are at hand."""
 
-    def __init__(self, residual: FloatArray32) -> None:
+    @checked
+    def __init__(self, residual: Float32[np.ndarray, "rows columns"]) -> None:
         self.residual = residual
 
-    def least(self) -> FloatArray32:
+    @checked
+    def least(self) -> Float32[np.ndarray, " rows"]:
         """See `ResidualBlock`."""
         least: FloatArray32 = self.residual.min(axis=1)
         return least
@@ -107,10 +113,17 @@ class TruncatedBlock:
         Shape (rows,): residuals that are no more than this apart may be equal.
     """
 
-    def __init__(self, values: FloatArray32, places: IntArray, tied: FloatArray32) -> None:
+    @checked
+    def __init__(
+        self,
+        values: Float32[np.ndarray, "rows few"],
+        places: Int64[np.ndarray, "rows few"],
+        tied: Float32[np.ndarray, " rows"],
+    ) -> None:
         self.values, self.places, self.tied = values, places, tied
 
-    def least(self) -> FloatArray32:
+    @checked
+    def least(self) -> Float32[np.ndarray, " rows"]:
         """See `ResidualBlock`."""
         least: FloatArray32 = self.values[:, 0]
         return least
@@ -145,7 +158,8 @@ class TruncatedBlock:
         ]
 
 
-def row_blocks(costs: IntArray, width: int) -> list[tuple[int, slice]]:
+@checked
+def row_blocks(costs: Int64[np.ndarray, " entries"], width: int) -> list[tuple[int, slice]]:
     """Slices of entries of one cost each, at most `width` long; `costs` is sorted."""
     found: list[tuple[int, slice]] = []
     levels, starts = np.unique(costs, return_index=True)
@@ -157,8 +171,12 @@ def row_blocks(costs: IntArray, width: int) -> list[tuple[int, slice]]:
     return found
 
 
+@checked
 def ranked(
-    residuals: Iterable[FloatArray32], device: Device, few: int = FEW, variance: FloatArray32 | None = None
+    residuals: Iterable[Float32[np.ndarray, "rows columns"]],
+    device: Device,
+    few: int = FEW,
+    variance: Float32[np.ndarray, " rows"] | None = None,
 ) -> Iterator[ResidualBlock]:
     """Blocks of residuals that share their rows.
 
@@ -214,10 +232,11 @@ class PairBlocks:
         Whether each pair is asked for once, so that no entry of B comes before one of A.
     """
 
+    @checked
     def __init__(
         self,
-        library: FloatArray32,
-        correlation: FloatArray32,
+        library: Float32[np.ndarray, "entries probes"],
+        correlation: Float32[np.ndarray, " entries"],
         columns: Sequence[slice],
         few: int,
         device: Device,

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, IntArray, checked
+from physdiffuser.arrays import CHECK_ARRAYS, IntArray, checked
 
 if TYPE_CHECKING or CHECK_ARRAYS:
-    from jaxtyping import Float64
+    from jaxtyping import Float32, Float64
 
 FloatArray32 = npt.NDArray[np.float32]
 Precision = TypeVar("Precision", np.float32, np.float64)
@@ -44,7 +44,8 @@ class Standardised:
     squares: FloatArray32
 
     @classmethod
-    def of(cls, values: FloatArray) -> Standardised:
+    @checked
+    def of(cls, values: Float64[np.ndarray, "entries probes"]) -> Standardised:
         """Centre and scale each entry; an affine map changes no residual."""
         centre = values.mean(axis=1, keepdims=True)
         spread = values.std(axis=1, keepdims=True)
@@ -69,7 +70,10 @@ class Affine:
     variance: FloatArray32
 
     @classmethod
-    def of(cls, targets: FloatArray, weights: FloatArray) -> Affine:
+    @checked
+    def of(
+        cls, targets: Float64[np.ndarray, "targets probes"], weights: Float64[np.ndarray, "targets probes"]
+    ) -> Affine:
         """Prepare targets of shape (targets, probes) with row weights of the same shape."""
         total = weights.sum(axis=1, keepdims=True)
         centred = targets - (weights * targets).sum(axis=1, keepdims=True) / total
@@ -83,7 +87,8 @@ class Affine:
             variance[:, 0].astype(np.float32),
         )
 
-    def residuals(self, library: Standardised, entries: slice) -> FloatArray32:
+    @checked
+    def residuals(self, library: Standardised, entries: slice) -> Float32[np.ndarray, "targets entries"]:
         """Weighted residual sum of squares of the best fit, shape (targets, entries)."""
         values, squares = library.values[entries], library.squares[entries]
         cross = self.cross @ values.T
@@ -129,7 +134,14 @@ class LeadingPairs:
     weighted: FloatArray32
 
     @classmethod
-    def of(cls, library: Standardised, target: FloatArray, weights: FloatArray, count: int) -> LeadingPairs:
+    @checked
+    def of(
+        cls,
+        library: Standardised,
+        target: Float64[np.ndarray, " probes"],
+        weights: Float64[np.ndarray, " probes"],
+        count: int,
+    ) -> LeadingPairs:
         """Prepare a target of shape (probes,) with row weights of the same shape."""
         relative = weights / weights.sum()
         centred = target - relative @ target
@@ -147,16 +159,21 @@ class LeadingPairs:
         weighted = (library.values[leading] - mean[leading, None]) * (sums[0] / root[leading, None])
         return cls(leading, correlation, root, weighted)
 
-    def residuals(self, library: Standardised, entries: slice) -> FloatArray32:
+    @checked
+    def residuals(self, library: Standardised, entries: slice) -> Float32[np.ndarray, "leading entries"]:
         """Unexplained share of variance of the best `a + b*A + c*B`, shape (leading, entries)."""
         free = self.weighted @ library.values[entries].T
         free /= self.root[None, entries]
         return unexplained(free, self.correlation[self.leading][:, None], self.correlation[None, entries])
 
 
+@checked
 def pair_residuals(
-    library: FloatArray32, first: slice, second: slice, target_correlation: FloatArray32
-) -> FloatArray32:
+    library: Float32[np.ndarray, "entries probes"],
+    first: slice,
+    second: slice,
+    target_correlation: Float32[np.ndarray, " entries"],
+) -> Float32[np.ndarray, "first second"]:
     """Unexplained share of variance of the best `a + b*A + c*B` for a block of pairs.
 
     Parameters

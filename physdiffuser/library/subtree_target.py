@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.expressions import OPERATORS, Expression
 from physdiffuser.expressions.tree import Path, along
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 # Rows where the operators can be inverted, as a share; with fewer the subtree target is not used.
 _USABLE_ROWS = 0.75
@@ -34,7 +37,8 @@ class Rows(Protocol):
     target: FloatArray
     share: FloatArray
 
-    def values(self, expressions: Sequence[Expression]) -> FloatArray:
+    @checked
+    def values(self, expressions: Sequence[Expression]) -> Float64[np.ndarray, "expressions rows"]:
         """Shape (expressions, rows)."""
         ...
 
@@ -55,7 +59,8 @@ class SubtreeTarget:
     weights: FloatArray
     total: float = 1.0
 
-    def beside(self, operator: str, present: FloatArray) -> SubtreeTarget | None:
+    @checked
+    def beside(self, operator: str, present: Float64[np.ndarray, " rows"]) -> SubtreeTarget | None:
         """What has to be added to the present values, or multiplied with them, to meet the target."""
         with np.errstate(all="ignore"):
             if operator == "add":

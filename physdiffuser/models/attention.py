@@ -26,7 +26,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.errors import UsageError
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float, Int
 
 if TYPE_CHECKING:
     from physdiffuser.specs import AttentionSpec
@@ -49,7 +53,10 @@ class KeyValueCache:
     values: Tensor | None = None
     fixed: bool = False
 
-    def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    @checked
+    def extend(
+        self, keys: Float[Tensor, "batch heads new head"], values: Float[Tensor, "batch heads new head"]
+    ) -> tuple[Float[Tensor, "batch heads length head"], Float[Tensor, "batch heads length head"]]:
         """Append new positions; returns all of them."""
         if self.keys is not None and self.values is not None:
             keys = torch.cat((self.keys, keys), dim=2)
@@ -57,7 +64,8 @@ class KeyValueCache:
         self.keys, self.values = keys, values
         return keys, values
 
-    def select(self, rows: Tensor) -> None:
+    @checked
+    def select(self, rows: Int[Tensor, " kept"]) -> None:
         """Keep the given batch rows, in that order (beam search reorders its hypotheses)."""
         if self.keys is not None and self.values is not None:
             self.keys, self.values = self.keys[rows], self.values[rows]

@@ -25,7 +25,8 @@ class DecoderState:
         self.position = 0
         self.caches = [(KeyValueCache(), KeyValueCache(fixed=True)) for _ in range(blocks)]
 
-    def select(self, rows: Tensor) -> None:
+    @checked
+    def select(self, rows: Int[Tensor, " kept"]) -> None:
         """Keep the given batch rows, in that order."""
         for own, cross in self.caches:
             own.select(rows)

@@ -10,7 +10,7 @@ from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.models.attention import KeyValueCache
 
 if TYPE_CHECKING or CHECK_ARRAYS:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 
 class FeedForward(nn.Module):
@@ -51,7 +51,13 @@ class AttentionBlock(nn.Module):
         self.feed_norm = nn.LayerNorm(width)
         self.feed = FeedForward(width, factor)
 
-    def forward(self, vectors: Tensor, memory: Tensor | None = None, **options: Any) -> Tensor:
+    @checked
+    def forward(
+        self,
+        vectors: Float[Tensor, "batch length width"],
+        memory: Float[Tensor, "batch tokens width"] | None = None,
+        **options: Any,
+    ) -> Float[Tensor, "batch length width"]:
         """(batch, length, width) to the same shape; `options` go to the attention module."""
         source = None if memory is None or self.memory_norm is None else self.memory_norm(memory)
         mixed, _ = self.attention(self.norm(vectors), source, **options)
@@ -78,13 +84,14 @@ class DecoderBlock(nn.Module):
         self.own_norm, self.cross_norm, self.feed_norm = (nn.LayerNorm(width) for _ in range(3))
         self.feed = FeedForward(width, factor)
 
+    @checked
     def forward(
         self,
-        vectors: Tensor,
-        memory: Tensor,
-        memory_mask: Tensor,
+        vectors: Float[Tensor, "batch length width"],
+        memory: Float[Tensor, "batch tokens width"],
+        memory_mask: Bool[Tensor, "batch tokens"],
         caches: tuple[KeyValueCache, KeyValueCache] | None = None,
-    ) -> Tensor:
+    ) -> Float[Tensor, "batch length width"]:
         """(batch, length, width) to the same shape; memory is (batch, tokens, width)."""
         own_cache, cross_cache = caches if caches is not None else (None, None)
         mixed, _ = self.own(self.own_norm(vectors), causal=self.causal, cache=own_cache)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.expressions import Expression, to_prefix
 from physdiffuser.expressions.tree import variables, with_columns
 from physdiffuser.models.features.reading import Reader, Reading
@@ -15,6 +15,9 @@ from physdiffuser.models.proposing import encode_readings
 from physdiffuser.models.shipped import inference_precision
 from physdiffuser.models.tokens.canonical_skeleton import canonical_skeleton
 from physdiffuser.models.tokens.vocabulary import BOS, EOS
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 if TYPE_CHECKING:
     from physdiffuser.core.problem import Problem
@@ -48,7 +51,8 @@ class FormLikelihood:
         self.readings = [self.reader.read(rng) for _ in range(readings)]
         self.memory, self.mask = encode_readings(model, self.readings)
 
-    def nats(self, formulas: Sequence[Expression]) -> FloatArray:
+    @checked
+    def nats(self, formulas: Sequence[Expression]) -> Float64[np.ndarray, " formulas"]:
         """For each formula, shape (formulas,), the nats of its form; inf where the network cannot write it.
 
         Parameters

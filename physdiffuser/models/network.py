@@ -15,7 +15,7 @@ from physdiffuser.models.encoder import SetEncoder
 from physdiffuser.models.tokens.vocabulary import MASK, Vocabulary
 
 if TYPE_CHECKING or CHECK_ARRAYS:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Float16
 
 
 class LawModel(nn.Module):
@@ -70,15 +70,16 @@ class LawModel(nn.Module):
                 attention=config.autoregressive.attention,
             )
 
+    @checked
     def encode(
         self,
-        rows: Tensor,
-        padding_mask: Tensor,
-        used: Tensor,
+        rows: Float16[Tensor, "batch rows places"],
+        padding_mask: Bool[Tensor, "batch rows"],
+        used: Bool[Tensor, "batch columns"],
         summary_rows: Tensor | None = None,
         summary_mask: Tensor | None = None,
         hidden: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Float[Tensor, "batch tokens width"], Bool[Tensor, "batch tokens"]]:
         """Memory of tables and its mask; see `SetEncoder.forward`."""
         memory, mask = self.encoder(rows, padding_mask, used, summary_rows, summary_mask, hidden)
         return memory, mask

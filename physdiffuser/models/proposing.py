@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from physdiffuser.arrays import CHECK_ARRAYS, checked
 from physdiffuser.core.candidate import Candidate
 from physdiffuser.device import torch_name
 from physdiffuser.models.shipped import find_weights, inference_precision, load_weights
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,8 +100,8 @@ class LearnedGenerator(ABC):
     def write(
         self,
         model: LawModel,
-        memory: Tensor,
-        mask: Tensor,
+        memory: Float[Tensor, "readings tokens width"],
+        mask: Bool[Tensor, "readings tokens"],
         grammar: Grammar,
         rng: np.random.Generator,
     ) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
@@ -184,7 +188,10 @@ class LearnedGenerator(ABC):
                 yield None
 
 
-def encode_readings(model: LawModel, readings: Sequence[Reading]) -> tuple[Tensor, Tensor]:
+@checked
+def encode_readings(
+    model: LawModel, readings: Sequence[Reading]
+) -> tuple[Float[Tensor, "readings tokens width"], Bool[Tensor, "readings tokens"]]:
     """Memory, (readings, tokens, width), and mask of readings with equally many rows."""
     import torch
 

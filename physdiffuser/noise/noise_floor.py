@@ -9,6 +9,7 @@ data have nothing to find.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,32 +19,60 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.selection.description_length import residual_is_noise
 
-ROWS = 1_000
-# Degrees and terms at most; terms at most this share of the rows; features at most.
-DEGREE = 14
-TERMS = 240
-SHARE = 1 / 3
-FEATURES = 6
-# Two more degrees that leave the error above this share of what it was show that it has stopped falling.
-FLAT = 0.85
-# A floor is reached by two degrees at least, that far above the least.
-FLOOR = 1.25
-# Polynomials whose errors are this much above the least do as well.
-AS_WELL = 1.05
-# Reductions whose errors are this much above the best one's have missed something.
-AS_GOOD = 1.1
-# Errors of normal distribution have a kurtosis of 3; polynomials in their worst corners leave ten and more.
-KURTOSIS = 4.5
-# A polynomial that explains less has not understood the law, and one that explains more has found it.
-LARGEST, SMALLEST = 0.5, 1e-6
-# Values that span more decades than this are taken by their logarithm.
-DECADE = 10.0
+
+@dataclass(frozen=True)
+class NoiseFloorPolicy:
+    """How far polynomials are followed to find the noise floor.
+
+    Set on development laws with and without noise (docs/methods/reduction.md).
+
+    Attributes
+    ----------
+    rows
+        Rows that are fitted at most.
+    max_degree, max_terms, max_share, max_features
+        Degrees and terms at most; terms at most this share of the rows; features at most.
+    flat
+        Two more degrees that leave the error above this share of what it was show that it has stopped
+        falling.
+    floor
+        A floor is reached by two degrees at least, that far above the minimum.
+    as_well
+        Polynomials whose errors are this much above the minimum do as well.
+    as_good
+        Reductions whose errors are this much above the best one's have missed something.
+    max_kurtosis
+        Errors of normal distribution have a kurtosis of 3; polynomials in their worst corners leave ten
+        and more.
+    max_floor, min_floor
+        Share of the deviation that the errors may be: a polynomial that explains less has missed the law,
+        and one that explains more has found it.
+    decade
+        Values whose largest is more than so many times the smallest are taken by their logarithm.
+    """
+
+    rows: int = 1_000
+    max_degree: int = 14
+    max_terms: int = 240
+    max_share: float = 1 / 3
+    max_features: int = 6
+    flat: float = 0.85
+    floor: float = 1.25
+    as_well: float = 1.05
+    as_good: float = 1.1
+    max_kurtosis: float = 4.5
+    max_floor: float = 0.5
+    min_floor: float = 1e-6
+    decade: float = 10.0
+
+
+POLICY = NoiseFloorPolicy()
 
 
 def levels(problem: Problem, reductions: Iterable[Reduction]) -> list[Level]:
     """How well the features of each reduction predict rows left out; unsuitable reductions are omitted.
 
-    On at most `ROWS` rows. Reductions without features, with many, or with values that are not finite are
+    On some of the rows. Reductions without features, with many, or with values that are not finite are
     unsuitable.
     """
     rows = _some_rows(problem)
@@ -51,7 +80,7 @@ def levels(problem: Problem, reductions: Iterable[Reduction]) -> list[Level]:
     found: list[Level] = []
     with np.errstate(all="ignore"):
         for reduction in reductions:
-            if not 1 <= len(reduction.features) <= FEATURES:
+            if not 1 <= len(reduction.features) <= POLICY.max_features:
                 continue
             product = reduction.product(inputs)
             units = [_scaled(value) for value in reduction.values(inputs).T]
@@ -63,7 +92,7 @@ def levels(problem: Problem, reductions: Iterable[Reduction]) -> list[Level]:
             sizes = np.array([float(np.std(left)) for left, _ in errors]) / float(np.std(target))
             least = float(sizes.min())
             # The fewest terms that do as well: each more is fitted to noise where rows are sparse.
-            first = int(np.argmax(sizes <= AS_WELL * least))
+            first = int(np.argmax(sizes <= POLICY.as_well * least))
             if np.isfinite(least):
                 found.append(Level(reduction, least, _fell(sizes), errors[first][1]))
     return found
@@ -72,12 +101,12 @@ def levels(problem: Problem, reductions: Iterable[Reduction]) -> list[Level]:
 def is_noisy(problem: Problem, known: Iterable[Level]) -> bool:
     """Whether the errors of polynomials in the features of the best reduction show a floor of noise."""
     best = min(known, key=lambda level: level.error, default=None)
-    if best is None or best.falling or not SMALLEST < best.error < LARGEST:
+    if best is None or best.falling or not POLICY.min_floor < best.error < POLICY.max_floor:
         return False
     left = best.left / np.std(best.left)
     # A column that the reduction leaves out, and that matters, is structure and not noise.
     inputs = problem.inputs[_some_rows(problem)]
-    return float(np.mean(left**4)) < KURTOSIS and residual_is_noise(inputs, left)
+    return float(np.mean(left**4)) < POLICY.max_kurtosis and residual_is_noise(inputs, left)
 
 
 def best_of_each_size(some: Iterable[Reduction], known: list[Level]) -> list[Reduction]:
@@ -90,14 +119,14 @@ def best_of_each_size(some: Iterable[Reduction], known: list[Level]) -> list[Red
     best: dict[int, Level] = {}
     for level in known:
         size = len(level.reduction.features)
-        if level.reduction in wanted and level.error < AS_GOOD * least:
+        if level.reduction in wanted and level.error < POLICY.as_good * least:
             best[size] = min(level, best.get(size, level), key=lambda one: one.error)
     return [best[size].reduction for size in sorted(best)]
 
 
 def as_good(known: list[Level]) -> set[Reduction]:
     """The reductions that predict rows hardly worse than the best one does."""
-    limit = AS_GOOD * min(level.error for level in known)
+    limit = POLICY.as_good * min(level.error for level in known)
     return {level.reduction for level in known if level.error < limit}
 
 
@@ -109,18 +138,18 @@ def best_first(reductions: list[Reduction], known: list[Level]) -> list[Reductio
 
 def _some_rows(problem: Problem) -> IndexArray:
     """The rows that polynomials are fitted to."""
-    return problem.generator(7).permutation(problem.rows)[:ROWS]
+    return problem.generator(7).permutation(problem.rows)[: POLICY.rows]
 
 
 def _fell(sizes: FloatArray) -> bool:
     """Whether the error was still falling with the degree when the terms ran out, or was never flat."""
-    floor = int(np.count_nonzero(sizes < FLOOR * sizes.min()))
-    return len(sizes) < 3 or floor < 2 or bool(sizes[-1] < FLAT * sizes[-3])
+    floor = int(np.count_nonzero(sizes < POLICY.floor * sizes.min()))
+    return len(sizes) < 3 or floor < 2 or bool(sizes[-1] < POLICY.flat * sizes[-3])
 
 
 def _scaled(values: FloatArray) -> FloatArray:
     """Values, or the logarithms of those that span decades, from -1 to 1."""
-    if values.min() > 0 and values.max() > DECADE * values.min():
+    if values.min() > 0 and values.max() > POLICY.decade * values.min():
         values = np.log(values)
     low, high = float(values.min()), float(values.max())
     return 2 * (values - low) / (high - low) - 1
@@ -134,7 +163,7 @@ def _left_out(
     Each with the same errors over what they spread by if all is noise of one size, so that rows far from all
     others, which are predicted badly, do not pass for corners.
     """
-    degrees = _degrees(len(units), min(TERMS, int(SHARE * len(target))))
+    degrees = _degrees(len(units), min(POLICY.max_terms, int(POLICY.max_share * len(target))))
     totals = degrees.sum(axis=1)
     if totals[-1] < 1:
         return
@@ -157,7 +186,7 @@ def _left_out(
 def _degrees(features: int, terms: int) -> IndexArray:
     """Exponents of the terms of a polynomial, by total degree, shape (terms, features)."""
     found = [np.zeros((1, features), np.intp)]
-    for _ in range(DEGREE):
+    for _ in range(POLICY.max_degree):
         longer = _next(found[-1])
         if sum(map(len, found)) + len(longer) > terms:
             break

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -31,28 +31,42 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FAULTS_ALLOWED = 20
-"""Bad candidates, or failed calls of an operator, after which a plugin is switched off."""
 
-GRACE = 0.5
-"""Seconds a generator may run past its deadline, or past the user's wish to stop."""
+@dataclass(frozen=True)
+class GuardPolicy:
+    """How much misbehaviour of a plugin a run tolerates.
 
-SILENCE = 60.0
-"""Seconds in which a plugin neither yields nor spends, after which it counts as hanging."""
+    Set by hand, far above what the built-in generators and the plugins of the tests do.
 
-SILENCE_SHARE = 0.25
-"""Where the run has a time limit: this share of the time that is left, and at least a second."""
+    Attributes
+    ----------
+    faults_allowed
+        Bad candidates, or failed calls of an operator, after which a plugin is switched off.
+    grace
+        Seconds a generator may run past its deadline, or past the user's wish to stop.
+    silence, silence_share
+        Seconds in which a plugin neither yields nor spends, after which it counts as hanging. Where the
+        run has a time limit: this share of the time that is left, and at least a second.
+    candidates_charged, candidates_per_step
+        Candidates that a generator may yield without spending, for which it is charged a step; and those that
+        it may still yield once its budget is spent, after which its turn is ended.
+    build_limit
+        Most seconds that building a generator may take.
+    max_tries
+        Points of a family's grid: each is a row of values on hundreds of rows of the table.
+    """
 
-CANDIDATES_CHARGED = 200
-"""Candidates that a generator may yield without spending; for so many it is charged a step."""
+    faults_allowed: int = 20
+    grace: float = 0.5
+    silence: float = 60.0
+    silence_share: float = 0.25
+    candidates_charged: int = 200
+    candidates_per_step: int = 1000
+    build_limit: float = 60.0
+    max_tries: int = 5_000
 
-CANDIDATES_PER_STEP = 1000
-"""Candidates that a generator may still yield once its budget is spent; then its turn is ended."""
 
-BUILD_LIMIT = 60.0
-
-MOST_TRIES = 5_000
-"""Points of a family's grid: each is a row of values on hundreds of rows of the table."""
+POLICY = GuardPolicy()
 
 
 _READABLE = ("best_loss", "is_solved", "offered")
@@ -104,12 +118,12 @@ class CandidateMeter:
         """Count one candidate; whether the generator has gone on for too long after its budget was spent."""
         budget = self.budget
         self._unspent = self._unspent + 1 if budget.spent == self._spent else 1
-        if self._unspent >= CANDIDATES_CHARGED:
+        if self._unspent >= POLICY.candidates_charged:
             budget.spend()
             self._unspent = 0
         self._spent = budget.spent
         self._beyond = self._beyond + 1 if budget.exhausted else 0
-        return self._beyond >= CANDIDATES_PER_STEP or budget.clock() >= budget.deadline + GRACE
+        return self._beyond >= POLICY.candidates_per_step or budget.clock() >= budget.deadline + POLICY.grace
 
 
 class Patience:
@@ -121,7 +135,7 @@ class Patience:
         self._progress = 0.0
         self._overdue: float | None = None
         left = budget.deadline - budget.clock()
-        self._silence = min(SILENCE, max(1.0, SILENCE_SHARE * left))
+        self._silence = min(POLICY.silence, max(1.0, POLICY.silence_share * left))
 
     def __call__(self, waited: float) -> bool:
         budget = self._budget
@@ -132,7 +146,7 @@ class Patience:
         if budget.clock() < budget.deadline and not budget.cancelled():
             return False
         self._overdue = waited if self._overdue is None else self._overdue
-        return waited - self._overdue >= GRACE
+        return waited - self._overdue >= POLICY.grace
 
 
 class GuardedGenerator:
@@ -153,7 +167,7 @@ class GuardedGenerator:
         self,
         package: str,
         spec: GeneratorSpec,
-        build_limit: Callable[[], float] = lambda: BUILD_LIMIT,
+        build_limit: Callable[[], float] = lambda: POLICY.build_limit,
         /,
         **options: Any,
     ) -> None:
@@ -231,7 +245,7 @@ class GuardedGenerator:
 
     def _count_fault(self, fault: str) -> None:
         self._faults += 1
-        if self._faults >= FAULTS_ALLOWED:
+        if self._faults >= POLICY.faults_allowed:
             raise self._error(f"proposed {self._faults} malformed candidates, and is switched off; {fault}")
 
     def _close(self, proposals: Iterator[Any]) -> None:
@@ -239,7 +253,9 @@ class GuardedGenerator:
         if self._off is not None or not hasattr(proposals, "close"):
             return
         try:
-            self._call(proposals.close, lambda waited: waited >= GRACE, "raised an error when it was closed")
+            self._call(
+                proposals.close, lambda waited: waited >= POLICY.grace, "raised an error when it was closed"
+            )
         except PluginError as error:
             self.warning = str(error)  # raised by the next call
 
@@ -269,7 +285,7 @@ _END = object()
 class GuardedNumeric:
     """An elementwise function of a plugin's operator: nan where the function fails.
 
-    Arguments are passed read-only. After `FAULTS_ALLOWED` failed calls it is not called any more.
+    Arguments are passed read-only. After `POLICY.faults_allowed` failed calls it is not called any more.
     """
 
     def __init__(self, function: Callable[..., FloatArray], arguments: int) -> None:
@@ -280,7 +296,7 @@ class GuardedNumeric:
 
     def __call__(self, *arguments: FloatArray) -> FloatArray:
         shape = np.broadcast_shapes(*(np.shape(argument) for argument in arguments))
-        if self.faults < FAULTS_ALLOWED:
+        if self.faults < POLICY.faults_allowed:
             try:
                 value = np.asarray(self.function(*map(_read_only, arguments)))
                 if value.dtype == np.float64 and value.shape == shape:
@@ -317,7 +333,7 @@ class GuardedOperator:
         """What went wrong so far, for the user; None if nothing did."""
         for numeric in (self.evaluate, *self.derivatives):
             if numeric.faults:
-                off = ", and is switched off" if numeric.faults >= FAULTS_ALLOWED else ""
+                off = ", and is switched off" if numeric.faults >= POLICY.faults_allowed else ""
                 return f"plugin package {self.package}: operator {self.name!r} {numeric.reason}{off}"
         return None
 
@@ -328,8 +344,8 @@ def grid_fault(tries: Any, constants: int) -> str | None:
         return f"returned {getattr(tries, 'dtype', type(tries).__name__)}, not an array of float64"
     if tries.ndim != 2 or tries.shape[1] != constants:
         return f"returned an array of shape {tries.shape}, not (tries, {constants})"
-    if len(tries) > MOST_TRIES:
-        return f"returned {len(tries)} constants to try; at most {MOST_TRIES} are allowed"
+    if len(tries) > POLICY.max_tries:
+        return f"returned {len(tries)} constants to try; at most {POLICY.max_tries} are allowed"
     if not np.isfinite(tries).all():
         return "returned constants that are not finite"
     return None
@@ -338,7 +354,7 @@ def grid_fault(tries: Any, constants: int) -> str | None:
 class GuardedGrid:
     """A grid of a plugin's family behind a guard: no constants to try where it fails.
 
-    Arguments are passed read-only. After `FAULTS_ALLOWED` failed calls it is not called any more.
+    Arguments are passed read-only. After `POLICY.faults_allowed` failed calls it is not called any more.
     """
 
     def __init__(self, package: str, spec: FamilySpec, use: Use, grid: Grid) -> None:
@@ -351,7 +367,7 @@ class GuardedGrid:
         self._constants = len(spec.constants)
 
     def __call__(self, *arguments: FloatArray) -> FloatArray:
-        if self.faults < FAULTS_ALLOWED:
+        if self.faults < POLICY.faults_allowed:
             try:
                 tries = self._grid(*map(_read_only, arguments))
             except (Exception, SystemExit) as error:
@@ -369,6 +385,6 @@ class GuardedGrid:
         """What went wrong so far, for the user; None if nothing did."""
         if not self.faults:
             return None
-        off = ", and is switched off" if self.faults >= FAULTS_ALLOWED else ""
+        off = ", and is switched off" if self.faults >= POLICY.faults_allowed else ""
         what = f"plugin package {self.package}: family {self.name!r}, grid for {self.use!r},"
         return f"{what} {self.reason}{off}"

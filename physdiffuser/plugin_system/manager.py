@@ -76,9 +76,9 @@ class Plugins:
 
     def build_limit(self) -> float:
         """Seconds that a plugin may take to build a generator."""
-        from physdiffuser.plugin_system.guard import BUILD_LIMIT
+        from physdiffuser.plugin_system.guard import POLICY
 
-        return min(BUILD_LIMIT, SHARE * self.seconds)
+        return min(POLICY.build_limit, SHARE * self.seconds)
 
     def attention(self, name: str) -> AttentionSpec:
         """The attention variant of that name; raises PluginError, saying why, if there is none."""

@@ -10,6 +10,7 @@ is left open: where the law is no power law in one column, exponents of the othe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
@@ -23,19 +24,41 @@ from physdiffuser.expressions.tree import mul, power
 from physdiffuser.fitting import fit_constants, uncertainty
 from physdiffuser.reduction.factors import MAX_EXPONENT
 
-# At most this share of the sum of squares may be of the other sign: noise turns the smallest values only.
-MOST_TURNED = 0.05
-# Rows for each column, and columns that may stay.
-ROWS_OF_COLUMN = 10
-MOST_LEFT = 3
-# An exponent is known when its error is less than this, and half-integer when it is so near to one.
-LARGEST_ERROR = 0.12
-NEAR = 0.12
-# Errors are taken to be at least so large, for a law is hardly ever a power law in all its columns.
-LEAST_ERROR = 1e-3
-# Standard errors by which a half exponent must agree better than a whole one, being rarer.
-RARER = 1.5
-ITERATIONS = 40
+
+@dataclass(frozen=True)
+class PowerLawPolicy:
+    """When exponents are believed that a fit of a power law to noisy rows gives.
+
+    Set on noisy development laws (docs/methods/reduction.md).
+
+    Attributes
+    ----------
+    max_turned
+        At most this share of the sum of squares may be of the other sign: noise turns the smallest values
+        only.
+    rows_of_column, max_left
+        Rows for each column, and columns that may stay.
+    max_error, near
+        An exponent is known when its error is less than this, and half-integer when it is so near to one.
+    min_error
+        Errors are taken to be at least so large, for a law is hardly ever a power law in all its columns.
+    rarer
+        Standard errors by which a half exponent must agree better than a whole one, being rarer.
+    iterations
+        Most iterations of the fit.
+    """
+
+    max_turned: float = 0.05
+    rows_of_column: int = 10
+    max_left: int = 3
+    max_error: float = 0.12
+    near: float = 0.12
+    min_error: float = 1e-3
+    rarer: float = 1.5
+    iterations: int = 40
+
+
+POLICY = PowerLawPolicy()
 
 
 def power_law_reductions(problem: Problem) -> list[Reduction]:
@@ -58,12 +81,12 @@ def power_law_reductions(problem: Problem) -> list[Reduction]:
     exponents, errors = fit
     nearest = np.clip(np.round(2 * exponents) / 2, -MAX_EXPONENT, MAX_EXPONENT)
     off = np.abs(exponents - nearest)
-    known = errors < LARGEST_ERROR
+    known = errors < POLICY.max_error
     # The worst agreement first; what cannot be a factor at all before any other.
-    half = RARER * (nearest % 1 != 0)
-    doubt = np.where(known & (off < NEAR), off / np.maximum(errors, LEAST_ERROR) + half, np.inf)
+    half = POLICY.rarer * (nearest % 1 != 0)
+    doubt = np.where(known & (off < POLICY.near), off / np.maximum(errors, POLICY.min_error) + half, np.inf)
     ranking = np.argsort(-doubt, kind="stable")
-    doubtful, sure = ranking[:MOST_LEFT], ranking[MOST_LEFT:]
+    doubtful, sure = ranking[: POLICY.max_left], ranking[POLICY.max_left :]
     if not np.isfinite(doubt[sure]).all():
         return []
     others = [column for column in range(problem.columns) if column not in positive]
@@ -89,8 +112,8 @@ def _fitted(problem: Problem, logarithms: FloatArray) -> tuple[FloatArray, Float
     unit = problem.target / largest
     sign = 1.0 if unit.sum() > 0 else -1.0
     usable = sign * unit > 0
-    turned = np.square(unit[~usable]).sum() > MOST_TURNED * np.square(unit).sum()
-    if turned or usable.sum() < ROWS_OF_COLUMN * columns:
+    turned = np.square(unit[~usable]).sum() > POLICY.max_turned * np.square(unit).sum()
+    if turned or usable.sum() < POLICY.rows_of_column * columns:
         return None
     # Columns about 1, whatever their units, leave the exponents as they are.
     about_zero = logarithms - logarithms.mean(axis=0)
@@ -110,7 +133,7 @@ def _fitted(problem: Problem, logarithms: FloatArray) -> tuple[FloatArray, Float
         loss=problem.loss,
         initial=[sign * float(np.exp(start[0])), *start[1:]],
         starts=1,
-        iterations=ITERATIONS,
+        iterations=POLICY.iterations,
         tolerance=1e-8,
     )
     if not np.isfinite(fit.loss) or fit.loss > 1:

@@ -16,7 +16,8 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Apply, Expression, Number, Variable, to_text
 from physdiffuser.expressions.tree import fitted_constants, variables
-from physdiffuser.noise.noise_floor import AS_GOOD, levels
+from physdiffuser.noise.noise_floor import POLICY as NOISE_FLOOR
+from physdiffuser.noise.noise_floor import levels
 
 # Formulas looked at, the shortest descriptions first, and reductions worked on before the next look.
 FORMULAS = 10
@@ -57,7 +58,7 @@ class ProposedReductions:
             self._seen.add(reduction)
             for level in levels(self.problem, [reduction]):
                 self._least = min(self._least, level.error)
-                if level.error < AS_GOOD * self._least:
+                if level.error < NOISE_FLOOR.as_good * self._least:
                     found.append(reduction)
             if len(found) == AT_ONCE:
                 break

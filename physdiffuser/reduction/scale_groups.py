@@ -18,7 +18,8 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction, monomial
 from physdiffuser.expressions import Expression, complexity
-from physdiffuser.reduction.scale_symmetries import MOST_FEATURES, Scaling, scalings
+from physdiffuser.reduction.scale_symmetries import POLICY as SYMMETRIES
+from physdiffuser.reduction.scale_symmetries import Scaling, scalings
 from physdiffuser.reduction.trend import divided, trend
 
 # The polynomial in the features left may be so much worse: chance alone does as much; or, where no other
@@ -46,7 +47,9 @@ def scale_reductions(
     """
     found: dict[frozenset[bytes], tuple[float, Reduction]] = {}
     for reduction in reductions:
-        some = divided(problem, reduction) if 2 <= len(reduction.features) <= MOST_FEATURES else None
+        some = (
+            divided(problem, reduction) if 2 <= len(reduction.features) <= SYMMETRIES.max_features else None
+        )
         if some is None:
             continue
         count = len(reduction.features)

@@ -20,27 +20,54 @@ import numpy as np
 from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.reduction.trend import image_of
 
-MOST_FEATURES = 6
-# Columns in one symmetry, and symmetries of a reduction that are tried.
-MOST_TOGETHER = 5
-PROPOSED = 8
-# Columns that may go, for each symmetry.
-PIVOTS = 2
+
+@dataclass(frozen=True)
+class ScaleSymmetryPolicy:
+    """Which scale symmetries are tried.
+
+    Set on development laws (docs/methods/reduction.md).
+
+    Attributes
+    ----------
+    max_features, max_together, proposed
+        Features among which symmetries are looked for, columns in one symmetry, and symmetries of a
+        reduction that are tried.
+    pivots
+        Columns that may go, for each symmetry.
+    usual_exponents, few_features
+        How many of the exponents are tried, and how many features are few enough for all of them.
+    left, comparable, nothing
+        Variance of the slopes left in the direction, relative to what independent slopes would have; and
+        relative to the best direction, where that leaves more than `nothing`.
+    length
+        A long symmetry has to be better by so much for each unit of length.
+    constant
+        Slopes that vary so little beside others, in variance, are as good as constant.
+    third
+        A third is believed only this near.
+    trimmed
+        Share of the outermost slopes that is left out: the polynomial is at its worst there.
+    """
+
+    max_features: int = 6
+    max_together: int = 5
+    proposed: int = 8
+    pivots: int = 2
+    usual_exponents: int = 7
+    few_features: int = 5
+    left: float = 0.15
+    comparable: float = 6.0
+    nothing: float = 1e-3
+    length: float = 0.1
+    constant: float = 0.05
+    third: float = 0.03
+    trimmed: float = 0.05
+
+
+POLICY = ScaleSymmetryPolicy()
+
 # Exponents of a column, against the one that goes; the last ones where there are few columns.
 _EXPONENTS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 1.5, -1.5, 3.0, -3.0)
-_USUAL, _FEW = 7, 5
-# Variance of the slopes left in the direction, relative to what independent slopes would have; and relative
-# to the best direction, where that leaves more than nothing.
-_LEFT = 0.15
-_COMPARABLE, _NOTHING = 6.0, 1e-3
-# What is long has to be better by so much for each unit of length.
-_LENGTH = 0.1
-# Slopes that vary so little beside others, in variance, are as good as constant.
-_CONSTANT = 0.05
-# A third is believed only this near.
-THIRD = 0.03
-# The outermost slopes, where the polynomial is at its worst.
-_TRIMMED = 0.05
 
 
 @dataclass(frozen=True)
@@ -73,10 +100,10 @@ def _directions(columns: int) -> tuple[FloatArray, IndexArray]:
     """Directions to try, (directions, columns), with -1 for the column that goes; and which one that is."""
     found: list[tuple[float, ...]] = []
     pivots: list[int] = []
-    exponents = _EXPONENTS if columns <= _FEW else _EXPONENTS[:_USUAL]
+    exponents = _EXPONENTS if columns <= POLICY.few_features else _EXPONENTS[: POLICY.usual_exponents]
     for pivot in range(columns):
         for others in product(exponents, repeat=columns - 1):
-            if sum(exponent != 0.0 for exponent in others) < MOST_TOGETHER:
+            if sum(exponent != 0.0 for exponent in others) < POLICY.max_together:
                 found.append((*others[:pivot], -1.0, *others[pivot:]))
                 pivots.append(pivot)
     return np.array(found), np.array(pivots)
@@ -96,13 +123,13 @@ def scalings(values: FloatArray, target: FloatArray, slopes: FloatArray) -> list
         (rows, features).
     """
     places = np.flatnonzero((values > 0).all(axis=1))
-    if not 2 <= len(places) <= MOST_FEATURES:
+    if not 2 <= len(places) <= POLICY.max_features:
         return []
     slopes = slopes[:, places]
     # Where the target changes sign: sum of dj*dy/d(log xj) = c*y.
     ones = np.ones_like(target) if image_of(target)[1] else target
     size = np.abs(slopes - np.median(slopes, axis=0)).max(axis=1)
-    kept = size <= np.quantile(size, 1.0 - _TRIMMED)
+    kept = size <= np.quantile(size, 1.0 - POLICY.trimmed)
     slopes, ones = slopes[kept], ones[kept]
     along = (slopes * ones[:, None]).sum(axis=0) / np.square(ones).sum()
     rest = slopes - ones[:, None] * along
@@ -110,21 +137,21 @@ def scalings(values: FloatArray, target: FloatArray, slopes: FloatArray) -> list
     own = np.diag(spread)
     directions, pivots = _directions(len(places))
     # A slope that hardly varies is a power, or a column that does not matter: it must be able to go alone.
-    usual = own + _CONSTANT * own.max() + 1e-300
+    usual = own + POLICY.constant * own.max() + 1e-300
     left = np.einsum("ij,jk,ik->i", directions, spread, directions) / (np.square(directions) @ usual)
     lengths = np.abs(directions).sum(axis=1) + 2 * (directions % 1 != 0).sum(axis=1)
-    enough = min(_LEFT, _COMPARABLE * float(left.min()) + _NOTHING)
+    enough = min(POLICY.left, POLICY.comparable * float(left.min()) + POLICY.nothing)
     found: list[Scaling] = []
     lines: dict[bytes, int] = {}
-    for best in np.argsort(np.maximum(left, _NOTHING) * (1.0 + _LENGTH * lengths), kind="stable"):
-        if len(found) == PROPOSED or left[best] > 2.0 * _LEFT:
+    for best in np.argsort(np.maximum(left, POLICY.nothing) * (1.0 + POLICY.length * lengths), kind="stable"):
+        if len(found) == POLICY.proposed or left[best] > 2.0 * POLICY.left:
             break
         if left[best] > enough:
             continue
         direction, pivot = directions[best], int(pivots[best])
         line = np.round(direction / direction[np.flatnonzero(direction)[0]], 6).tobytes()
         lines[line] = lines.get(line, 0) + 1
-        if lines[line] > PIVOTS:
+        if lines[line] > POLICY.pivots:
             continue
         exponents = [Fraction(0)] * len(values)
         for place, exponent in zip(places, direction, strict=True):
@@ -138,4 +165,4 @@ def scalings(values: FloatArray, target: FloatArray, slopes: FloatArray) -> list
 def _simple(value: float) -> Fraction:
     """The nearest half, or a third that is much nearer."""
     half, third = Fraction(round(2 * value), 2), Fraction(round(3 * value), 3)
-    return third if abs(value - third) < min(THIRD, 0.3 * abs(value - half)) else half
+    return third if abs(value - third) < min(POLICY.third, 0.3 * abs(value - half)) else half

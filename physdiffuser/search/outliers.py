@@ -35,26 +35,9 @@ from physdiffuser.fitting.varpro import linear_parameters
 from physdiffuser.functions.standard_fits import ITERATIONS, STARTS
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop, SearchResult
+from physdiffuser.search.outlier_policy import POLICY
 from physdiffuser.selection.description_length import DescriptionLength
 
-# With fewer rows an outlier cannot be distinguished from a bend of the law, with more the neighbouring rows
-# show it (`physdiffuser.noise.reweighting`).
-MIN_ROWS, MAX_ROWS = 8, 29
-# Largest number of outliers, and largest share of the rows.
-MAX_OUTLIERS, MAX_SHARE = 3, 0.25
-# Rows beyond the constants of a law that must agree with it.
-MIN_FREEDOM = 4
-# Nats by which the description with outliers must be the shorter one.
-MARGIN = 6.0
-# An outlier lies at least so many standard deviations of the other rows from the law.
-GROSS = 6.0
-# Laws of the search that are tried.
-MAX_LAWS = 16
-# A law is fitted with rows left out if the linearised fit says that this is at most so many nats too long.
-SLACK = 15.0
-ROUNDS = 5
-# Sets of rows that the usual laws are fitted without.
-MAX_SETS = 3
 # Logarithm of the density of a standard normal variable, to which lengths of residuals are relative.
 _NORMAL = 0.5 * math.log(2 * math.pi * math.e)
 
@@ -112,12 +95,14 @@ class OutlierFinder:
         """The outliers, None where there are none."""
         lengths, archive = self._lengths, self._archive
         rows = lengths.problem.rows
-        if not MIN_ROWS <= rows <= MAX_ROWS or archive.best_loss <= lengths.description_length.floor:
+        if not POLICY.min_rows <= rows <= POLICY.max_rows:
+            return None
+        if archive.best_loss <= lengths.description_length.floor:
             return None
         with np.errstate(all="ignore"):
             fits = [*self._fits(_found_laws(lengths.problem, archive)), *self._of_usual_laws()]
             shortest = self._shortest
-            if not fits or not min(fit.length for fit in fits) < shortest - MARGIN:
+            if not fits or not min(fit.length for fit in fits) < shortest - POLICY.margin:
                 return None
             fits.sort(key=lambda fit: fit.length)
             fits += [fit for off in _suspects(fits) for fit in _without(lengths, archive, off)]
@@ -134,12 +119,12 @@ class OutlierFinder:
         """Fits with outliers; the shortest description without is kept."""
         lengths = [self._lengths.of_all(law) for law in laws]
         self._shortest = min([self._shortest, *lengths])
-        return [fit for law in laws for fit in self._lengths.trimmed(law, self._shortest + SLACK)]
+        return [fit for law in laws for fit in self._lengths.trimmed(law, self._shortest + POLICY.slack)]
 
 
 def _found_laws(problem: Problem, archive: ParetoArchive) -> list[Expression]:
     """The best laws of the search, fitted to all rows by least squares."""
-    found = sorted({*archive.front(), *archive.near()}, key=archive.length)[:MAX_LAWS]
+    found = sorted({*archive.front(), *archive.near()}, key=archive.length)[: POLICY.max_laws]
     return [
         refit(entry.candidate.expression, problem.inputs, problem.target, weights=problem.weights).expression
         for entry in found
@@ -171,7 +156,7 @@ def _suspects(fits: list[_Fit]) -> list[tuple[int, ...]]:
     """
     best = dict.fromkeys(tuple(sorted(int(row) for row in fit.off)) for fit in fits)
     suspects: dict[tuple[int, ...], None] = {}
-    for off in list(best)[:MAX_SETS]:
+    for off in list(best)[: POLICY.max_sets]:
         fewer = [off[:place] + off[place + 1 :] for place in range(len(off))]
         suspects |= dict.fromkeys([off, *filter(None, fewer)])
     return list(suspects)
@@ -185,7 +170,7 @@ def _without(
     kept = np.delete(np.arange(problem.rows), off)
     weights = None if problem.weights is None else problem.weights[kept]
     for known in archive.analysis.standard_fits(problem):
-        if problem.rows - len(off) - len(known.parameters) < MIN_FREEDOM:
+        if problem.rows - len(off) - len(known.parameters) < POLICY.min_freedom:
             continue
         law = fit_constants(
             known.skeleton,
@@ -228,7 +213,7 @@ def search_with_outliers(
     The loop that was run last, what it left behind, and the rows that were left out.
     """
     problem = loop.problem
-    if problem.full_problem is not None or not MIN_ROWS <= problem.rows <= MAX_ROWS:
+    if problem.full_problem is not None or not POLICY.min_rows <= problem.rows <= POLICY.max_rows:
         return loop, result or loop.run(steps, math.inf, initial), ()
     now = loop.clock()
     halfway = now + (loop.limit.search_until - now) / 2
@@ -267,7 +252,7 @@ class _ConditionalDescriptionLength:
         self.root = np.ones(problem.rows) if weights is None else np.sqrt(weights / weights.mean())
         centre = np.average(problem.target, weights=weights)
         self.spread = root_mean_square(self.root * (problem.target - centre))
-        self.most = min(MAX_OUTLIERS, int(MAX_SHARE * problem.rows))
+        self.most = min(POLICY.max_outliers, int(POLICY.max_share * problem.rows))
 
     def of_all(self, law: Expression) -> float:
         """Length with all rows around the law."""
@@ -300,7 +285,7 @@ class _ConditionalDescriptionLength:
         residual, kept = linearised
         form, constants = self._form(law)
         rows = self.problem.rows
-        for outliers in range(1, min(self.most, rows - constants - MIN_FREEDOM) + 1):
+        for outliers in range(1, min(self.most, rows - constants - POLICY.min_freedom) + 1):
             off = _most_telling(residual, kept, outliers)
             block = kept[np.ix_(off, off)] + 1e-12 * np.eye(outliers)
             squares = float(residual @ residual - residual[off] @ np.linalg.solve(block, residual[off]))
@@ -328,7 +313,7 @@ class _ConditionalDescriptionLength:
     def concentrated(self, law: Expression, off: IndexArray) -> _Fit | None:
         """The law fitted to the rows that are not off, until these are the rows nearest to it."""
         problem, outliers = self.problem, len(off)
-        for _ in range(ROUNDS):
+        for _ in range(POLICY.rounds):
             kept = np.delete(np.arange(problem.rows), off)
             weights = None if problem.weights is None else problem.weights[kept]
             law = refit(law, problem.inputs[kept], problem.target[kept], weights=weights).expression
@@ -344,7 +329,7 @@ class _ConditionalDescriptionLength:
         form, constants = self._form(law)
         freedom = problem.rows - outliers - constants
         squares = float(np.square(residual[kept]).sum())
-        if np.abs(residual[off]).min() < GROSS * math.sqrt(squares / max(freedom, 1)):
+        if np.abs(residual[off]).min() < POLICY.gross * math.sqrt(squares / max(freedom, 1)):
             return None
         loss = squares / len(kept)
         return _Fit(law, off, self._left(form, constants, residual, off, loss))

@@ -19,12 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from physdiffuser.plugin_system.candidates import candidate_fault
-from physdiffuser.plugin_system.guard import (
-    CANDIDATES_CHARGED,
-    CANDIDATES_PER_STEP,
-    ArchiveView,
-    CandidateMeter,
-)
+from physdiffuser.plugin_system.guard import POLICY as GUARD
+from physdiffuser.plugin_system.guard import ArchiveView, CandidateMeter
 
 if TYPE_CHECKING:
     from physdiffuser.core.candidate import Candidate
@@ -143,9 +139,9 @@ def _propose(
             )
             ensure(
                 not meter.count(),
-                f"it yields {CANDIDATES_PER_STEP} candidates after its budget of {steps} steps is spent (a "
-                f"step is also charged for {CANDIDATES_CHARGED} candidates without one); call budget.spend() "
-                "after bounded work, and return when it answers False",
+                f"it yields {GUARD.candidates_per_step} candidates after its budget of {steps} steps is "
+                f"spent (a step is also charged for {GUARD.candidates_charged} candidates without one); call "
+                "budget.spend() after bounded work, and return when it answers False",
             )
     finally:
         if hasattr(proposals, "close"):

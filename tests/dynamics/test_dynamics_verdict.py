@@ -15,13 +15,8 @@ from physdiffuser.dynamics.integration.shooting import ShootingFit
 from physdiffuser.dynamics.search.selection import Fitted
 from physdiffuser.dynamics.solve import solve_dynamics
 from physdiffuser.dynamics.verification.simulation import Simulation
-from physdiffuser.dynamics.verification.verdict import (
-    LEAST_GAP,
-    fit_limit,
-    judge_system,
-    serial_correlation,
-    with_check,
-)
+from physdiffuser.dynamics.verification.verdict import POLICY as VERDICT
+from physdiffuser.dynamics.verification.verdict import fit_limit, judge_system, serial_correlation, with_check
 from physdiffuser.expressions import Parameter, Variable
 from physdiffuser.expressions.tree import mul, power
 
@@ -61,7 +56,7 @@ def waves() -> FloatArray:
         (fitted(), simulation(diverged=True), [20.0], ERRORS, "differs from the last fifth"),
         (fitted(), simulation(agrees=None, held_out=""), [20.0], ERRORS, "too few points"),
         (fitted(), simulation(informative=False), [20.0], ERRORS, "hardly varies"),
-        (fitted(), simulation(), [LEAST_GAP - 1.0], ERRORS, "another system"),
+        (fitted(), simulation(), [VERDICT.min_gap - 1.0], ERRORS, "another system"),
         (fitted(1.3 * fitted().fit.residuals), simulation(), [20.0], ERRORS, "larger than the noise"),
         (fitted(waves()), simulation(), [20.0], ERRORS, "are correlated"),
         (fitted(), simulation(), [20.0], [np.array([0.2])], "hardly differs from zero"),

@@ -17,12 +17,8 @@ from physdiffuser.core.generator import GeneratorSpec
 from physdiffuser.core.problem import Budget, Problem
 from physdiffuser.expressions import Variable
 from physdiffuser.plugin_system.calls import PluginWorker
-from physdiffuser.plugin_system.guard import (
-    CANDIDATES_CHARGED,
-    CANDIDATES_PER_STEP,
-    GuardedGenerator,
-    Patience,
-)
+from physdiffuser.plugin_system.guard import POLICY as GUARD
+from physdiffuser.plugin_system.guard import GuardedGenerator, Patience
 from physdiffuser.plugin_system.limits import LIMIT_VARIABLE, LoadLimit, Watch
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop
@@ -82,7 +78,7 @@ def test_steps_end_a_generator_that_never_spends(goes_on: Callable[[Budget], boo
     archive = ParetoArchive(problem())
     proposed = sum(1 for _ in guarded.propose(problem(), archive, budget))
     # Each step is worth so many candidates, and so many more may follow.
-    assert proposed == 5 * CANDIDATES_CHARGED + CANDIDATES_PER_STEP - 1
+    assert proposed == 5 * GUARD.candidates_charged + GUARD.candidates_per_step - 1
     assert "a-package" in str(guarded.warning)
     assert "budget.spend()" in str(guarded.warning)
     # Its turn was cut short, no more: it can be asked again, and is stopped again.

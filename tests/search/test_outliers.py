@@ -13,7 +13,8 @@ from physdiffuser.expressions import evaluate, parse
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.outliers import MAX_ROWS, MIN_ROWS, OutlierFinder, Outliers
+from physdiffuser.search.outlier_policy import POLICY as OUTLIERS
+from physdiffuser.search.outliers import OutlierFinder, Outliers
 from physdiffuser.selection.description_length import rounding_loss
 
 # Anscombe, "Graphs in statistical analysis", American Statistician 27 (1973): the third data set.
@@ -107,7 +108,7 @@ def test_an_exact_law_has_no_outliers_and_tables_of_other_sizes_are_left_alone()
     problem, _ = rows_of(LAWS["line"], 12, 0, 0.0, seed=1)
     archive = ParetoArchive(problem)
     assert outliers_of(replace(problem, target=4 + 0.35 * problem.inputs[:, 0]), "4 + 0.35*x") is None
-    for rows in (MIN_ROWS - 1, MAX_ROWS + 1):
+    for rows in (OUTLIERS.min_rows - 1, OUTLIERS.max_rows + 1):
         other, _ = rows_of(LAWS["line"], rows, 1, 0.0, seed=1)
         assert OutlierFinder(other, archive, archive.description_length).find() is None
 

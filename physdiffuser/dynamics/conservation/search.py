@@ -24,22 +24,49 @@ from physdiffuser.dynamics.search.terms import products
 from physdiffuser.expressions import ZERO, Apply, Expression, Number, Variable, evaluate
 from physdiffuser.expressions.tree import add, call, mul, power, variables, walk
 
-MOST_TERMS = 6
-JITTER = 0.15
-"""Distance of these states from visited ones, as a share of the ranges."""
-STATES = 240
-"""States at which the rates of the terms are compared."""
-NULL = 1e-9
-"""Largest rate of a conserved quantity, relative to the rates of its terms."""
-NULL_SPACE = 1e-11
-"""Singular values of null vectors, relative to the largest one."""
-SMALL = 1e-7
-"""Coefficients of null vectors that are 0 within rounding."""
-TRIVIAL = 1e-5
-"""A sum whose gradient is so small beside those of its terms is constant: `x - sin(x)` of tiny values."""
-MOST_LIBRARY = 90
-_DENOMINATOR = 1_000
-_SECONDS = 5.0
+
+@dataclass(frozen=True)
+class ConservationPolicy:
+    """How exactly a conserved quantity must be conserved.
+
+    The tolerances follow from double precision, the numbers of terms and states were set on the
+    development systems (docs/dynamics.md).
+
+    Attributes
+    ----------
+    max_terms, max_library
+        Terms of a conserved quantity, and terms of the library they are chosen from.
+    states, jitter
+        States at which the rates of the terms are compared, and their distance from visited ones as a
+        share of the ranges.
+    null_rate
+        Largest rate of a conserved quantity, relative to the rates of its terms.
+    null_space
+        Singular values of null vectors, relative to the largest one.
+    small
+        Coefficients of null vectors that are 0 within rounding.
+    trivial
+        A sum whose gradient is so small beside those of its terms is constant: `x - sin(x)` of tiny
+        values.
+    max_denominator
+        Largest denominator of an exact coefficient.
+    seconds
+        Most seconds of the symbolic check.
+    """
+
+    max_terms: int = 6
+    max_library: int = 90
+    states: int = 240
+    jitter: float = 0.15
+    null_rate: float = 1e-9
+    null_space: float = 1e-11
+    small: float = 1e-7
+    trivial: float = 1e-5
+    max_denominator: int = 1_000
+    seconds: float = 5.0
+
+
+POLICY = ConservationPolicy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +101,7 @@ def conserved_quantities(flow: Sequence[Expression], states: FloatArray, seed: i
     if any(max(variables(rate), default=0) >= count for rate in flow):
         return []  # driven by the time or by inputs
     nodes = _nodes(flow, states, seed)
-    if nodes.shape[0] < STATES // 4:
+    if nodes.shape[0] < POLICY.states // 4:
         return []
     rates = np.stack([np.broadcast_to(evaluate(rate, nodes), nodes.shape[:1]) for rate in flow])
     terms, columns, gradients = _matrix(flow, nodes, rates)
@@ -85,7 +112,7 @@ def conserved_quantities(flow: Sequence[Expression], states: FloatArray, seed: i
             break
         slope = np.sum([value * gradients[one] for one, value in chosen.items()], axis=0)
         parts = [np.abs(value * gradients[one]) for one, value in chosen.items()]
-        if np.abs(slope).max() <= TRIVIAL * np.max(parts) or _depends(directions, slope):
+        if np.abs(slope).max() <= POLICY.trivial * np.max(parts) or _depends(directions, slope):
             continue
         quantity = _quantity(flow, terms, chosen, nodes)
         if quantity is not None:
@@ -99,8 +126,8 @@ def _nodes(flow: Sequence[Expression], states: FloatArray, seed: int) -> FloatAr
     states = states[np.isfinite(states).all(axis=1)]
     low, high = states.min(axis=0), states.max(axis=0)
     rng = np.random.default_rng(seed)
-    near = states[rng.integers(0, states.shape[0], STATES)]
-    near = near + JITTER * (high - low) * rng.standard_normal(near.shape)
+    near = states[rng.integers(0, states.shape[0], POLICY.states)]
+    near = near + POLICY.jitter * (high - low) * rng.standard_normal(near.shape)
     # Within their ranges, so that logarithms of positive coordinates exist.
     nodes = np.where((near < low) | (near > high), rng.uniform(low, high, near.shape), near)
     with np.errstate(all="ignore"):
@@ -164,7 +191,7 @@ def _matrix(
             terms.append((term, size))
             gradients.append(np.stack(values) / size)
             columns.append(parts.sum(axis=0) / size)
-            if len(terms) == MOST_LIBRARY:
+            if len(terms) == POLICY.max_library:
                 break
     return terms, np.stack(columns, axis=1), gradients
 
@@ -178,16 +205,16 @@ def _null_vectors(columns: FloatArray) -> list[dict[int, float]]:
     _, sizes, directions = np.linalg.svd(columns, full_matrices=True)
     padded = np.zeros(columns.shape[1])
     padded[: sizes.size] = sizes
-    basis = directions[padded <= NULL_SPACE * padded.max()]
+    basis = directions[padded <= POLICY.null_space * padded.max()]
     found: list[dict[int, float]] = []
     for row in _echelon(basis):
-        support = np.flatnonzero(np.abs(row) > SMALL * np.abs(row).max())
-        if support.size > MOST_TERMS:
+        support = np.flatnonzero(np.abs(row) > POLICY.small * np.abs(row).max())
+        if support.size > POLICY.max_terms:
             continue
         first, others = int(support[0]), support[1:]
         values = np.linalg.lstsq(columns[:, others], -columns[:, first], rcond=None)[0]
         parts = columns[:, support] * np.concatenate([[1.0], values])
-        if np.abs(parts.sum(axis=1)).max() <= NULL * max(
+        if np.abs(parts.sum(axis=1)).max() <= POLICY.null_rate * max(
             np.abs(parts).max(), 1.0 if support.size == 1 else 0.0
         ):
             found.append({first: 1.0} | dict(zip(others.tolist(), values.tolist(), strict=True)))
@@ -255,7 +282,7 @@ def normalised(parts: list[tuple[Expression, float]]) -> list[tuple[Expression, 
 
 def _number(value: float, fitted: bool) -> Number:
     if not fitted:
-        near = Fraction(value).limit_denominator(_DENOMINATOR)
+        near = Fraction(value).limit_denominator(POLICY.max_denominator)
         if near and abs(float(near) - value) <= 1e-8 * abs(value):
             return Number(int(near) if near.denominator == 1 else near)
     return Number(float(f"{value:.6g}"))
@@ -278,7 +305,7 @@ def _proof(flow: Sequence[Expression], expression: Expression, nodes: FloatArray
     for part in parts[1:]:
         rest = total(rest, part)
     ranges = list(zip(nodes.min(axis=0).tolist(), nodes.max(axis=0).tolist(), strict=True))
-    return equivalent(parts[0], mul(Number(-1), rest), ranges, seconds=_SECONDS)
+    return equivalent(parts[0], mul(Number(-1), rest), ranges, seconds=POLICY.seconds)
 
 
 def drift(expression: Expression, runs: Sequence[FloatArray]) -> float:

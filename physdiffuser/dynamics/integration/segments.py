@@ -10,7 +10,8 @@ from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.dynamics.integration.flow import InputsAt
 from physdiffuser.dynamics.integration.shooting import Segments
 from physdiffuser.dynamics.trajectories.runs import Trajectories
-from physdiffuser.dynamics.trajectories.smoothing import RELATIVE_FLOOR, Curve
+from physdiffuser.dynamics.trajectories.smoothing import POLICY as SMOOTHING
+from physdiffuser.dynamics.trajectories.smoothing import Curve
 
 EXACT_ERROR = 1e-10
 """Error of values without noise, as a share of the standard deviation of the state: that of integration."""
@@ -35,7 +36,7 @@ def value_errors(table: Trajectories, curves: Sequence[Sequence[Curve]], exact: 
         noises = np.array([curve.noise for curve in own])
         noise = max(float(np.sqrt((counts @ noises**2) / counts.sum())), 1e-12 * scales[state])
         known = np.concatenate([run.states[:, state] for run in table.runs])
-        floor = RELATIVE_FLOOR * float(np.sqrt(np.nanmean(known**2)))
+        floor = SMOOTHING.relative_floor * float(np.sqrt(np.nanmean(known**2)))
         for run, curve, error in zip(table.runs, own, errors, strict=True):
             size = np.maximum(np.abs(curve.value(run.times)), floor)
             error[:, state] = noise * size if curve.kind == "relative" and not curve.interpolates else noise

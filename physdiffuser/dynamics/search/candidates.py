@@ -28,18 +28,41 @@ from physdiffuser.finalize.constants.freed import with_freed_constants
 from physdiffuser.options import SolveOptions
 from physdiffuser.selection.description_length import DescriptionLength
 
-MOST_CANDIDATES = 24
-"""Candidates of a state that are compared on the trajectories."""
-MOST_USUAL = 8
-"""... and sums of products of at most two variables, as of mass action, beside the best of all."""
-MOST_CONSTANTS = 8
-SOLVED = 1e-13
-"""Mean squared residual, relative to the variance of the rate, of a sum that explains noise-free rates."""
-FEW_TERMS = 4
-SAMPLED = 300
-"""Places along the trajectories at which the parts of formulas are compared."""
-_ROWS = 400
-_RANKED = 60
+
+@dataclass(frozen=True)
+class CandidatePolicy:
+    """Which right-hand sides are compared on the trajectories.
+
+    Set on the development systems (docs/dynamics.md).
+
+    Attributes
+    ----------
+    max_candidates, max_usual
+        Candidates of a state that are compared, and sums of products of at most two variables, as of mass
+        action, among them beside the best of all.
+    max_constants
+        Constants of a candidate.
+    solved, few_terms
+        Mean squared residual, relative to the variance of the rate, of a sum that explains noise-free
+        rates, and the terms of a short one.
+    sampled
+        Places along the trajectories at which the parts of formulas are compared.
+    rows, ranked
+        Rows of the table of rates that the search of `solve` is given, and formulas of its archive that
+        are taken.
+    """
+
+    max_candidates: int = 24
+    max_usual: int = 8
+    max_constants: int = 8
+    solved: float = 1e-13
+    few_terms: int = 4
+    sampled: int = 300
+    rows: int = 400
+    ranked: int = 60
+
+
+POLICY = CandidatePolicy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +126,7 @@ class Preparation:
     def sample(self) -> FloatArray:
         """Some of the nodes of the weak form, shape (rows, variables)."""
         nodes = self.weak.nodes
-        return nodes[:: max(nodes.shape[0] // SAMPLED, 1)]
+        return nodes[:: max(nodes.shape[0] // POLICY.sampled, 1)]
 
     def makes_sense(self, expression: Expression) -> bool:
         """Whether every part of a right-hand side matters somewhere along the trajectories."""
@@ -113,7 +136,7 @@ class Preparation:
     def measure(self) -> DescriptionLength:
         """Descriptions of the weak form; windows overlap, so rows are counted by their steps."""
         rows = self.weak.windows if self.exact else max(self.weak.windows // 2, 8)
-        return DescriptionLength(rows, len(self.columns), SOLVED if self.exact else 1e-12)
+        return DescriptionLength(rows, len(self.columns), POLICY.solved if self.exact else 1e-12)
 
     def slopes(self, state: int) -> FloatArray:
         """Rates of change of a state at the nodes of the weak form, from the curves, shape (nodes,)."""
@@ -146,7 +169,7 @@ def candidates(
     if table.order == 2 and state < table.measured:
         return [Candidate(Variable(table.measured + state), np.zeros(0), 0.0, 0.0, "definition")]
     found = list(term_candidates(prepared, state))
-    few = any(one.loss < SOLVED and one.parameters.size <= FEW_TERMS for one in found)
+    few = any(one.loss < POLICY.solved and one.parameters.size <= POLICY.few_terms for one in found)
     solved = options is None or (prepared.exact and few)
     if not (solved or period.is_over()):
         slopes = prepared.slopes(state)
@@ -154,7 +177,7 @@ def candidates(
             scored(prepared, state, one.skeleton, one.parameters, "quotients", one.loss)
             for one in until(rational_sums(prepared.weak, state, prepared.columns, slopes), period.part(0.3))
         ]
-        solved = prepared.exact and any(one.loss < SOLVED for one in found)
+        solved = prepared.exact and any(one.loss < POLICY.solved for one in found)
     if not (solved or period.is_over()):
         time = len(table.names) - 1
         allowed = time if time in prepared.columns else None
@@ -164,13 +187,13 @@ def candidates(
                 shaped_sums(prepared.weak, state, prepared.columns, allowed, period.is_over), period.part(0.6)
             )
         ]
-        solved = prepared.exact and any(one.loss < SOLVED for one in found)
+        solved = prepared.exact and any(one.loss < POLICY.solved for one in found)
     if not (solved or period.is_over()) and options is not None:
         found += search_candidates(prepared, state, replace(options, time=period.left))
     found = [one for one in found if prepared.units.balances(one.skeleton, state)]
     # Of few or noisy points many sums fit the smoothed rates; the usual ones are judged by the trajectories.
-    usual = ranked(term_candidates(prepared, state, order=2), MOST_USUAL)
-    best, first = ranked(found), 3 if prepared.exact else MOST_CANDIDATES // 3
+    usual = ranked(term_candidates(prepared, state, order=2), POLICY.max_usual)
+    best, first = ranked(found), 3 if prepared.exact else POLICY.max_candidates // 3
     known = {one.skeleton for one in best[:first]}
     usual = [one for one in usual if one.skeleton not in known]
     return [*best[:first], *usual, *best[first:]]
@@ -184,7 +207,7 @@ def until(found: Iterable[FittedSum], period: Period) -> Iterator[FittedSum]:
             return
 
 
-def ranked(found: Iterable[Candidate], most: int = MOST_CANDIDATES) -> list[Candidate]:
+def ranked(found: Iterable[Candidate], most: int = POLICY.max_candidates) -> list[Candidate]:
     """The shortest descriptions, each form once."""
     chosen: list[Candidate] = []
     seen: set[tuple[int, float]] = set()
@@ -252,7 +275,7 @@ def search_candidates(prepared: Preparation, state: int, options: SolveOptions) 
     for entry in _searched(dataset, options):
         free = with_freed_constants(entry.candidate.expression)
         skeleton, values = free_constants(free)
-        if len(values) > MOST_CONSTANTS or complexity(skeleton) > options.max_complexity:
+        if len(values) > POLICY.max_constants or complexity(skeleton) > options.max_complexity:
             continue
         skeleton = renumbered(skeleton, places)
         one = scored(prepared, state, skeleton, np.array(values), entry.candidate.generator)
@@ -270,7 +293,7 @@ def derivative_table(prepared: Preparation, state: int) -> Dataset:
     table = prepared.table
     inputs, targets, errors = [], [], []
     for run, curves in zip(table.runs, prepared.curves, strict=True):
-        times = _spread(run.times, max(_ROWS // len(table.runs), 20))
+        times = _spread(run.times, max(POLICY.rows // len(table.runs), 20))
         states = [curve.value(times) for curve in curves]
         driving = [np.interp(times, run.times, run.inputs[:, index]) for index in range(run.inputs.shape[1])]
         inputs.append(np.column_stack([*states, *driving, times]))
@@ -318,4 +341,4 @@ def _searched(dataset: Dataset, options: SolveOptions) -> Sequence[Entry]:
     archive = found.result.archive
     front, near = archive.front(), archive.near()
     known = {entry.candidate.expression for entry in front}
-    return [*front, *(entry for entry in near if entry.candidate.expression not in known)][:_RANKED]
+    return [*front, *(entry for entry in near if entry.candidate.expression not in known)][: POLICY.ranked]

@@ -13,7 +13,8 @@ from physdiffuser.dynamics.schedule import FOUND, Period, Stop, never
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, candidates, renumbered
 from physdiffuser.dynamics.search.form_code import form_nats
 from physdiffuser.dynamics.search.linearised import finite_terms, linearised_sums
-from physdiffuser.dynamics.search.selection import WORSE, Fitted, Selector, mean_square
+from physdiffuser.dynamics.search.selection import POLICY as SELECTION
+from physdiffuser.dynamics.search.selection import Fitted, Selector, mean_square
 from physdiffuser.dynamics.search.terms import library, products, shorter_sums, term_sum
 from physdiffuser.expressions import Expression, Parameter, evaluate
 from physdiffuser.expressions.tree import mul
@@ -271,7 +272,7 @@ class Choice:
                 skeletons, parts, intervals, before.substeps, tolerance=RANKING_TOLERANCE
             )
             longer.offer(state, number, trial)
-        if not mean_square(longer.best) <= WORSE * mean_square(before):
+        if not mean_square(longer.best) <= SELECTION.worse * mean_square(before):
             return False
         beam.best, beam.chosen, beam.tried = longer.best, longer.chosen, longer.tried
         return True

@@ -17,7 +17,8 @@ import numpy as np
 from physdiffuser.arrays import FloatArray
 from physdiffuser.core.derivation import readable
 from physdiffuser.dynamics.schedule import Stop, never
-from physdiffuser.dynamics.search.selection import LEAST_SQUARE, Fitted, Selector, mean_square
+from physdiffuser.dynamics.search.selection import POLICY as SELECTION
+from physdiffuser.dynamics.search.selection import Fitted, Selector, mean_square
 from physdiffuser.expressions import Expression, Number, complexity, evaluate, value_and_jacobian
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import bind, free_constants, number_expression, substitute
@@ -35,7 +36,7 @@ SLACK = 2.0
 
 def parameter_errors(selector: Selector, fitted: Fitted) -> list[FloatArray]:
     """Standard errors of the constants of each equation."""
-    scale = math.sqrt(max(mean_square(fitted), LEAST_SQUARE if selector.prepared.exact else 0.0))
+    scale = math.sqrt(max(mean_square(fitted), SELECTION.min_square if selector.prepared.exact else 0.0))
     with np.errstate(all="ignore"):
         errors = scale * np.sqrt(np.diag(fitted.fit.covariance))
     counts = [part.size for part in fitted.parts()]

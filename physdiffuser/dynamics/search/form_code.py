@@ -10,42 +10,75 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from physdiffuser.dynamics.search.terms import summands
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Variable
 from physdiffuser.expressions.tree import substitute, variables, walk
 from physdiffuser.selection.description_length import exact_nats
 
-TERM = 1.0
-"""One more term in a sum."""
-CONSTANT = 2.0
-"""A term without variables."""
-FACTOR = -0.4
-"""A product of two parts, whose order does not matter."""
-VARIABLE = 0.7
-SQUARE, POWER = 2.2, 0.7
-"""A square, and each integer power above it."""
-SATURATION = 3.0
-"""A denominator that holds a constant beside one variable."""
-POLE = 5.5
-"""Any other denominator."""
-DISTANCE = 4.0
-"""A power of a sum of squares, as of central forces."""
-REPEATED = 1.7
-"""A part that stands in an earlier equation as well."""
-ROOT, FRACTION, FITTED_POWER, VARIABLE_POWER = 4.0, 6.0, 8.0, 12.0
+
+@dataclass(frozen=True)
+class FormCosts:
+    """Nats for the parts of a right-hand side.
+
+    Roughly minus the logarithm of how often a part occurs in the equations of the development systems
+    (docs/dynamics.md); rarer parts, which have too few examples, were set by hand.
+
+    Attributes
+    ----------
+    term, constant, factor, variable
+        One more term in a sum, a term without variables, a product of two parts (whose order does not
+        matter), and a variable.
+    square, power
+        A square, and each integer power above it.
+    saturation, pole
+        A denominator that holds a constant beside one variable, and any other denominator.
+    distance
+        A power of a sum of squares, as of central forces.
+    repeated
+        A part that stands in an earlier equation as well.
+    root, fraction, fitted_power, variable_power
+        Square roots, and powers that are another fraction, a fitted number or a formula of variables.
+    other_function, defined_function
+        A function that `FUNCTIONS` does not list. One that the user has defined costs less, since it is
+        expected.
+    beside
+        A function of variables that also stand outside of functions in the same sum, as in `x - sin(x)`.
+    inner_constant, wave_constant
+        A constant inside a function or power: its values make very different forms, of which one often
+        fits. Inside a sine or cosine it costs more: states are seldom scaled angles, and part of a wave
+        bends like a parabola.
+    nested
+        A function inside another one.
+    """
+
+    term: float = 1.0
+    constant: float = 2.0
+    factor: float = -0.4
+    variable: float = 0.7
+    square: float = 2.2
+    power: float = 0.7
+    saturation: float = 3.0
+    pole: float = 5.5
+    distance: float = 4.0
+    repeated: float = 1.7
+    root: float = 4.0
+    fraction: float = 6.0
+    fitted_power: float = 8.0
+    variable_power: float = 12.0
+    other_function: float = 6.0
+    defined_function: float = 3.5
+    beside: float = 2.5
+    inner_constant: float = 3.0
+    wave_constant: float = 6.0
+    nested: float = 4.0
+
+
+COSTS = FormCosts()
+
 FUNCTIONS = {"sin": 2.5, "cos": 2.5, "exp": 3.5, "abs": 3.5, "sqrt": 4.0, "tanh": 4.5, "log": 5.0}
-OTHER_FUNCTION = 6.0
-BESIDE = 2.5
-"""A function of variables that also stand bare in the same sum, as in `x - sin(x)`."""
 BENDING = frozenset({"sin", "cos", "exp", "tanh", "log", "atan"})
-DEFINED_FUNCTION = 3.5
-"""A function that the user has defined was defined because it is expected."""
-INNER_CONSTANT = 3.0
-"""A constant inside a function or power: its values make very different forms, of which one often fits."""
-WAVE_CONSTANT = 6.0
-"""... of a sine or cosine: states are seldom scaled angles, and part of a wave bends like a parabola."""
-NESTED = 4.0
 
 
 def form_nats(skeleton: Expression, columns: int) -> float:
@@ -71,11 +104,11 @@ def system_nats(skeletons: Sequence[Expression], columns: int) -> float:
     columns
         From how many columns their variables are chosen.
     """
-    code = _Code(VARIABLE + math.log(max(columns, 1)))
+    code = _Code(COSTS.variable + math.log(max(columns, 1)))
     total = 0.0
     for skeleton in skeletons:
         form = substitute(skeleton, _without_numbers)
-        total += code.nats(form) + exact_nats(skeleton) + BESIDE * _functions_beside(form)
+        total += code.nats(form) + exact_nats(skeleton) + COSTS.beside * _functions_beside(form)
         code.known |= {node for node in walk(form) if isinstance(node, Apply)}
     return total
 
@@ -109,7 +142,7 @@ class _Code:
         if not isinstance(node, Apply):
             return 0.0
         full = self._spelled_out(node, inside=inside)
-        return min(full, REPEATED) if node in self.known else full
+        return min(full, COSTS.repeated) if node in self.known else full
 
     def _spelled_out(self, node: Apply, *, inside: bool) -> float:
         if node.operator == "pow":
@@ -119,9 +152,9 @@ class _Code:
         parts = sum(self.nats(argument, inside=inside) for argument in node.arguments)
         match node.operator:
             case "add" | "sub":
-                return TERM + parts + CONSTANT * sum(not variables(one) for one in node.arguments)
+                return COSTS.term + parts + COSTS.constant * sum(not variables(one) for one in node.arguments)
             case "mul":
-                return parts + (FACTOR if all(variables(one) for one in node.arguments) else 0.0)
+                return parts + (COSTS.factor if all(variables(one) for one in node.arguments) else 0.0)
             case "div":
                 return parts + _denominator(node.arguments[1])
         return parts
@@ -129,27 +162,35 @@ class _Code:
     def _function(self, node: Apply, *, inside: bool) -> float:
         known = FUNCTIONS.get(node.operator)
         if known is None:
-            known = OTHER_FUNCTION if OPERATORS[node.operator].definition is None else DEFINED_FUNCTION
+            known = (
+                COSTS.other_function
+                if OPERATORS[node.operator].definition is None
+                else COSTS.defined_function
+            )
         inner = sum(self.nats(argument, inside=True) for argument in node.arguments)
-        own = WAVE_CONSTANT if node.operator in ("sin", "cos") else INNER_CONSTANT
+        own = COSTS.wave_constant if node.operator in ("sin", "cos") else COSTS.inner_constant
         constants = own if any(_holds_constant(argument) for argument in node.arguments) else 0.0
-        return known + inner + constants + (NESTED if inside else 0.0)
+        return known + inner + constants + (COSTS.nested if inside else 0.0)
 
     def _power(self, node: Apply, *, inside: bool) -> float:
         base, exponent = node.arguments
         if _is_distance(base) and isinstance(exponent, Number) and exponent.exact:
-            return DISTANCE + self.leaf
-        below = self.nats(base, inside=inside) + (INNER_CONSTANT if _holds_constant(base) else 0.0)
+            return COSTS.distance + self.leaf
+        below = self.nats(base, inside=inside) + (COSTS.inner_constant if _holds_constant(base) else 0.0)
         if isinstance(exponent, Parameter):
-            return below + FITTED_POWER
+            return below + COSTS.fitted_power
         if not isinstance(exponent, Number):
-            return below + self.nats(exponent, inside=inside) + VARIABLE_POWER
+            return below + self.nats(exponent, inside=inside) + COSTS.variable_power
         value = float(exponent.value)
         below += _denominator(base) if value < 0 else 0.0
         if value.is_integer():
             further = abs(value) - 2.0
-            return below + (SQUARE + POWER * further if further >= 0.0 else 0.0)
-        return below + (ROOT if (2.0 * value).is_integer() else FRACTION) + (NESTED if inside else 0.0)
+            return below + (COSTS.square + COSTS.power * further if further >= 0.0 else 0.0)
+        return (
+            below
+            + (COSTS.root if (2.0 * value).is_integer() else COSTS.fraction)
+            + (COSTS.nested if inside else 0.0)
+        )
 
 
 def _is_distance(node: Expression) -> bool:
@@ -172,7 +213,7 @@ def _denominator(node: Expression) -> float:
     if isinstance(node, Apply) and node.operator in ("pow", "sqrt"):
         return _denominator(node.arguments[0])
     shifted = isinstance(node, Apply) and node.operator in ("add", "sub") and _adds_constant(node)
-    return SATURATION if shifted and len(variables(node)) == 1 else POLE
+    return COSTS.saturation if shifted and len(variables(node)) == 1 else COSTS.pole
 
 
 def _adds_constant(node: Expression) -> bool:

@@ -26,20 +26,47 @@ from physdiffuser.expressions import Expression, Variable
 from physdiffuser.expressions.tree import bind, parameter_count, with_parameters
 from physdiffuser.selection.description_length import DescriptionLength
 
-DRIVEN, CONTINUED = 24, 12
-"""Candidates of a state that are fitted on its own trajectory, driven by the smoothed others, and the best of
-them, whose fits are continued."""
-FIRST_ITERATIONS, FURTHER_ITERATIONS = 2, 6
-SHORT, MEDIUM = 12, 24
-"""Intervals of the segments in the first fits."""
-EXACT_SECOND = 8
-MOST_INTERVALS = 1_000
-"""Intervals of the longest segments: integration is one step after the other."""
-MOST_SUBSTEPS, NOISY_SUBSTEPS = 16, 4
-WORSE = 2.0
-"""Longer segments are kept while the mean square residual stays below so many times that of shorter ones."""
-LEAST_SQUARE = 1e4
-"""Floor of mean squares in units of the errors of exact values: that of computed tables."""
+
+@dataclass(frozen=True)
+class SelectionPolicy:
+    """How systems of equations are compared on the trajectories.
+
+    Set on the development systems (docs/dynamics.md).
+
+    Attributes
+    ----------
+    driven, continued
+        Candidates of a state that are fitted on its own trajectory, driven by the smoothed others, and
+        the best of them, whose fits are continued.
+    first_iterations, further_iterations
+        Steps of the first fit and of its continuation.
+    short, medium, exact_second, max_intervals
+        Intervals of the segments in the first fits, of exact values of second order, and of the longest
+        segments: integration is one step after the other.
+    max_substeps, noisy_substeps
+        Most steps of integration between two times, without and with noise.
+    worse
+        Longer segments are kept while the mean square residual stays below so many times that of shorter
+        ones.
+    min_square
+        Floor of mean squares in units of the errors of exact values: that of computed tables.
+    """
+
+    driven: int = 24
+    continued: int = 12
+    first_iterations: int = 2
+    further_iterations: int = 6
+    short: int = 12
+    medium: int = 24
+    exact_second: int = 8
+    max_intervals: int = 1_000
+    max_substeps: int = 16
+    noisy_substeps: int = 4
+    worse: float = 2.0
+    min_square: float = 1e4
+
+
+POLICY = SelectionPolicy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +133,7 @@ class Selector:
         self.prepared, self.stop = prepared, stop
         table = prepared.table
         self.errors = value_errors(table, prepared.curves, prepared.exact)
-        self.longest = min(max(run.points for run in table.runs) - 1, MOST_INTERVALS)
+        self.longest = min(max(run.points for run in table.runs) - 1, POLICY.max_intervals)
         self._pieces: dict[tuple[int, tuple[int, ...] | None], Segments] = {}
 
     def segments(self, intervals: int, driven: tuple[int, ...] | None = None) -> Segments:
@@ -126,16 +153,16 @@ class Selector:
     @property
     def floor(self) -> float:
         """Least mean square that descriptions tell apart."""
-        return LEAST_SQUARE if self.prepared.exact else 1e-8
+        return POLICY.min_square if self.prepared.exact else 1e-8
 
     @property
     def first(self) -> int:
         """Intervals of the segments in first fits."""
         if self.prepared.exact:
             # The derivative at the first point has to be fitted where it is not measured.
-            return 1 if self.prepared.table.order == 1 else min(EXACT_SECOND, self.longest)
+            return 1 if self.prepared.table.order == 1 else min(POLICY.exact_second, self.longest)
         # Curvature shows over longer times than slope.
-        return min(SHORT * self.prepared.table.order, self.longest)
+        return min(POLICY.short * self.prepared.table.order, self.longest)
 
     def by_trajectory(self, state: int, found: Sequence[Candidate]) -> list[tuple[float, Candidate]]:
         """Candidates of a state by the description length of its trajectory, driven by the others."""
@@ -146,7 +173,7 @@ class Selector:
         others = [other for other in range(states) if other not in own]
         places = {one: place for place, one in enumerate((*own, *others))}
         places |= {place: place for place in range(states, states + inputs + 1)}
-        segments = self.segments(min(MEDIUM * table.order, self.longest), own)
+        segments = self.segments(min(POLICY.medium * table.order, self.longest), own)
 
         scored: list[Driven] = []
 
@@ -165,17 +192,17 @@ class Selector:
             )
             return self.length((one.skeleton,), fit), one, fit
 
-        for one in found[:DRIVEN]:
+        for one in found[: POLICY.driven]:
             if self.stop() and scored:
                 break
-            scored.append(fitted(one, one.parameters, None, FIRST_ITERATIONS))
+            scored.append(fitted(one, one.parameters, None, POLICY.first_iterations))
         scored.sort(key=lambda row: row[0])
-        for place, (_, one, fit) in enumerate(scored[:CONTINUED]):
+        for place, (_, one, fit) in enumerate(scored[: POLICY.continued]):
             if self.stop():
                 break
             if fit.converged:
                 continue
-            further = fitted(one, fit.parameters, fit.initial, FURTHER_ITERATIONS)
+            further = fitted(one, fit.parameters, fit.initial, POLICY.further_iterations)
             scored[place] = further if math.isfinite(further[0]) else scored[place]
         return sorted(((length, one) for length, one, _ in scored), key=lambda pair: pair[0])
 
@@ -238,7 +265,7 @@ class Selector:
                 continue
             intervals = min(intervals, self.longest)
             trial = self.fit(best.skeletons, best.parts(), intervals, best.substeps)
-            if not math.isfinite(trial.length) or _mean_square(trial) > WORSE * _mean_square(best):
+            if not math.isfinite(trial.length) or _mean_square(trial) > POLICY.worse * _mean_square(best):
                 break
             best = trial
         return best
@@ -246,7 +273,10 @@ class Selector:
     def refined(self, fitted: Fitted) -> Fitted:
         """With as many integration steps as the accuracy of the data asks for."""
         best = fitted
-        while best.substeps < (MOST_SUBSTEPS if self.prepared.exact else NOISY_SUBSTEPS) and not self.stop():
+        while (
+            best.substeps < (POLICY.max_substeps if self.prepared.exact else POLICY.noisy_substeps)
+            and not self.stop()
+        ):
             finer = self.fit(
                 best.skeletons, best.parts(), best.intervals, 2 * best.substeps, best.fit.initial
             )

@@ -20,18 +20,38 @@ from physdiffuser.dynamics.search.weak import WeakForm
 from physdiffuser.expressions import ONE, Expression, Parameter, Variable, evaluate
 from physdiffuser.expressions.tree import add, bind, call, free_constants, mul, substitute, with_columns
 
-MOST_BASE = 3
-"""Most terms of the sum of products beside which a function is tried."""
-REFINED = 10
-"""Functions whose constants are refined for each state."""
-LINEAR = 4
-"""... of which so many stand beside all linear terms."""
-JOINED = 3
-"""Refined functions that join the library of sparse sums."""
-PERIODS = 24.0
-"""Highest frequency of the time, in periods over the longest run."""
-_FREQUENCIES = 160
-_BLOCK = 4_000
+
+@dataclass(frozen=True)
+class ShapePolicy:
+    """Functions with a constant inside that are tried beside sums of products.
+
+    Set on the development systems (docs/dynamics.md).
+
+    Attributes
+    ----------
+    max_base
+        Most terms of the sum of products beside which a function is tried.
+    refined, linear
+        Functions whose constants are refined for each state, and how many of them stand beside all linear
+        terms.
+    joined
+        Refined functions that join the library of sparse sums.
+    periods, frequencies
+        Highest frequency of the time, in periods over the longest run, and frequencies tried up to it.
+    block
+        Terms that are compared at once, so that memory stays small.
+    """
+
+    max_base: int = 3
+    refined: int = 10
+    linear: int = 4
+    joined: int = 3
+    periods: float = 24.0
+    frequencies: int = 160
+    block: int = 4_000
+
+
+POLICY = ShapePolicy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +103,14 @@ def shaped_sums(
         size = 0.5 * weak.windows * math.log(max(loss, 1e-30)) + 4.0 * parameters.size
         refined.append((size, Term(term.tree, inner)))
     refined.sort(key=lambda pair: pair[0])
-    for _, term in refined[:JOINED]:
+    for _, term in refined[: POLICY.joined]:
         yield from _reselected(weak, state, usual, term)
 
 
 def _bases(weak: WeakForm, state: int, usual: list[Expression]) -> list[tuple[Expression, ...]]:
-    """All linear terms; nothing; and the best sums of up to `MOST_BASE` products."""
+    """All linear terms; nothing; and the best sums of up to `POLICY.max_base` products."""
     linear = tuple(term for term in usual if isinstance(term, Variable))
-    return [linear, (), *(one.terms for one in sparse_sums(weak, state, usual, most=MOST_BASE))]
+    return [linear, (), *(one.terms for one in sparse_sums(weak, state, usual, most=POLICY.max_base))]
 
 
 def _promising(
@@ -112,7 +132,7 @@ def _promising(
             usable = size > 1e-10 * whole
             gain = np.where(usable, (apart.T @ rest) ** 2 / np.where(usable, size, 1.0), 0.0)
             left = np.maximum(float(rest @ rest) - gain, 1e-12 * float(target @ target))
-            best = np.argsort(left, kind="stable")[:REFINED]
+            best = np.argsort(left, kind="stable")[: POLICY.refined]
             cost = 4.0 * frame.shape[1]
             every += [
                 (0.5 * weak.windows * math.log(left[one] / weak.windows) + cost, place, terms[one])
@@ -120,7 +140,7 @@ def _promising(
             ]
     every.sort(key=lambda row: row[0])
     # Without the function no sum may show which linear terms there are, so all of them are always tried.
-    first = [row for row in every if row[1] == 0][:LINEAR]
+    first = [row for row in every if row[1] == 0][: POLICY.linear]
     every = [*first, *(row for row in every if row not in first)]
     chosen: list[tuple[tuple[Expression, ...], Term]] = []
     seen: set[tuple[int, Expression]] = set()
@@ -129,7 +149,7 @@ def _promising(
         if key not in seen:
             seen.add(key)
             chosen.append((bases[place], term))
-        if len(chosen) == REFINED:
+        if len(chosen) == POLICY.refined:
             break
     return chosen
 
@@ -161,9 +181,9 @@ def _tries(
                 if np.isfinite(shaped).all() and float(np.ptp(shaped)) > 0:
                     terms.append(Term(block.tree if factor == ONE else mul(factor, block.tree), block.values))
                     stacked.append(shaped)
-            for begin in range(0, len(terms), _BLOCK):
-                chosen = np.column_stack(stacked[begin : begin + _BLOCK])
-                yield terms[begin : begin + _BLOCK], weak.mean(chosen) / weak.errors[:, [state]]
+            for begin in range(0, len(terms), POLICY.block):
+                chosen = np.column_stack(stacked[begin : begin + POLICY.block])
+                yield terms[begin : begin + POLICY.block], weak.mean(chosen) / weak.errors[:, [state]]
 
 
 def _functions(weak: WeakForm, column: int, time: int | None) -> Iterator[Term]:
@@ -173,7 +193,7 @@ def _functions(weak: WeakForm, column: int, time: int | None) -> Iterator[Term]:
     values = weak.nodes[:, column]
     if column == time:
         span = float(np.ptp(values)) or 1.0
-        for frequency in np.linspace(0.5, PERIODS, _FREQUENCIES) * 2.0 * np.pi / span:
+        for frequency in np.linspace(0.5, POLICY.periods, POLICY.frequencies) * 2.0 * np.pi / span:
             inside = mul(Parameter(0), Variable(column))
             yield Term(call("sin", inside), np.array([frequency]))
             yield Term(call("cos", inside), np.array([frequency]))

@@ -24,23 +24,49 @@ from physdiffuser.arrays import FloatArray
 
 NoiseKind = Literal["constant", "relative"]
 
-DEGREE = 7
-MOST_KNOTS = 240
-"""Most spline pieces of a smoothed curve; a normal matrix of this size is solved in milliseconds."""
-NO_NOISE = 1e-8
-"""Noise below this share of a state's standard deviation is none: the curve is interpolated."""
-RELATIVE_FLOOR = 0.02
-"""Relative errors count as if no value were smaller than this share of the root mean square."""
-DECISIVE = 3.0
-"""Nats by which relative errors must explain the residuals better than constant ones."""
+
+@dataclass(frozen=True)
+class SmoothingPolicy:
+    """How trajectories are smoothed and their noise is found.
+
+    Set on the development systems with and without noise (docs/dynamics.md).
+
+    Attributes
+    ----------
+    degree, max_knots
+        Degree of the splines, and most pieces of a smoothed curve: a normal matrix of this size is solved
+        in milliseconds.
+    no_noise
+        Noise below this share of a state's standard deviation is none: the curve is interpolated.
+    relative_floor
+        Relative errors count as if no value were smaller than this share of the root mean square.
+    decisive
+        Nats by which relative errors must explain the residuals better than constant ones.
+    still_falling
+        The noise still falls with the degree of the polynomials through neighbours if it is so many times
+        less.
+    coarsely
+        Polynomials of higher degree miss the points of a coarsely sampled curve by so many times less.
+    coarse_step, fine_step
+        Coarse and fine steps of the decimal logarithm of the penalty.
+    """
+
+    degree: int = 7
+    max_knots: int = 240
+    no_noise: float = 1e-8
+    relative_floor: float = 0.02
+    decisive: float = 3.0
+    still_falling: float = 2.5
+    coarsely: float = 4.0
+    coarse_step: float = 1.5
+    fine_step: float = 0.25
+
+
+POLICY = SmoothingPolicy()
+
 _ORDERS = (3, 4)
 _NEIGHBOURS = (2, 4, 6, 8, 10, 12, 14)
-_STILL_FALLING = 2.5
-_COARSELY = 4.0
-"""Polynomials of higher degree miss the points of a coarsely sampled curve by so many times less."""
 _NORMAL_MEDIAN = 1.4826
-_COARSE, _FINE = 1.5, 0.25
-"""Steps of the decimal logarithm of the penalty."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +113,7 @@ class Curve:
         """Standard error of `value`, shape (times,); of an interpolation from a spline of lower degree."""
         if self.covariance is None:
             knots = np.unique(np.asarray(self.spline.t))
-            degree = min(DEGREE - 2, knots.size - 1)
+            degree = min(POLICY.degree - 2, knots.size - 1)
             if degree < 2:
                 return np.zeros(times.size)
             coarse = make_interp_spline(self._sites, self.spline(self._sites), k=degree - 1 + degree % 2)
@@ -127,12 +153,12 @@ def smooth(times: FloatArray, values: FloatArray, kind: NoiseKind = "constant") 
     """
     scale = float(values.std()) or 1.0
     noise = neighbour_noise(times, values)
-    if noise < NO_NOISE * scale:
+    if noise < POLICY.no_noise * scale:
         return interpolated(times, values, kind)
     if kind == "constant":
         return _penalised(times, values, np.ones(times.size), "constant")
     curve = _penalised(times, values, np.ones(times.size), "constant")
-    floor = RELATIVE_FLOOR * float(np.sqrt(np.mean(values**2)))
+    floor = POLICY.relative_floor * float(np.sqrt(np.mean(values**2)))
     for _ in range(3):
         size = np.maximum(np.abs(curve.value(times)), floor)
         curve = _penalised(times, values, 1.0 / size**2, "relative")
@@ -141,7 +167,7 @@ def smooth(times: FloatArray, values: FloatArray, kind: NoiseKind = "constant") 
 
 def interpolated(times: FloatArray, values: FloatArray, kind: NoiseKind = "constant") -> Curve:
     """A curve through all values, which have no noise."""
-    degree = min(DEGREE, 2 * ((times.size - 1) // 2) - 1)
+    degree = min(POLICY.degree, 2 * ((times.size - 1) // 2) - 1)
     return Curve(make_interp_spline(times, values, k=degree), 0.0, kind, None, math.inf)
 
 
@@ -168,7 +194,7 @@ def smooth_all(
         for a, b in zip(constant, relative, strict=True)
         if math.isfinite(a.likelihood)
     )
-    return relative if gain > DECISIVE else constant
+    return relative if gain > POLICY.decisive else constant
 
 
 def neighbour_noise(times: FloatArray, values: FloatArray) -> float:
@@ -180,7 +206,10 @@ def neighbour_noise(times: FloatArray, values: FloatArray) -> float:
     left = _missed_by_neighbours(times, values)
     if not left:
         return math.inf
-    if len(left) == len(_NEIGHBOURS) and left[-1] < left[-2] / _STILL_FALLING < left[-3] / _STILL_FALLING**2:
+    if (
+        len(left) == len(_NEIGHBOURS)
+        and left[-1] < left[-2] / POLICY.still_falling < left[-3] / POLICY.still_falling**2
+    ):
         return 0.0
     return min(left)
 
@@ -188,7 +217,7 @@ def neighbour_noise(times: FloatArray, values: FloatArray) -> float:
 def falls_with_neighbours(times: FloatArray, values: FloatArray) -> bool:
     """Whether polynomials through more neighbours miss the points by far less, as they do not miss noise."""
     left = _missed_by_neighbours(times, values)
-    return len(left) == len(_NEIGHBOURS) and min(left) < left[1] / _COARSELY
+    return len(left) == len(_NEIGHBOURS) and min(left) < left[1] / POLICY.coarsely
 
 
 def _missed_by_neighbours(times: FloatArray, values: FloatArray) -> list[float]:
@@ -220,10 +249,10 @@ def _lagrange(sites: FloatArray, at: FloatArray) -> FloatArray:
 
 def _penalised(times: FloatArray, values: FloatArray, weights: FloatArray, kind: NoiseKind) -> Curve:
     """The spline with the penalty that maximises the restricted likelihood."""
-    pieces = min(times.size, MOST_KNOTS)
+    pieces = min(times.size, POLICY.max_knots)
     begin, end = float(times[0]), float(times[-1])
     step = (end - begin) / pieces
-    degree = min(DEGREE - 2, 5)
+    degree = min(POLICY.degree - 2, 5)
     knots = begin + step * np.arange(-degree, pieces + degree + 1)
     count = knots.size - degree - 1
     design = np.asarray(BSpline(knots, np.eye(count), degree)(times), dtype=np.float64)
@@ -270,9 +299,9 @@ def _maximised(
         )
         return value, factor, left / (rows - order)
 
-    coarse = np.arange(-9.0, 9.1, _COARSE)
+    coarse = np.arange(-9.0, 9.1, POLICY.coarse_step)
     centre = max(coarse, key=lambda exponent: at(exponent)[0])
-    fine = centre + np.arange(-_COARSE + _FINE, _COARSE, _FINE)
+    fine = centre + np.arange(-POLICY.coarse_step + POLICY.fine_step, POLICY.coarse_step, POLICY.fine_step)
     value, factor, variance = at(max(fine, key=lambda exponent: at(exponent)[0]))
     if not math.isfinite(value):
         raise ValueError("no penalty gives a positive definite system")

@@ -17,22 +17,47 @@ from physdiffuser.expressions import Apply, Expression, Number
 from physdiffuser.expressions.tree import fitted_constants, walk
 from physdiffuser.verification.checks import CheckState
 
-LEAST_GAP = 6.0
-"""Nats by which every rival must describe the trajectories worse."""
-GOOD_FIT = 1.5
-"""Mean squared residual, in the noise of the smoothed curves, of a system that leaves only noise."""
-CLOSE_FIT = 1.1
-"""The same of a system that is verified, of very many values."""
-MOST_CORRELATED = 3.0
-"""Standard deviations of chance by which residuals of successive times may be correlated."""
-LAGS = 4
-LEAST_SIGNIFICANCE = 3.0
-"""Standard errors by which each fitted constant must differ from zero."""
-EXACT_FIT = 1e3
-"""The same for values without noise, in units of the accuracy of integration (an error of 3e-9)."""
-MOST_CONSTANTS, MOST_EXACT = 4, 1
-"""Fitted constants of an equation that can be verified, with and without noise."""
-HIGHEST = 0.995
+
+@dataclass(frozen=True)
+class VerdictPolicy:
+    """What a system of equations must satisfy to be verified.
+
+    Set on development systems, of which weaker demands verified two wrong ones (docs/dynamics.md).
+
+    Attributes
+    ----------
+    min_gap
+        Nats by which every rival must describe the trajectories worse.
+    good_fit, close_fit
+        Mean squared residual, in the noise of the smoothed curves, of a system that leaves only noise;
+        and of one that is verified, of very many values.
+    max_correlated, lags
+        Standard deviations of chance by which residuals of successive times may be correlated, and lags
+        that are tested.
+    min_significance
+        Standard errors by which each fitted constant must differ from zero.
+    exact_fit
+        Mean squared residual of values without noise, in units of the accuracy of integration (an error
+        of 3e-9).
+    max_constants, max_exact_constants
+        Fitted constants of an equation that can be verified, with and without noise.
+    max_probability
+        Largest probability of a verdict.
+    """
+
+    min_gap: float = 6.0
+    good_fit: float = 1.5
+    close_fit: float = 1.1
+    max_correlated: float = 3.0
+    lags: int = 4
+    min_significance: float = 3.0
+    exact_fit: float = 1e3
+    max_constants: int = 4
+    max_exact_constants: int = 1
+    max_probability: float = 0.995
+
+
+POLICY = VerdictPolicy()
 
 
 @dataclass(frozen=True)
@@ -47,13 +72,13 @@ class SystemVerdict:
 
 def leaves_only_noise(fitted: Fitted, exact: bool) -> bool:
     """Whether the residuals of the trajectories are no larger than their noise."""
-    return mean_square(fitted) < (EXACT_FIT if exact else GOOD_FIT)
+    return mean_square(fitted) < (POLICY.exact_fit if exact else POLICY.good_fit)
 
 
 def serial_correlation(fitted: Fitted) -> float:
     """How far the residuals of successive times are correlated, in standard deviations of chance.
 
-    The largest over the states, from the products at lags 1 to `LAGS`. A wrong form leaves waves, noise none.
+    The largest over the states, from the products at the first lags. A wrong form leaves waves, noise none.
     """
     residuals = fitted.fit.residuals
     known = np.isfinite(residuals)
@@ -61,7 +86,7 @@ def serial_correlation(fitted: Fitted) -> float:
     count = np.maximum(known.sum(axis=(0, 1)), 1)
     variance = np.square(values).sum(axis=(0, 1)) / count
     total, pairs = np.zeros(values.shape[2]), np.zeros(values.shape[2])
-    for lag in range(1, min(LAGS, values.shape[1] - 1) + 1):
+    for lag in range(1, min(POLICY.lags, values.shape[1] - 1) + 1):
         total += (values[:, :-lag] * values[:, lag:]).sum(axis=(0, 1))
         pairs += (known[:, :-lag] & known[:, lag:]).sum(axis=(0, 1))
     with np.errstate(all="ignore"):
@@ -74,7 +99,7 @@ def fit_limit(values: int) -> float:
 
     The noise is estimated from the same values, so that the two hardly differ by chance.
     """
-    return CLOSE_FIT + 1.5 * math.sqrt(2.0 / max(values, 1))
+    return POLICY.close_fit + 1.5 * math.sqrt(2.0 / max(values, 1))
 
 
 def has_fitted_power(expression: Expression) -> bool:
@@ -102,7 +127,7 @@ def _noise_checks(fitted: Fitted, errors: Sequence[FloatArray]) -> Iterator[tupl
     )
     waves = serial_correlation(fitted)
     yield (
-        waves < MOST_CORRELATED,
+        waves < POLICY.max_correlated,
         "the residuals of successive times are independent",
         f"the residuals of successive times are correlated ({waves:.1f} standard deviations)",
     )
@@ -116,7 +141,7 @@ def _noise_checks(fitted: Fitted, errors: Sequence[FloatArray]) -> Iterator[tupl
     )
     certain = all(np.isfinite(error).all() for error in errors)
     yield (
-        certain and least > LEAST_SIGNIFICANCE,
+        certain and least > POLICY.min_significance,
         "all fitted constants differ from zero by several standard errors",
         "a fitted constant hardly differs from zero",
     )
@@ -192,12 +217,12 @@ def judge_system(
             check(*one)
     most = max(_unexplained(expression, exact) for expression in fitted.expressions)
     check(
-        most <= (MOST_EXACT if exact else MOST_CONSTANTS),
+        most <= (POLICY.max_exact_constants if exact else POLICY.max_constants),
         "no equation has more fitted constants than such trajectories can prove",
         f"an equation has {most} constants that were not set to special values: it may only follow the curve",
     )
     check(
-        gap > LEAST_GAP,
+        gap > POLICY.min_gap,
         "no other system tried describes the trajectories nearly as well",
         "another system describes the trajectories nearly as well",
     )
@@ -205,5 +230,5 @@ def judge_system(
     states: tuple[CheckState, ...] = tuple("passed" if holds else "failed" for holds in checks)
     if simulation.agrees is None:
         states = ("open", *states[1:])
-    probability = HIGHEST / (1.0 + total) * (1.0 if all(checks) else 0.5)
+    probability = POLICY.max_probability / (1.0 + total) * (1.0 if all(checks) else 0.5)
     return SystemVerdict("verified" if all(checks) else "unknown", tuple(sentences), probability, states)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.device import HOST, Device
 from physdiffuser.expressions import Apply, Expression, Parameter, Variable, evaluate
 from physdiffuser.expressions.tree import bind, parameter_count, walk
@@ -23,15 +24,19 @@ from physdiffuser.fitting.levenberg_marquardt import levenberg_marquardt
 from physdiffuser.fitting.losses import Loss, relative_loss
 from physdiffuser.fitting.varpro import SeparableModel, linear_parameters, vanishes_with
 
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
+
 
 @np.errstate(all="ignore")
+@checked
 def fit_batched(
     skeletons: Sequence[Expression],
     initial: Sequence[Sequence[float]],
-    inputs: FloatArray,
-    target: FloatArray,
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
     *,
-    weights: FloatArray | None = None,
+    weights: Float64[np.ndarray, " rows"] | None = None,
     loss: Loss = "squared",
     iterations: int = 60,
     tolerance: float = 1e-14,

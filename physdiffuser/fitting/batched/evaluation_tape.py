@@ -14,12 +14,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
+from physdiffuser.arrays import CHECK_ARRAYS, BoolArray, FloatArray, IndexArray, checked
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
 from physdiffuser.expressions.tree import parameter_count
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 _Numeric = Callable[..., FloatArray]
 _ONE: FloatArray = np.float64(1.0)  # type: ignore[assignment]  # a scalar broadcasts like an array
@@ -56,7 +60,8 @@ class EvaluationTape:
     fit costs more than the arithmetic.
     """
 
-    def __init__(self, skeleton: Expression, inputs: FloatArray) -> None:
+    @checked
+    def __init__(self, skeleton: Expression, inputs: Float64[np.ndarray, "*starts rows columns"]) -> None:
         self.skeleton = skeleton
         self.rows = int(inputs.shape[-2])
         self.parameters = parameter_count(skeleton)
@@ -135,7 +140,10 @@ class EvaluationTape:
     def _shape(self, parameters: FloatArray) -> tuple[int, ...]:
         return (self.rows,) if parameters.ndim == 1 else (parameters.shape[1], self.rows)
 
-    def value(self, parameters: FloatArray) -> FloatArray:
+    @checked
+    def value(
+        self, parameters: Float64[np.ndarray, " parameters *starts"]
+    ) -> Float64[np.ndarray, "*starts rows"]:
         """Values on every row."""
         value = self._forward(parameters)[self._root]
         return self._full(value, self._shape(parameters))
@@ -144,9 +152,10 @@ class EvaluationTape:
     def _full(value: FloatArray, shape: tuple[int, ...]) -> FloatArray:
         return value if np.shape(value) == shape else np.broadcast_to(value, shape).copy(order="K")
 
+    @checked
     def value_and_jacobian(
-        self, parameters: FloatArray, wanted: tuple[int, ...] | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+        self, parameters: Float64[np.ndarray, " parameters *starts"], wanted: tuple[int, ...] | None = None
+    ) -> tuple[Float64[np.ndarray, "*starts rows"], Float64[np.ndarray, "*starts wanted rows"]]:
         """Values, and derivatives by the wanted parameters (all of them by default), in that order."""
         if wanted is None:
             wanted = tuple(range(self.parameters))
@@ -260,7 +269,10 @@ class EvaluationTapes:
         )
         return part
 
-    def value(self, parameters: FloatArray) -> FloatArray:
+    @checked
+    def value(
+        self, parameters: Float64[np.ndarray, "parameters starts"]
+    ) -> Float64[np.ndarray, "starts rows"]:
         """Values, shape (starts, rows), for parameters of shape (parameters, starts)."""
         parameters = self.tapes[0].there(parameters)
         value = np.empty((self.starts, self.rows), like=parameters)
@@ -268,9 +280,10 @@ class EvaluationTapes:
             value[some] = tape.value(parameters[:, some])
         return value
 
+    @checked
     def value_and_jacobian(
-        self, parameters: FloatArray, wanted: tuple[int, ...] | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+        self, parameters: Float64[np.ndarray, "parameters starts"], wanted: tuple[int, ...] | None = None
+    ) -> tuple[Float64[np.ndarray, "starts rows"], Float64[np.ndarray, "starts wanted rows"]]:
         """Values, and derivatives by the wanted parameters, shape (starts, wanted, rows)."""
         count = self.parameters if wanted is None else len(wanted)
         parameters = self.tapes[0].there(parameters)

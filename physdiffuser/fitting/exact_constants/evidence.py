@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.tree import bind, parameter_count
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
@@ -18,23 +19,46 @@ from physdiffuser.fitting.student import student_weights
 from physdiffuser.fitting.uncertainty import uncertainty
 from physdiffuser.fitting.varpro import SeparableModel
 
-_EPSILON = float(np.finfo(np.float64).eps)
-FREE_PRICE = 2.5
-"""Price of a free constant, in nats, beside its digits.
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
-Chosen by measurement (docs/fitting.md): an arbitrary constant known to 1 % is then taken for an exact one
-about one time in five, one known to 1e-4 one time in fifteen, one known to 1e-8 hardly ever, while small
-integers, halves and multiples of pi are found from 1 % on nearly always.
-"""
-_PRIOR_WIDTH = 10.0
-"""Standard deviation of a constant that the data do not fix, in units of its own size."""
-_LEAST_SQUARES = 1e-290
-"""Smallest sum of squares, in units of the largest value's square; its quotients are normal numbers."""
-_BLIND = 1e-12
-"""Smallest singular value, relative to the largest, of directions the rows say anything about."""
-_WINDOW = 4.0
-_ROUNDING = 8.0
-"""Rounding errors assumed per operation on a row, in units in the last place."""
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class EvidencePolicy:
+    """Prices and tolerances of the evidence for an exact constant, in nats where nothing else is said.
+
+    The price of a free constant was chosen by measurement (docs/fitting.md): an arbitrary constant known
+    to 1 % is then taken for an exact one about one time in five, one known to 1e-4 one time in fifteen,
+    one known to 1e-8 hardly ever, while small integers, halves and multiples of pi are found from 1 % on
+    nearly always.
+
+    Attributes
+    ----------
+    free_price
+        Price of a free constant, beside its digits.
+    prior_width
+        Standard deviation of a constant that the data do not fix, in units of its own size.
+    min_squares
+        Smallest sum of squares, in units of the largest value's square; its quotients are normal numbers.
+    blind
+        Smallest singular value, relative to the largest, of directions the rows say anything about.
+    window
+        Standard errors within which exact values are tried.
+    rounding
+        Rounding errors assumed per operation on a row, in units in the last place.
+    """
+
+    free_price: float = 2.5
+    prior_width: float = 10.0
+    min_squares: float = 1e-290
+    blind: float = 1e-12
+    window: float = 4.0
+    rounding: float = 8.0
+
+
+POLICY = EvidencePolicy()
 
 
 @dataclass(frozen=True)
@@ -73,7 +97,8 @@ class State:
     score: float
     changes: tuple[str, ...]
 
-    def moved(self, index: int, to: float) -> FloatArray:
+    @checked
+    def moved(self, index: int, to: float) -> Float64[np.ndarray, " parameters"]:
         """All constants, when one of them is moved along what the data are blind to.
 
         Products keep their value when the logarithms move, sums when the numbers do: the first is
@@ -94,7 +119,7 @@ class State:
     def loose(self) -> list[int]:
         """Constants that the data do not fix at all while the others are free."""
         size = np.maximum(np.abs(self.values), 5e-324)
-        return [int(index) for index in np.flatnonzero(self.errors >= 0.3 * _PRIOR_WIDTH * size)]
+        return [int(index) for index in np.flatnonzero(self.errors >= 0.3 * POLICY.prior_width * size)]
 
     @property
     def expression(self) -> Expression:
@@ -134,12 +159,13 @@ class Evidence:
     itself, which are measured by moving every input by a few units in the last place.
     """
 
+    @checked
     def __init__(
         self,
         skeleton: Expression,
-        inputs: FloatArray,
-        target: FloatArray,
-        weights: FloatArray | None,
+        inputs: Float64[np.ndarray, "rows columns"],
+        target: Float64[np.ndarray, " rows"],
+        weights: Float64[np.ndarray, " rows"] | None,
         loss: Loss,
         noise: float | None,
         rng: np.random.Generator,
@@ -161,7 +187,8 @@ class Evidence:
         self._inflation = 1.0
         self._known = False
 
-    def start(self, skeleton: Expression, values: FloatArray) -> State | None:
+    @checked
+    def start(self, skeleton: Expression, values: Float64[np.ndarray, " parameters"]) -> State | None:
         """Fit everything freely and fix the noise level; None where the formula is not finite."""
         self._weights = self._given
         self._known, self._inflation = False, 1.0
@@ -207,7 +234,7 @@ class Evidence:
         self, skeleton: Expression, values: FloatArray, prediction: FloatArray, root: FloatArray | float
     ) -> float:
         """Sum of squares that rounding alone explains."""
-        tape_size = _ROUNDING * _EPSILON
+        tape_size = POLICY.rounding * _EPSILON
         moved = np.zeros_like(prediction)
         for _ in range(3):
             shaken = self._inputs * (1.0 + tape_size * self._rng.standard_normal(self._inputs.shape))
@@ -219,12 +246,12 @@ class Evidence:
         largest = np.maximum(np.abs(prediction), np.abs(self._target)) / self._scale
         size = ((tape_size * largest) ** 2 + moved) * np.square(root)
         # Where weights count rows of tiny values alone, squares in units of the largest value vanish.
-        return max(float(size.sum()), _LEAST_SQUARES)
+        return max(float(size.sum()), POLICY.min_squares)
 
     @property
     def window(self) -> float:
         """How many standard errors a term may lie from 0 to be dropped: 4 for many rows, more for few."""
-        return self.with_few_rows(_WINDOW)
+        return self.with_few_rows(POLICY.window)
 
     def with_few_rows(self, deviations: float) -> float:
         """Standard errors that are as unlikely as so many of a known noise level: more for few rows."""
@@ -276,25 +303,25 @@ class Evidence:
         size = np.where(size > 0.0, size, 1.0)
         unit = np.where(np.isfinite(slopes), slopes, 0.0) * size[:, None] / sigma
         # Singular values, not the squares of the normal matrix: clean data differ by 1e30 in precision.
-        length = np.sqrt(np.einsum("pr,pr->p", unit, unit) + _PRIOR_WIDTH**-2)
+        length = np.sqrt(np.einsum("pr,pr->p", unit, unit) + POLICY.prior_width**-2)
         if not np.isfinite(length).all():
             return None  # so steep in a constant that its squares are not finite: nothing to be judged
         singular, vectors = np.linalg.svd((unit / length[:, None]).T, full_matrices=False)[1:]
-        blind = singular <= _BLIND * singular.max()
+        blind = singular <= POLICY.blind * singular.max()
         inverse = np.where(blind, 0.0, 1.0 / np.where(blind, 1.0, singular) ** 2)
         covariance = (vectors.T * inverse) @ vectors / np.outer(length, length)
         # No error exceeds what the prior allows, and where the data are blind that is the error.
         errors = np.sqrt(np.diag(covariance))
-        wide = (np.abs(vectors[blind]) > 1e-6).any(axis=0) | (errors > _PRIOR_WIDTH)
+        wide = (np.abs(vectors[blind]) > 1e-6).any(axis=0) | (errors > POLICY.prior_width)
         if singular.size < count:
             wide |= True
-        factor = np.where(wide, _PRIOR_WIDTH / np.where(errors > 0.0, errors, 1.0), 1.0)
+        factor = np.where(wide, POLICY.prior_width / np.where(errors > 0.0, errors, 1.0), 1.0)
         covariance = covariance * np.outer(factor, factor)
-        errors = np.where(wide, _PRIOR_WIDTH, errors)
+        errors = np.where(wide, POLICY.prior_width, errors)
         known = np.where(blind, 1.0, singular)
         log_determinant = 2.0 * float(np.log(known).sum() + np.log(np.where(wide, 1.0, length)).sum())
-        log_determinant -= 2.0 * math.log(_PRIOR_WIDTH) * int(wide.sum())
-        free = 0.5 * count * math.log(2.0 * math.pi) - 0.5 * log_determinant - count * FREE_PRICE
+        log_determinant -= 2.0 * math.log(POLICY.prior_width) * int(wide.sum())
+        free = 0.5 * count * math.log(2.0 * math.pi) - 0.5 * log_determinant - count * POLICY.free_price
         own = size / np.where(values == 0.0, size, values)
         relative = covariance * np.outer(own, own)
         null = vectors[blind] / length * own

@@ -20,7 +20,8 @@ from physdiffuser.expressions.tree import (
     walk,
     with_parameters,
 )
-from physdiffuser.fitting.exact_constants.evidence import FREE_PRICE, Evidence, Proposal, State
+from physdiffuser.fitting.exact_constants.evidence import POLICY as EVIDENCE
+from physdiffuser.fitting.exact_constants.evidence import Evidence, Proposal, State
 from physdiffuser.fitting.exact_constants.folding import fold_units
 from physdiffuser.fitting.exact_constants.forms import (
     Form,
@@ -134,7 +135,7 @@ def _gain(evidence: Evidence, state: State, index: int, moved: float, cost: floa
     value = abs(float(state.values[index]))
     z = moved / error if error > 0.0 else (0.0 if moved == 0.0 else math.inf)
     scale = max(value, error, 5e-324)
-    freedom = 0.5 * math.log(2 * math.pi) + math.log(max(error / scale, 1e-17)) - FREE_PRICE
+    freedom = 0.5 * math.log(2 * math.pi) + math.log(max(error / scale, 1e-17)) - EVIDENCE.free_price
     return -evidence.penalty(z) - cost - freedom
 
 
@@ -267,7 +268,7 @@ def _ties(evidence: Evidence, state: State, table: FormTable, exponents: frozens
                         continue
                     by = _multiple(form.expression, Parameter(other), exponent)
                     moved = abs(form.value / ratio - 1.0) / error
-                    freedom = 0.5 * math.log(2 * math.pi) + math.log(max(error, 1e-17)) - FREE_PRICE
+                    freedom = 0.5 * math.log(2 * math.pi) + math.log(max(error, 1e-17)) - EVIDENCE.free_price
                     gain = -evidence.penalty(moved) - cost - freedom
                     skeleton, values = _replace(state, index, by)
                     text = to_text(_multiple(form.expression, Number(second), exponent), digits=6)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.expressions import Expression, Symbol, evaluate
 from physdiffuser.expressions.tree import free_constants
 from physdiffuser.fitting.exact_constants.evidence import Evidence, State
@@ -24,15 +25,40 @@ from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, SettingRule
 from physdiffuser.fitting.exact_constants.proposals import proposals, removals
 from physdiffuser.fitting.losses import Loss, relative_loss
 
-_ROWS = 20_000
-_BEAM = 3
-_TRIED = 6
-_BETTER_THAN_FREE = 5.0
-"""Gain of the likelihood by a constraint, in nats, that shows the free fit to be no optimum."""
-_LEAST_GAIN = 1.0
-"""What a snap must gain, in nats: the odds must be at least e to 1 in its favour."""
-_FEW_ROWS = 12.0
-"""With so many degrees of freedom it must gain twice as much: the noise level is hardly known either."""
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
+
+
+@dataclass(frozen=True)
+class SnappingPolicy:
+    """How long exact constants are searched for, and what they must gain.
+
+    Set by measurement (docs/fitting.md).
+
+    Attributes
+    ----------
+    rows
+        Most rows that are used.
+    beam, tried
+        States that are followed, and proposals tried for each.
+    better_than_free
+        Gain of the likelihood by a constraint, in nats, that shows the free fit to be no optimum.
+    min_gain
+        What a snap must gain, in nats: the odds must be at least e to 1 in its favour.
+    few_rows
+        With so many degrees of freedom it must gain twice as much: the noise level is hardly known
+        either.
+    """
+
+    rows: int = 20_000
+    beam: int = 3
+    tried: int = 6
+    better_than_free: float = 5.0
+    min_gain: float = 1.0
+    few_rows: float = 12.0
+
+
+POLICY = SnappingPolicy()
 
 
 @dataclass(frozen=True)
@@ -59,12 +85,13 @@ class Snap:
     parameters: FloatArray
 
 
+@checked
 def snap(
     expression: Expression,
-    inputs: FloatArray,
-    target: FloatArray,
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
     *,
-    weights: FloatArray | None = None,
+    weights: Float64[np.ndarray, " rows"] | None = None,
     loss: Loss = "squared",
     noise: float | None = None,
     known_constants: Iterable[Symbol] = (),
@@ -102,8 +129,8 @@ def snap(
     rng = np.random.default_rng(0) if rng is None else rng
     skeleton, values = free_constants(numerators(expression))
     all_inputs, all_target, all_weights = inputs, target, weights
-    if target.shape[0] > _ROWS:
-        rows = np.sort(rng.choice(target.shape[0], _ROWS, replace=False))
+    if target.shape[0] > POLICY.rows:
+        rows = np.sort(rng.choice(target.shape[0], POLICY.rows, replace=False))
         inputs, target = inputs[rows], target[rows]
         weights = None if weights is None else weights[rows]
 
@@ -120,7 +147,7 @@ def snap(
         if first is None:
             return finish(expression, (), skeleton, np.array(values))
         freedom = max(target.shape[0] - len(values), 1)
-        least = _LEAST_GAIN * (1.0 if noise else 1.0 + _FEW_ROWS / freedom)
+        least = POLICY.min_gain * (1.0 if noise else 1.0 + POLICY.few_rows / freedom)
         best = _search(evidence, first, table, least, stop or _never)
     return finish(best.expression, best.changes, best.skeleton, best.values)
 
@@ -139,14 +166,14 @@ def _search(
     while beam:
         following: list[State] = []
         for state in beam:
-            for proposal in proposals(evidence, state, table)[:_TRIED]:
+            for proposal in proposals(evidence, state, table)[: POLICY.tried]:
                 if stop():
                     break
                 if proposal.gain < least or proposal.skeleton in seen:
                     continue
                 seen.add(proposal.skeleton)
                 changed = evidence.follow(state, proposal)
-                if changed is not None and changed.fit > _BETTER_THAN_FREE:
+                if changed is not None and changed.fit > POLICY.better_than_free:
                     # The free fit had not ended well: (x - c)**2.0 cannot move its exponent where x < c.
                     again = evidence.start(changed.skeleton, changed.values)
                     if again is not None:
@@ -160,7 +187,7 @@ def _search(
                 if changed is not None and changed.score >= state.score + least:
                     following.append(changed)
         following.sort(key=lambda state: -state.score)
-        beam = following[:_BEAM]
+        beam = following[: POLICY.beam]
         if beam and beam[0].score > best.score:
             best = beam[0]
     return best

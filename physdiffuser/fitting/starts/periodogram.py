@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.fitting.linear import linear_least_squares
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 _FREQUENCIES = 512
 _OVERSAMPLING = 5
@@ -22,8 +26,12 @@ class Peak:
     power: float
 
 
+@checked
 def periodogram_peaks(
-    position: FloatArray, target: FloatArray, amplitude: FloatArray, count: int
+    position: Float64[np.ndarray, " rows"],
+    target: Float64[np.ndarray, " rows"],
+    amplitude: Float64[np.ndarray, " rows"],
+    count: int,
 ) -> list[Peak]:
     """Frequencies at which `amplitude * (a*sin(w*position) + b*cos(w*position)) + c` fits best.
 
@@ -86,7 +94,10 @@ def _vertex(power: FloatArray, top: int) -> float:
     return 0.5 * (left - right) / bend if bend < 0.0 else 0.0
 
 
-def without_wave(position: FloatArray, signal: FloatArray, frequency: float) -> FloatArray:
+@checked
+def without_wave(
+    position: Float64[np.ndarray, " rows"], signal: Float64[np.ndarray, " rows"], frequency: float
+) -> Float64[np.ndarray, " rows"]:
     """A signal less its best wave of a frequency and its mean.
 
     Parameters

@@ -8,26 +8,31 @@ from the values of what they are added to, and scale-aware random ones. Many are
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, checked
 from physdiffuser.expressions import Expression, Parameter
 from physdiffuser.expressions.tree import Apply, parameter_count, substitute
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.starts.periodogram import periodogram_peaks, without_wave
 from physdiffuser.fitting.starts.roles import Kind, Role, find_roles
 
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
+
 
 @np.errstate(all="ignore")
+@checked
 def draw_starts(
     skeleton: Expression,
-    inputs: FloatArray,
-    target: FloatArray,
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
     nonlinear: tuple[int, ...],
     count: int,
     rng: np.random.Generator,
-) -> FloatArray:
+) -> Float64[np.ndarray, "parameters starts"]:
     """Parameter vectors worth trying.
 
     Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,19 +19,38 @@ from physdiffuser.library.terms import fill
 from physdiffuser.reduction.factors import relevant_columns
 from physdiffuser.selection.description_length import NATS_PER_UNIT
 
-# Entries without constants inside, and how many of the simplest are factors.
-WITHOUT_CONSTANTS = 6_000
-FACTORS = 24
-# Of more columns only those that tell something about the target are taken.
-MOST_COLUMNS = 50
-# Columns of which functions with a constant inside are among the entries too, and the search cost of one
-# beside the constant.
-CURVED_COLUMNS = 8
-CURVE_COST = 3
-# Units of complexity that a constant brings along: the number and the operator that joins it.
-CONSTANT_UNITS = 2
-# Entries of one price that are judged at once, so that their residuals stay in the cache.
-PIECE = 500
+
+@dataclass(frozen=True)
+class BuildingBlockPolicy:
+    """Sizes of the library that neighbours are built from.
+
+    Set on development laws: a step takes a tenth of a second or so (docs/search.md).
+
+    Attributes
+    ----------
+    without_constants, factors
+        Entries without constants inside, and how many of the simplest are factors.
+    max_columns
+        Of more columns only the relevant ones are taken.
+    curved_columns, curve_cost
+        Columns of which functions with a constant inside are among the entries too, and the search cost
+        of one beside the constant.
+    constant_units
+        Units of complexity that a constant brings along: the number and the operator that joins it.
+    piece
+        Entries of one price that are compared at once, so that their residuals stay in the cache.
+    """
+
+    without_constants: int = 6_000
+    factors: int = 24
+    max_columns: int = 50
+    curved_columns: int = 8
+    curve_cost: int = 3
+    constant_units: int = 2
+    piece: int = 500
+
+
+POLICY = BuildingBlockPolicy()
 
 
 class BuildingBlocks:
@@ -54,17 +74,19 @@ class BuildingBlocks:
     """
 
     def __init__(self, inputs: FloatArray, problem: Problem) -> None:
-        self.constant_nats = 0.5 * float(np.log(problem.rows)) + CONSTANT_UNITS * NATS_PER_UNIT
+        self.constant_nats = 0.5 * float(np.log(problem.rows)) + POLICY.constant_units * NATS_PER_UNIT
         every = range(problem.columns)
-        columns = every if len(every) <= MOST_COLUMNS else relevant_columns(problem.inputs, problem.target)
+        columns = (
+            every if len(every) <= POLICY.max_columns else relevant_columns(problem.inputs, problem.target)
+        )
         self._library = _library(inputs, columns, problem.operators)
         order = np.argsort(self._library.costs, kind="stable")
-        plain = order[self._library.costs[order] < NEVER][:WITHOUT_CONSTANTS]
-        curves, drawn = _curves(inputs, columns[:CURVED_COLUMNS], problem)
+        plain = order[self._library.costs[order] < NEVER][: POLICY.without_constants]
+        curves, drawn = _curves(inputs, columns[: POLICY.curved_columns], problem)
         constants = np.array([fitted_constants(curve) for curve in curves])
         prices = (
             NATS_PER_UNIT * self._library.costs[plain],
-            NATS_PER_UNIT * CURVE_COST + self.constant_nats * constants,
+            NATS_PER_UNIT * POLICY.curve_cost + self.constant_nats * constants,
         )
         nats = np.concatenate(prices)
         order = np.argsort(nats, kind="stable")
@@ -77,8 +99,8 @@ class BuildingBlocks:
         self.squares = np.square(self.values)
         self.nats: FloatArray = nats[order]
         levels, level = np.unique(self.nats, return_inverse=True)
-        self.pieces = [(float(levels[rank]), piece) for rank, piece in row_blocks(level, PIECE)]
-        self.factors = np.flatnonzero(order < len(plain))[:FACTORS].tolist()
+        self.pieces = [(float(levels[rank]), piece) for rank, piece in row_blocks(level, POLICY.piece)]
+        self.factors = np.flatnonzero(order < len(plain))[: POLICY.factors].tolist()
 
     def expression(self, entry: int) -> Expression:
         """The tree of an entry."""
@@ -93,8 +115,8 @@ class BuildingBlocks:
 
 def _library(inputs: FloatArray, columns: Sequence[int], operators: frozenset[str]) -> Library:
     library = Library(inputs[:, list(columns)], tuple(map(Variable, columns)), operators)
-    fill(library, WITHOUT_CONSTANTS // 2)
-    for _ in library.grow(WITHOUT_CONSTANTS):
+    fill(library, POLICY.without_constants // 2)
+    for _ in library.grow(POLICY.without_constants):
         pass
     return library
 

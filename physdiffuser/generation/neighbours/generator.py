@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -22,20 +23,43 @@ from physdiffuser.generation.neighbours.replacements import Replacements
 from physdiffuser.generation.neighbours.ties import ties
 from physdiffuser.selection.description_length import NATS_PER_UNIT
 
-# So many entries are looked at in one call.
-ENTRIES = 5
-# Entries that take so many nats more than the shortest are not looked at.
-WITHIN = 150.0
-# Insertions that are fitted, for an entry itself and for each formula with a part of it left out.
-INTO_ENTRY, INTO_PART = 8, 2
-# Of how many entries a call parts are left out and others put in.
-MOVED = 2
-# Of how many entries other parts are looked up, how many of these are fitted, and how many fits take as long
-# as looking up what could stand in one place.
-REPLACED, REPLACEMENTS, FITS_OF_PLACE = 2, 24, 3
+
+@dataclass(frozen=True)
+class NeighbourSearchPolicy:
+    """How much of the neighbourhood of a formula is searched.
+
+    Set on the third and fourth set of development laws (docs/search.md).
+
+    Attributes
+    ----------
+    entries, within
+        Entries whose neighbours are searched in one call; one that takes `within` nats more than the
+        shortest is left out.
+    into_entry, into_part
+        Insertions that are fitted, for an entry itself and for each formula with a part of it left out.
+    moved
+        Of how many entries a call parts are left out and others put in.
+    replaced, replacements, fits_of_place
+        Of how many entries other parts are looked up, how many of these are fitted, and how many fits
+        take as long as looking up what could stand in one place.
+    fits_per_step
+        Fits for a step, a tenth of a second or so.
+    """
+
+    entries: int = 5
+    within: float = 150.0
+    into_entry: int = 8
+    into_part: int = 2
+    moved: int = 2
+    replaced: int = 2
+    replacements: int = 24
+    fits_of_place: int = 3
+    fits_per_step: int = 40
+
+
+POLICY = NeighbourSearchPolicy()
+
 FUNCTIONS = ("exp", "log", "sqrt", "sin", "cos", "tan", "tanh", "atan", "sinh", "cosh")
-# Fits for a step, a tenth of a second or so.
-FITS_PER_STEP = 40
 
 
 class NeighbourGenerator:
@@ -59,35 +83,35 @@ class NeighbourGenerator:
     def propose(self, problem: Problem, archive: Archive, budget: Budget) -> Iterator[Candidate]:
         """Neighbours of entries that were not looked at before, fitted; returns when there are none left."""
         target = target_symbol(problem)
-        for number, entry in enumerate(entries_to_vary(archive, self._seen, WITHIN, ENTRIES)):
+        for number, entry in enumerate(entries_to_vary(archive, self._seen, POLICY.within, POLICY.entries)):
             if budget.exhausted:
                 return
             found = entry.candidate
             self._seen.add(found.expression)
             formula = found_as(target, found.expression, problem)
             derivation = (*found.derivation, f"varied, as the rows ask for more or less of it: {formula}")
-            around = self._around(problem, found.expression, moved=number < MOVED)
-            if number < REPLACED:
+            around = self._around(problem, found.expression, moved=number < POLICY.moved)
+            if number < POLICY.replaced:
                 around = chain(self._replaced(problem, found.expression), around)
             for expression in around:
                 yield Candidate(
                     expression, self.name, derivation if len(formula) <= LONGEST_SHOWN else found.derivation
                 )
-                steps, self._fits = divmod(self._fits, FITS_PER_STEP)
+                steps, self._fits = divmod(self._fits, POLICY.fits_per_step)
                 if steps and not budget.spend(steps):
                     return
 
     def _around(self, problem: Problem, expression: Expression, *, moved: bool) -> Iterator[Expression]:
         simpler = [*ties(expression), *removals(expression)]
         parts = self._new([*simpler, *_exchanged(expression, problem.operators)])
-        yield from self._put_in(problem, expression, INTO_ENTRY)
+        yield from self._put_in(problem, expression, POLICY.into_entry)
         for part in parts:
             fitted = self._fitted(problem, part)
             if fitted is None:
                 continue
             yield fitted
             if moved:
-                yield from self._put_in(problem, fitted, INTO_PART)
+                yield from self._put_in(problem, fitted, POLICY.into_part)
 
     def _replaced(self, problem: Problem, expression: Expression) -> Iterator[Expression]:
         """The formula, and what its constants make it look like, with other parts that the rows ask for."""
@@ -97,8 +121,8 @@ class NeighbourGenerator:
                 continue
             if self._replacements is None:
                 self._replacements = Replacements(problem, self._device)
-            self._fits += FITS_OF_PLACE * len(positions(whole))
-            for new in self._new(self._replacements.of(whole, residual, REPLACEMENTS)):
+            self._fits += POLICY.fits_of_place * len(positions(whole))
+            for new in self._new(self._replacements.of(whole, residual, POLICY.replacements)):
                 fitted = self._fitted(problem, new)
                 if fitted is not None:
                     yield fitted

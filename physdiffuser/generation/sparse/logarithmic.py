@@ -8,6 +8,7 @@ distributions and power laws with a cut-off are of this kind.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
@@ -24,20 +25,46 @@ from physdiffuser.generation.sparse.dictionary import Dictionary, make, products
 from physdiffuser.generation.sparse.regression import forward, least_squares, scaled
 
 NEEDS = frozenset({"mul", "pow"})
-# Rows of the other sign are left out as noise if they are at most so much of the sum of squares.
-OTHER_SIGN = 0.02
-# So far above them a row's logarithm means something.
-ABOVE_NOISE = 3.0
-# Larger exponents are the fit's, not a law's.
-LARGEST_EXPONENT = 15.0
-# Sums and differences are taken of so many features at most, and so many products put into an exponential.
-FEW_FEATURES = 6
-EXPONENTS = 60
-MOST_TERMS = 6
-# A part of a sum that is always below this share of the other changes nothing but the fit's conditioning.
-DROWNS = 0.03
-# Whole and half exponents are tried where the fitted ones are this close.
-CLOSE = 0.12
+
+
+@dataclass(frozen=True)
+class LogarithmicPolicy:
+    """Which power laws are read off logarithms.
+
+    Set on development laws (docs/methods/generators.md).
+
+    Attributes
+    ----------
+    other_sign
+        Rows of the other sign are left out as noise if they are at most so much of the sum of squares.
+    above_noise
+        So many times above these rows the logarithm of a row is used.
+    max_exponent
+        Larger exponents come from the fit, not from a law.
+    few_features
+        Sums and differences are taken of so many features at most.
+    exponents, max_terms
+        Products that are put into an exponential, and terms of the sum that the logarithm of the target
+        is.
+    negligible
+        A part of a sum that is always below this share of the other changes nothing but the fit's
+        conditioning.
+    close
+        Whole and half exponents are tried where the fitted ones are this close.
+    """
+
+    other_sign: float = 0.02
+    above_noise: float = 3.0
+    max_exponent: float = 15.0
+    few_features: int = 6
+    exponents: int = 60
+    max_terms: int = 6
+    negligible: float = 0.03
+    close: float = 0.12
+
+
+POLICY = LogarithmicPolicy()
+
 _LARGEST_LOGARITHM = 600.0
 
 
@@ -62,9 +89,9 @@ def logarithmic(problem: Problem, reduction: Reduction, plain: bool = False) -> 
         squares = squares * problem.weights
     # Rows of the other sign are noise, and tell how much of the rest is.
     other = np.flatnonzero(sign * target <= 0)
-    if squares[other].sum() > OTHER_SIGN * squares.sum():
+    if squares[other].sum() > POLICY.other_sign * squares.sum():
         return
-    floor = ABOVE_NOISE**2 * squares[other].mean() if len(other) >= 3 else 0.0
+    floor = POLICY.above_noise**2 * squares[other].mean() if len(other) >= 3 else 0.0
     rows = np.flatnonzero((sign * target > 0) & (squares > floor))
     if len(rows) < 4:
         return
@@ -81,7 +108,7 @@ def logarithmic(problem: Problem, reduction: Reduction, plain: bool = False) -> 
         dictionary = make([*logarithms, *inside], inputs)
         yield 2e-5 * len(dictionary)
         sentence = "the logarithm of the target is a sum of logarithms" + " and other terms" * bool(inside)
-        for supports in forward(*scaled(dictionary.values, goal, weights), MOST_TERMS + 1):
+        for supports in forward(*scaled(dictionary.values, goal, weights), POLICY.max_terms + 1):
             for support in supports[:1] if plain else supports:
                 columns = sorted({0, *support.columns})
                 for tree in _laws(dictionary, logarithms, columns, goal, weights, sign):
@@ -97,25 +124,25 @@ def _ladder(
 ) -> Iterator[tuple[list[Expression], list[Expression]]]:
     """Bases of powers, and terms of the exponential, few and plain ones first."""
     features = list(reduction.features)
-    few = len(features) <= FEW_FEATURES
+    few = len(features) <= POLICY.few_features
     if "exp" in operators:
         arguments = [*features, *(div(ONE, feature) for feature in features)]
         if few:
             for left, right in combinations(features, 2):
                 arguments += [div(left, right), div(right, left), mul(left, right)]
         yield features, arguments
-        yield features, [*products(reduction, EXPONENTS), *map(_squared_log, features)]
+        yield features, [*products(reduction, POLICY.exponents), *map(_squared_log, features)]
     if few:
         yield [*features, *_sums(reduction, operators, inputs)], []
         if "exp" in operators:
-            yield [*features, *_sums(reduction, operators, inputs)], products(reduction, EXPONENTS)
+            yield [*features, *_sums(reduction, operators, inputs)], products(reduction, POLICY.exponents)
 
 
 def _sums(reduction: Reduction, operators: frozenset[str], inputs: FloatArray) -> Iterator[Expression]:
     """Sums and differences that may be raised to a power, where neither part drowns the other."""
     sizes = [np.abs(value) for value in reduction.values(inputs).T]
     for feature, size in zip(reduction.features, sizes, strict=True):
-        if size.max() < DROWNS or DROWNS * size.min() > 1:
+        if size.max() < POLICY.negligible or POLICY.negligible * size.min() > 1:
             continue
         square = power(feature, Number(2))
         if "sub" in operators:
@@ -123,7 +150,7 @@ def _sums(reduction: Reduction, operators: frozenset[str], inputs: FloatArray) -
         if "add" in operators:
             yield from (add(ONE, feature), add(ONE, square))
     for (left, first), (right, second) in combinations(zip(reduction.features, sizes, strict=True), 2):
-        if first.max() < DROWNS * second.min() or second.max() < DROWNS * first.min():
+        if first.max() < POLICY.negligible * second.min() or second.max() < POLICY.negligible * first.min():
             continue
         if "add" in operators:
             yield from (add(left, right), add(power(left, Number(2)), power(right, Number(2))))
@@ -151,7 +178,7 @@ def _laws(
     whole = [term in logarithms for term in terms]
     rounded = np.where(whole, np.round(2 * fitted) / 2, fitted)
     tries = [fitted]
-    if any(whole) and np.abs(rounded - fitted).max() <= CLOSE:
+    if any(whole) and np.abs(rounded - fitted).max() <= POLICY.close:
         rest = [place for place, is_power in enumerate(whole) if not is_power]
         left = goal - dictionary.values[:, columns] @ np.where(whole, rounded, 0.0)
         again = least_squares(dictionary.values[:, [columns[place] for place in rest]], left, weights)
@@ -160,7 +187,7 @@ def _laws(
             tries.append(rounded)
     for coefficients in tries:
         largest = np.abs(coefficients[np.array(whole)]).max(initial=0.0)
-        if abs(coefficients[0]) < _LARGEST_LOGARITHM and largest < LARGEST_EXPONENT:
+        if abs(coefficients[0]) < _LARGEST_LOGARITHM and largest < POLICY.max_exponent:
             yield _law(terms, [logarithms.get(term) for term in terms], coefficients, sign)
 
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from physdiffuser.arrays import FloatArray, IndexArray, IntArray
+from physdiffuser.arrays import CHECK_ARRAYS, FloatArray, IntArray, checked
 from physdiffuser.expressions import Apply, Expression, Number, Variable
 from physdiffuser.expressions.tree import mul, substitute
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float16, Float64, Int
 
 # Exponents of the largest magnitude that are left alone, and the one others are brought to.
 LOWEST, HIGHEST, PREFERRED = -6, 10, 1
@@ -39,7 +42,10 @@ class Scaling:
     inputs: tuple[int, ...]
     target: int
 
-    def apply(self, inputs: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
+    @checked
+    def apply(
+        self, inputs: Float64[np.ndarray, "rows columns"], target: Float64[np.ndarray, " rows"]
+    ) -> tuple[Float64[np.ndarray, "rows columns"], Float64[np.ndarray, " rows"]]:
         """Scaled columns, (rows, columns), and target, (rows,)."""
         return np.ldexp(inputs, -np.array(self.inputs, dtype=np.int32)), np.ldexp(target, -self.target)
 
@@ -66,7 +72,10 @@ def _exponents(columns: FloatArray) -> IntArray:
     return exponents
 
 
-def choose_scaling(inputs: FloatArray, target: FloatArray) -> Scaling:
+@checked
+def choose_scaling(
+    inputs: Float64[np.ndarray, "rows columns"], target: Float64[np.ndarray, " rows"]
+) -> Scaling:
     """Shifts that bring every column into the window.
 
     Parameters
@@ -91,7 +100,12 @@ def choose_scaling(inputs: FloatArray, target: FloatArray) -> Scaling:
     return Scaling(tuple(int(shift) for shift in shifts), target_shift)
 
 
-def to_half(inputs: FloatArray, target: FloatArray, slots: IndexArray) -> npt.NDArray[np.float16]:
+@checked
+def to_half(
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
+    slots: Int[np.ndarray, " columns"],
+) -> Float16[np.ndarray, "rows 10"]:
     """Rows as the networks read them.
 
     Parameters

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from physdiffuser.arrays import BoolArray, FloatArray
+from physdiffuser.arrays import CHECK_ARRAYS, BoolArray, checked
 from physdiffuser.models.features.encoding import Scaling, choose_scaling, to_half
 from physdiffuser.models.tokens.vocabulary import MAX_VARIABLES
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Float64
 
 if TYPE_CHECKING:
     from physdiffuser.core.problem import Problem
@@ -39,7 +42,12 @@ class Reading:
     columns: tuple[int, ...]
 
 
-def relevant_columns(inputs: FloatArray, target: FloatArray, count: int = MAX_VARIABLES) -> list[int]:
+@checked
+def relevant_columns(
+    inputs: Float64[np.ndarray, "rows columns"],
+    target: Float64[np.ndarray, " rows"],
+    count: int = MAX_VARIABLES,
+) -> list[int]:
     """The columns that explain most of the target one by one, in their order.
 
     The score is the correlation ratio (share of the variance of the target's ranks between bins of the

@@ -191,7 +191,8 @@ def summarise(
     return compress(columns), compress(table)
 
 
-def compress(features: Tensor) -> Tensor:
+@checked
+def compress(features: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """The same up to 3 in size, then a logarithm; what is not finite as 0 or the largest."""
     features = torch.nan_to_num(features, nan=0.0, posinf=1e4, neginf=-1e4)
     return torch.where(

@@ -7,11 +7,15 @@ zero at its last token. That number is all a decoder has to carry along.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import BoolArray, FloatArray, IntArray
+from physdiffuser.arrays import CHECK_ARRAYS, BoolArray, IntArray, checked
 from physdiffuser.models.tokens.vocabulary import EOS, Vocabulary
+
+if TYPE_CHECKING or CHECK_ARRAYS:
+    from jaxtyping import Bool, Float64, Int
 
 
 class Grammar:
@@ -60,7 +64,10 @@ class Grammar:
         batch.symbols = self.symbols[np.asarray(rows)]
         return batch
 
-    def permitted(self, open_arguments: IntArray, places: int) -> BoolArray:
+    @checked
+    def permitted(
+        self, open_arguments: Int[np.ndarray, " batch"], places: int
+    ) -> Bool[np.ndarray, "batch vocabulary"]:
         """Tokens that may come next, (batch, vocabulary).
 
         Parameters
@@ -75,11 +82,15 @@ class Grammar:
         permitted[:, self.end] = open_arguments == 0
         return permitted
 
-    def advance(self, open_arguments: IntArray, tokens: IntArray) -> IntArray:
+    @checked
+    def advance(
+        self, open_arguments: Int[np.ndarray, " batch"], tokens: Int[np.ndarray, " batch"]
+    ) -> Int[np.ndarray, " batch"]:
         """Arguments still to be written after the given tokens, both (batch,)."""
         return np.where(open_arguments > 0, open_arguments + self.growth[tokens], open_arguments)
 
-    def project(self, scores: FloatArray) -> IntArray | None:
+    @checked
+    def project(self, scores: Float64[np.ndarray, "places vocabulary"]) -> Int[np.ndarray, " places"] | None:
         """The formula with the largest sum of scores, one score for each place and token (one row only).
 
         Dynamic programming over the number of open arguments: of the tokens that change it by the same

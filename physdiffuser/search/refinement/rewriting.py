@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 from physdiffuser.expressions import ONE, Apply, Expression, Number
@@ -18,13 +19,39 @@ from physdiffuser.expressions.tree import (
     walk,
 )
 
-# Arranging takes some milliseconds for a law, and up to half a second for a sum of many unlike terms.
-MOST_NODES, MOST_CONSTANTS = 40, 6
-MOST_NODES_AT_THE_END = 70
-# Constants that only rewriting makes as large or small as this are not for readers.
-MOST_DECADES = 15.0
-# Beyond so many turns a phase has lost digits that the sine needs.
-MOST_TURNS = 1000
+
+@dataclass(frozen=True)
+class RewritingPolicy:
+    """Which formulas are rewritten, and what is tried.
+
+    Sizes were set by the time that rewriting takes, the others on development laws.
+
+    Attributes
+    ----------
+    max_nodes, max_constants, max_nodes_at_the_end
+        Arranging takes some milliseconds for a law, and up to half a second for a sum of many unlike
+        terms: nodes and constants of a formula, and nodes at the end of the search.
+    max_decades
+        Constants that only rewriting makes as large or small as so many decades are not for readers.
+    max_turns
+        Beyond so many turns a phase has lost digits that the sine needs.
+    max_product
+        Powers that are written as products where powers may not occur.
+    rounding_distance, max_rounded
+        How near a fitted constant must be to a half integer to be tried as one, and how large those are.
+    """
+
+    max_nodes: int = 40
+    max_constants: int = 6
+    max_nodes_at_the_end: int = 70
+    max_decades: float = 15.0
+    max_turns: int = 1000
+    max_product: int = 6
+    rounding_distance: float = 0.01
+    max_rounded: int = 12
+
+
+POLICY = RewritingPolicy()
 
 
 def worth_arranging(expression: Expression, *, at_the_end: bool = False) -> bool:
@@ -36,13 +63,13 @@ def worth_arranging(expression: Expression, *, at_the_end: bool = False) -> bool
         Whether this is one of the few that the user will see, rather than one of the many on the way.
     """
     if at_the_end:
-        return size(expression) <= MOST_NODES_AT_THE_END
-    return size(expression) <= MOST_NODES and fitted_constants(expression) <= MOST_CONSTANTS
+        return size(expression) <= POLICY.max_nodes_at_the_end
+    return size(expression) <= POLICY.max_nodes and fitted_constants(expression) <= POLICY.max_constants
 
 
 def tame(new: Expression, old: Expression) -> bool:
     """Whether a rewriting kept constants readable: `exp(180*(x - 1))` is not to become `1e-78*exp(180*x)`."""
-    return _widest(new) <= max(2 * _widest(old), MOST_DECADES)
+    return _widest(new) <= max(2 * _widest(old), POLICY.max_decades)
 
 
 def _widest(expression: Expression) -> float:
@@ -74,10 +101,6 @@ def _parts(expression: Expression) -> tuple[Expression, Expression | None]:
     return expression, None
 
 
-# Powers that are written as products where powers may not occur.
-LARGEST_PRODUCT = 6
-
-
 def without_powers(expression: Expression) -> Expression:
     """The formula with small whole powers as products: `x*x` for `x**2`."""
 
@@ -88,7 +111,7 @@ def without_powers(expression: Expression) -> Expression:
         if not (isinstance(exponent, Number) and exponent.exact):
             return None
         value = Fraction(exponent.value)
-        if value.denominator != 1 or not 2 <= abs(value) <= LARGEST_PRODUCT:
+        if value.denominator != 1 or not 2 <= abs(value) <= POLICY.max_product:
             return None
         base = without_powers(node.arguments[0])
         product = base
@@ -118,12 +141,11 @@ def _phase(term: Expression) -> Number | None:
     if not isinstance(term, Number) or term.exact:
         return None
     phase = float(term.value)
-    return Number(math.remainder(phase, math.tau)) if math.pi < abs(phase) < MOST_TURNS * math.tau else None
-
-
-# How near a fitted constant must be to a half integer to be tried as one, and how large those are.
-ROUNDING_DISTANCE = 0.01
-LARGEST_ROUNDED = 12
+    return (
+        Number(math.remainder(phase, math.tau))
+        if math.pi < abs(phase) < POLICY.max_turns * math.tau
+        else None
+    )
 
 
 def worth_rounding(expression: Expression) -> Expression:
@@ -155,10 +177,10 @@ def rounded(expression: Expression) -> Expression:
         if not isinstance(node, Number) or node.exact:
             return None
         value = float(node.value)
-        if not 0.25 < abs(value) < LARGEST_ROUNDED + 0.5:
+        if not 0.25 < abs(value) < POLICY.max_rounded + 0.5:
             return None
         nearest = Fraction(round(2 * value), 2)
-        if abs(value - nearest) > ROUNDING_DISTANCE * abs(value):
+        if abs(value - nearest) > POLICY.rounding_distance * abs(value):
             return None
         return number_expression(nearest)
 

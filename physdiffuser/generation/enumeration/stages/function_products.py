@@ -8,7 +8,7 @@ three matrix products; a third factor is then looked for beside the best pairs.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -35,18 +35,42 @@ from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray32 = npt.NDArray[np.float32]
 
-# Functions are of squares as well where there are so few features; points of the grid of a family.
-FEW_FEATURES, POINTS = 2, 40
-# Of more features only the commonest functions are multiplied with one another.
-MOST_PAIRED = 4
-# Terms of one block of pairs.
-BLOCK = 512
-# Partners of each term that are remembered, and pairs that are fitted, one of each pair of forms.
-PARTNERS, FOLLOWED = 8, 100
-# Pairs that a third factor is looked for beside, and third factors of each.
-EXTENDED, THIRDS = 10, 4
-# Products of single precision that vary by less than this share of their squares are constant.
-_CONSTANT = 1e-4
+
+@dataclass(frozen=True)
+class FunctionProductPolicy:
+    """How many products of functions are fitted.
+
+    Set on development laws (docs/search.md).
+
+    Attributes
+    ----------
+    few_features, points
+        Functions are of squares as well where there are so few features; points of the grid of a family.
+    max_paired
+        Of more features only the commonest functions are multiplied with one another.
+    block
+        Terms of one block of pairs.
+    partners, followed
+        Partners of each term that are remembered, and pairs that are fitted, one of each pair of forms.
+    extended, thirds
+        Pairs that a third factor is sought for, and third factors of each.
+    constant
+        Products of single precision that vary by less than this share of their squares are constant.
+    """
+
+    few_features: int = 2
+    points: int = 40
+    max_paired: int = 4
+    block: int = 512
+    partners: int = 8
+    followed: int = 100
+    extended: int = 10
+    thirds: int = 4
+    constant: float = 1e-4
+
+
+POLICY = FunctionProductPolicy()
+
 
 _Terms = tuple[PoolTerm, ...]
 NOTHING_KNOWN = Reduction((), ())
@@ -74,9 +98,9 @@ class FunctionProducts(Stage):
         weights = np.ones(len(rows)) if problem.weights is None else problem.weights[rows]
         ranking = _Ranking(pool.values, target, weights / weights.sum())
         found: list[tuple[float, int, int]] = []
-        for start in range(0, len(pool), BLOCK):
+        for start in range(0, len(pool), POLICY.block):
             found += ranking.block(start)
-            yield 1.5e-11 * BLOCK * (len(pool) - start) * PROBES
+            yield 1.5e-11 * POLICY.block * (len(pool) - start) * PROBES
         pairs = _promising(found, pool)
         fits = yield from _fit(context, [tuple(pool.terms[place] for place in pair) for pair in pairs])
         longer: list[_Terms] = []
@@ -90,10 +114,10 @@ def _pool(context: Context, size: Size, reduction: Reduction) -> FunctionPool:
     """Functions with constants, functions without, and products of two of these."""
     plain = plain_functions(context, reduction)
     arguments: list[Expression] = list(reduction.features)
-    if len(arguments) <= FEW_FEATURES:
+    if len(arguments) <= POLICY.few_features:
         arguments += [power(feature, Number(2)) for feature in reduction.features]
-    inside = functions_with_constants(context, arguments, POINTS, MOST_TURNS)
-    several = plain_functions(context, reduction, common=len(reduction.features) > MOST_PAIRED)
+    inside = functions_with_constants(context, arguments, POLICY.points, MOST_TURNS)
+    several = plain_functions(context, reduction, common=len(reduction.features) > POLICY.max_paired)
     return plain.joined(inside).joined(products_of_two(several)).first(size.entries)
 
 
@@ -116,8 +140,8 @@ class _Ranking:
         self._squares = np.square(self._single)
 
     def block(self, start: int) -> list[tuple[float, int, int]]:
-        """The best pairs of `BLOCK` terms with themselves and later ones: residual and two places."""
-        some = self._values[start : start + BLOCK]
+        """The best pairs of `POLICY.block` terms with themselves and later ones: residual and two places."""
+        some = self._values[start : start + POLICY.block]
         weighted = some * self._weights
         others, squares = self._single[start:], self._squares[start:]
         with np.errstate(all="ignore"):
@@ -125,12 +149,12 @@ class _Ranking:
             mean = weighted.astype(np.float32) @ others.T
             second = (weighted * some).astype(np.float32) @ squares.T
             variance = second - np.square(mean)
-            variance[variance < _CONSTANT * second] = np.inf
+            variance[variance < POLICY.constant * second] = np.inf
             explained = np.square(overlap) / variance
         explained[np.tril_indices(len(some), -1, explained.shape[1])] = 0.0
         explained = np.nan_to_num(explained, nan=0.0, posinf=0.0)
         # The best partners of each term: the pairs of one good term would leave no room for others.
-        most = min(PARTNERS, explained.shape[1])
+        most = min(POLICY.partners, explained.shape[1])
         partners = np.argpartition(-explained, most - 1, axis=1)[:, :most]
         best = np.take_along_axis(explained, partners, axis=1)
         return [
@@ -148,7 +172,7 @@ class _Ranking:
             variance = second - np.square(mean)
             explained = np.square(made @ (self._weights * self._centred)) / variance
         explained[~(variance > 1e-9 * second)] = 0.0
-        return [int(place) for place in np.argsort(-explained, kind="stable")[:THIRDS]]
+        return [int(place) for place in np.argsort(-explained, kind="stable")[: POLICY.thirds]]
 
 
 def _promising(found: list[tuple[float, int, int]], pool: FunctionPool) -> list[tuple[int, int]]:
@@ -156,7 +180,7 @@ def _promising(found: list[tuple[float, int, int]], pool: FunctionPool) -> list[
     chosen: dict[object, tuple[int, int]] = {}
     for _, left, right in sorted(found):
         chosen.setdefault(frozenset((pool.terms[left].form, pool.terms[right].form)), (left, right))
-        if len(chosen) == FOLLOWED:
+        if len(chosen) == POLICY.followed:
             break
     return list(chosen.values())
 
@@ -210,7 +234,7 @@ def _best(found: list[tuple[float, _Terms]]) -> list[_Terms]:
     for loss, terms in sorted(found, key=lambda one: one[0]):
         if np.isfinite(loss):
             chosen.setdefault(frozenset(term.form for term in terms), terms)
-    return list(chosen.values())[:EXTENDED]
+    return list(chosen.values())[: POLICY.extended]
 
 
 def _values(context: Context, terms: _Terms) -> FloatArray:

@@ -34,21 +34,43 @@ from physdiffuser.transforms.transform import OutputTransform
 
 FloatArray32 = npt.NDArray[np.float32]
 
-# Finds of one block, and finds fitted for each target, and of each pair of families.
-BEST_OF_BLOCK = 4
-FOLLOWED = 90
-BEST_OF_FAMILY = 8
-# Functions under a factor that are fitted beside nothing but a constant: of each family, and looked at.
-ALONE_OF_FAMILY, MOST_ALONE = 3, 200
-# Pairs of functions of single features are fitted whatever ranks before them: so many of each number of
-# constants.
-PLAIN_FOLLOWED = 24
-# Two factors and a constant inside are the fewest.
-LEAST_CONSTANTS = 3
+
+@dataclass(frozen=True)
+class ParametricSumPolicy:
+    """How many pairs of functions are fitted.
+
+    Set on development laws (docs/search.md).
+
+    Attributes
+    ----------
+    best_of_block, followed, best_of_family
+        Best pairs of one block, pairs that are fitted for each target, and of each pair of families.
+    alone_of_family, max_alone
+        Functions under a factor that are fitted beside nothing but a constant: of each family, and in
+        all.
+    plain_followed
+        Pairs of functions of single features are fitted whatever ranks before them: so many of each
+        number of constants.
+    min_constants
+        Two factors and a constant inside are the fewest constants.
+    close
+        Parts whose unit vectors differ by no more are one.
+    """
+
+    best_of_block: int = 4
+    followed: int = 90
+    best_of_family: int = 8
+    alone_of_family: int = 3
+    max_alone: int = 200
+    plain_followed: int = 24
+    min_constants: int = 3
+    close: float = 1e-9
+
+
+POLICY = ParametricSumPolicy()
+
 # A sum is rarely under anything but a reciprocal.
 OUTER = frozenset({INVERSE.id})
-# Parts that have so little apart are one.
-_CLOSE = 1e-9
 
 _Form = tuple[Expression | None, int, int]
 # Residual and places of two parts.
@@ -91,7 +113,7 @@ class ParametricSums(Stage):
 
     def accepts(self, problem: Problem, reduction: Reduction) -> bool:
         """Whether there are rows for the constants."""
-        return problem.rows >= parametric.ROWS_OF_CONSTANT * LEAST_CONSTANTS
+        return problem.rows >= parametric.ROWS_OF_CONSTANT * POLICY.min_constants
 
     def run(self, context: Context, size: Size, reduction: Reduction) -> Work:
         """Rank pairs of parts, and fit the best; see `Stage`."""
@@ -213,13 +235,17 @@ def _ranked_pairs(
     found: list[_Pair] = []
     # Power products apart: among finds with more constants inside, theirs would rank low.
     columns = [slice(at, min(at + ENTRIES, last)) for at in range(plain, last, ENTRIES)]
-    blocks = PairBlocks(device.put(unit), device.put(correlation), columns, BEST_OF_BLOCK, device, once=False)
+    blocks = PairBlocks(
+        device.put(unit), device.put(correlation), columns, POLICY.best_of_block, device, once=False
+    )
     for start in (0, *range(plain, parts.first, TARGETS)):
         block = slice(start, min(start + TARGETS, parts.first) if start else plain)
         for number, some in enumerate(columns):
             residual_block = blocks.residual_block(block, number, parts.first)
-            most = min(BEST_OF_BLOCK, some.stop - some.start - 1) or 1
-            best = residual_block.best_rows(BEST_OF_BLOCK) if start else residual_block.best_of_rows(most)
+            most = min(POLICY.best_of_block, some.stop - some.start - 1) or 1
+            best = (
+                residual_block.best_rows(POLICY.best_of_block) if start else residual_block.best_of_rows(most)
+            )
             found += [(residual, block.start + row, some.start + column) for residual, row, column in best]
         yield 1.2e-11 * (block.stop - block.start) * last * PROBES
     return found
@@ -248,7 +274,7 @@ def _best_of_forms(unit: FloatArray, wanted: FloatArray, forms: list[_Form]) -> 
     for position, (begin, end) in enumerate(pairwise(starts)):
         same = unit[begin:end] @ unit[begin:].T
         pair = correlation[begin:end, None], correlation[None, begin:]
-        residual = unexplained(same, *pair, close=_CLOSE, rounding=0)
+        residual = unexplained(same, *pair, close=POLICY.close, rounding=0)
         for first, last in pairwise(starts[position:]):
             block = residual[:, first - begin : last - begin]
             row, column = divmod(int(block.argmin()), last - first)
@@ -266,7 +292,7 @@ def _simplest(found: list[_Pair], parts: _Parts) -> Iterator[tuple[int, ...]]:
             if part.entry is not None
         )
         counts[constants] += 1
-        if counts[constants] <= PLAIN_FOLLOWED:
+        if counts[constants] <= POLICY.plain_followed:
             yield left, right
 
 
@@ -282,9 +308,9 @@ def _alone(residual: FloatArray, parts: _Parts) -> Iterator[tuple[int, ...]]:
             continue
         seen.add(form)
         counts[form[1]] += 1
-        if counts[form[1]] > ALONE_OF_FAMILY:
+        if counts[form[1]] > POLICY.alone_of_family:
             continue
-        if len(seen) > MOST_ALONE:
+        if len(seen) > POLICY.max_alone:
             return
         yield (int(place),)
 
@@ -302,10 +328,10 @@ def _promising(found: list[_Pair], parts: _Parts) -> Iterator[tuple[int, ...]]:
         seen.add(form)
         key = (form[0][1], form[1][1])
         counts[key] += 1
-        if counts[key] > BEST_OF_FAMILY:
+        if counts[key] > POLICY.best_of_family:
             continue
         followed += 1
-        if followed > FOLLOWED:
+        if followed > POLICY.followed:
             return
         yield left, right
 
