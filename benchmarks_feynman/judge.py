@@ -34,9 +34,9 @@ _FORM = 1e-7
 _OUTSIDE = 1e-6
 _FRESH_ROWS = 1000
 _FORM_FACTOR, _FORM_ALLOWANCE = 2, 10
-_LEAST_ROWS = 20
+_MIN_ROWS = 20
 _EXTRAPOLATION = 0.5
-_LEAST_R2 = 0.5
+_MIN_R2 = 0.5
 # Enough on a machine that is busy with other tables; nothing but the verdict waits for it.
 _SYMBOLIC_SECONDS = 30.0
 # No constant that is right to nine digits moves a value by so much, and no constant that is right to three
@@ -44,7 +44,7 @@ _SYMBOLIC_SECONDS = 30.0
 _DIFFERENT = 1e-4
 _LOOSELY_DIFFERENT = 0.01
 # With more fitted constants than any law has, a proof takes minutes; the verdict is *unknown*.
-_MOST_CONSTANTS = 12
+_MAX_CONSTANTS = 12
 
 Judgement = dict[str, Any]
 
@@ -89,7 +89,7 @@ def judge(law: Law, answer: Expression | None, *, seed: int, dummy: int, test_ro
     record["tree_distance"] = _distance(answer, law.expression, ranges)
 
     def symbolic(rule: Rule) -> str:
-        if len(free_constants(canonical(answer, ranges=ranges))[1]) > _MOST_CONSTANTS:
+        if len(free_constants(canonical(answer, ranges=ranges))[1]) > _MAX_CONSTANTS:
             return "unknown"
         return equivalent(answer, law.expression, ranges, rule=rule, seconds=_SYMBOLIC_SECONDS)
 
@@ -97,7 +97,7 @@ def judge(law: Law, answer: Expression | None, *, seed: int, dummy: int, test_ro
     strict = symbolic("strict") if near else "different"
     loose = _unexplained(values, clean)
     srbench = "different" if loose > _LOOSELY_DIFFERENT else symbolic("srbench")
-    if not (record["r2_test"] or 0.0) > _LEAST_R2:
+    if not (record["r2_test"] or 0.0) > _MIN_R2:
         srbench = "different"
     record |= _verdicts(strict, srbench)
     inside, outside = record["exact_numbers"], record["exact_outside"]
@@ -182,7 +182,7 @@ def _outside(law: Law, answer: Expression, dummy: int, seed: int) -> Judgement:
     outside = np.zeros(len(clean), dtype=bool)
     for index, variable in enumerate(table[: len(law.variables)]):
         outside |= (inputs[:, index] < variable.low) | (inputs[:, index] > variable.high)
-    if outside.sum() < _LEAST_ROWS:
+    if outside.sum() < _MIN_ROWS:
         return {}
     inputs, truth = inputs[outside], clean[outside]
     values = evaluate(answer, inputs)

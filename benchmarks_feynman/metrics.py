@@ -12,7 +12,7 @@ from physdiffuser.expressions import Apply, Expression, Number, Parameter, Symbo
 from physdiffuser.expressions.tree import size
 from physdiffuser.fitting import accuracy
 
-_LARGEST_TREE = 250
+_MAX_TREE = 250
 
 
 def max_relative_error(prediction: FloatArray, truth: FloatArray) -> float:
@@ -112,7 +112,7 @@ def normalised_tree_distance(answer: Expression, truth: Expression) -> float | N
     The measure of Matsubara et al., "Rethinking symbolic regression datasets and benchmarks for
     scientific discovery" (2022), where a missing answer counts as 1. None for trees of more than 250 nodes.
     """
-    if max(size(answer), size(truth)) > _LARGEST_TREE:
+    if max(size(answer), size(truth)) > _MAX_TREE:
         return None
     return min(1.0, tree_distance(answer, truth) / size(truth))
 

@@ -18,7 +18,7 @@ from physdiffuser.expressions import evaluate
 
 DUMMY_RANGE = (1.0, 5.0)
 _OUTLIER_SIGMAS = 10.0
-_MOST_DRAWS = 50
+_MAX_DRAWS = 50
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def draw_valid(
     """Rows where the law is finite, and its values there; fewer rows if they are too hard to find."""
     inputs = np.empty((0, len(variables)))
     clean = np.empty(0)
-    for _ in range(_MOST_DRAWS):
+    for _ in range(_MAX_DRAWS):
         more = draw(variables, source, rows)
         value = evaluate(law.expression, more)
         keep = np.isfinite(value)

@@ -24,7 +24,7 @@ OperatorChoice: TypeAlias = Sequence[str] | Mapping[str, str] | None
 SAVE_INTERVAL = 5.0
 """Seconds between two saves of what the search has so far: as much as a killed run loses."""
 # Measurements that can be suggested at most.
-MOST_NEXT = 100
+MAX_NEXT = 100
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -163,7 +163,7 @@ def table_of_pairs(rows: int) -> tuple[Array, Array]:
 
 
 def together(seconds: float) -> None:
-    """`fit_alike` beside `fit_constants` on 60 pairs of functions."""
+    """`fit_batched` beside `fit_constants` on 60 pairs of functions."""
     print("\nfits from one start, one by one and together, 60 skeletons of five constants, 1 % noise\n")
     print("| rows | one by one, fits a second | together, fits a second |")
     print("|---|---|---|")
@@ -183,7 +183,7 @@ def together(seconds: float) -> None:
 
 
 def on_device(device: Device, repeats: int = 3) -> None:
-    """`fit_alike` on a device: its rate, and what of the device it uses."""
+    """`fit_batched` on a device: its rate, and what of the device it uses."""
     from device_peaks import Work, best_of, peaks
 
     product, bandwidth = peaks(repeats, device, np.float64)

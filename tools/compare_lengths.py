@@ -28,7 +28,7 @@ from physdiffuser.noise.reweighting import reweight
 from physdiffuser.selection.description_length import DescriptionLength
 
 # Numbers of a law that are written as they are in nature, and not measured.
-_LARGEST_EXACT, _LARGEST_DENOMINATOR = 12, 3
+_MAX_EXACT, _MAX_DENOMINATOR = 12, 3
 
 
 def measured(node: Expression) -> Expression | None:
@@ -37,8 +37,8 @@ def measured(node: Expression) -> Expression | None:
         return None
     value = node.value
     exact = not isinstance(value, float) or value.is_integer()
-    simple = isinstance(value, float) or value.denominator <= _LARGEST_DENOMINATOR
-    return None if exact and simple and abs(value) <= _LARGEST_EXACT else Number(float(value))
+    simple = isinstance(value, float) or value.denominator <= _MAX_DENOMINATOR
+    return None if exact and simple and abs(value) <= _MAX_EXACT else Number(float(value))
 
 
 def lengths(result: dict[str, Any]) -> tuple[float, float]:

@@ -32,7 +32,7 @@ from physdiffuser.search.stopping import POLICY
 from physdiffuser.training.recovery import agrees
 
 REFINERS = ("neighbours", "infilling")
-_ROWS, _CHECKED, _ATTEMPTS, _LARGEST_LAW, _LARGEST_PART = 200, 8, 12, 30, 7
+_ROWS, _CHECKED, _ATTEMPTS, _MAX_LAW, _MAX_PART = 200, 8, 12, 30, 7
 
 
 def has_form(expression: Expression, clean: Table) -> bool:
@@ -47,7 +47,7 @@ def spoiled(law: Law, table: Table, clean: Table) -> Expression | None:
     """The law with a part exchanged, constants fitted; None if no exchange gives another form."""
     rng = np.random.default_rng(zlib.crc32(law.id.encode()))
     found = positions(law.expression)
-    places = [(path, node) for path, node in found if path and 2 <= size(node) <= _LARGEST_PART]
+    places = [(path, node) for path, node in found if path and 2 <= size(node) <= _MAX_PART]
     places = [(path, node) for path, node in places if variables(node)]
     for _ in range(_ATTEMPTS if places else 0):
         path, node = places[int(rng.integers(len(places)))]
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for law in load_suite(chosen.suite)[:: chosen.every]:
             table = sample(law, rows=_ROWS, seed=0, noise=chosen.noise)
             clean = sample(law, rows=_ROWS, seed=1, stream="test")
-            wrong = spoiled(law, table, clean) if size(law.expression) <= _LARGEST_LAW else None
+            wrong = spoiled(law, table, clean) if size(law.expression) <= _MAX_LAW else None
             if wrong is None:
                 continue
             results = [repaired(name, wrong, table, clean) for name in REFINERS]

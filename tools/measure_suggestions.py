@@ -32,7 +32,7 @@ WAYS = ("suggested", "random")
 FIRST_ROWS, ENOUGH_ROWS, ERROR = 8, 60, 0.02
 # Share of each range in which the first rows lie.
 FIRST_SHARE = 0.25
-BY_SUGGESTION, MOST_SUGGESTED, MOST_RANDOM = 2, 12, 42
+BY_SUGGESTION, MAX_SUGGESTED, MAX_RANDOM = 2, 12, 42
 # Laws of more operations are hardly found from so few rows, chosen or not.
 COMPLEXITY = range(5, 15)
 
@@ -78,7 +78,7 @@ def rows_needed(law: Law, inputs: np.ndarray, seed: list[int], steps: int, sugge
     """Rows added to the first ones until the answer is the law twice running; None if they do not suffice."""
     rng = np.random.default_rng([*seed, int(suggested)])
     target = measured(law, inputs, np.random.default_rng([*seed, 7]))
-    first, most = len(inputs), MOST_SUGGESTED if suggested else MOST_RANDOM
+    first, most = len(inputs), MAX_SUGGESTED if suggested else MAX_RANDOM
     found: int | None = None
     solution = solved(law, inputs, target, steps, BY_SUGGESTION if suggested else 0)
     while len(inputs) - first < most:
@@ -141,7 +141,7 @@ def report(lines: list[dict[str, Any]]) -> None:
         print(f"{line['law']:12} {line['suggested']!s:>5} {line['random']!s:>5}  {line['text']}")
         if line["suggested"] is not None:
             # A law that random rows did not determine needs more than were tried.
-            ratios.append(line["suggested"] / (line["random"] or MOST_RANDOM))
+            ratios.append(line["suggested"] / (line["random"] or MAX_RANDOM))
     determined = [sum(line[way] is not None for line in some) for way in WAYS]
     print(f"{len(some)} laws; determined by suggested rows {determined[0]}, by random rows {determined[1]}")
     if ratios:

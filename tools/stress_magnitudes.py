@@ -59,7 +59,7 @@ EXPONENTS = (
     306,
 )
 # Targets below it have few digits.
-LEAST_WITH_DIGITS = 1e-300
+MIN_WITH_DIGITS = 1e-300
 ROWS = (5, 12, 40, 100, 1500)
 LAWS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "u*w": lambda u, w: u * w,
@@ -322,7 +322,7 @@ def judge(case: Case, solution: Solution, report: Report) -> None:
         elif (
             not {"weights", "errors", "noise_model"} & set(case.options)
             and not solution.warnings
-            and scale > LEAST_WITH_DIGITS
+            and scale > MIN_WITH_DIGITS
             and abs(rmse - one.rmse / scale) > 1e-3 * rmse + 1e-14
         ):
             report.add("rmse", case, f"{one.text}: {one.rmse / scale:g} printed, {rmse:g} computed")

@@ -30,7 +30,7 @@ PENALTIES = (0.05, 1e-5)
 DEGREE = 3
 ACCURACY = 1e-9
 """Share of the variance that counts as met, so that a sparser model is preferred to a digit."""
-FEWEST_POINTS = 11
+MIN_POINTS = 11
 """Of the window of the smoothed finite differences."""
 
 
@@ -91,7 +91,7 @@ def solve(table: Mapping[str, FloatArray], names: Sequence[str], noisy: bool) ->
 def _models(times: list[FloatArray], values: list[FloatArray], noisy: bool) -> Iterator[Any]:
     """Fitted models: strong form with each threshold, then weak form with each threshold."""
     package: Any = require("pysindy", "pysindy")
-    smooth = noisy and min(one.size for one in times) > FEWEST_POINTS
+    smooth = noisy and min(one.size for one in times) > MIN_POINTS
     difference = package.SmoothedFiniteDifference() if smooth else package.FiniteDifference(order=4)
     for threshold, penalty in product(THRESHOLDS, PENALTIES):
         for strong in (

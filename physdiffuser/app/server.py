@@ -17,7 +17,7 @@ from physdiffuser.app.jobs import Jobs
 from physdiffuser.app.routes import Routes
 from physdiffuser.app.security import Guard
 from physdiffuser.app.tables import Tables
-from physdiffuser.data.limits import MOST_PIPED
+from physdiffuser.data.limits import MAX_PIPED
 from physdiffuser.errors import FileError
 
 ADDRESS = "127.0.0.1"
@@ -47,7 +47,7 @@ class AppOptions:
     runs: Path = Path("runs")
     port: int = 0
     most_running: int | None = None
-    upload_limit: int = MOST_PIPED
+    upload_limit: int = MAX_PIPED
 
 
 def listening_socket(port: int) -> socket.socket:

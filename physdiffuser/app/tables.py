@@ -16,7 +16,7 @@ from pathlib import Path
 
 from physdiffuser.app.settings import Reading, Settings
 from physdiffuser.data.dataset import Dataset
-from physdiffuser.data.limits import MOST_PIPED
+from physdiffuser.data.limits import MAX_PIPED
 from physdiffuser.data.loading import load_dataset
 from physdiffuser.data.readers.formats import read_table
 from physdiffuser.data.table import Table
@@ -50,7 +50,7 @@ class Tables:
         Most bytes of one of them: as many as the reader takes from a pipe.
     """
 
-    def __init__(self, folder: Path, limit: int = MOST_PIPED) -> None:
+    def __init__(self, folder: Path, limit: int = MAX_PIPED) -> None:
         self._folder = folder
         self.limit = limit
         self._known: dict[str, TableFile] = {}

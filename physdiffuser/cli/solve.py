@@ -19,7 +19,7 @@ from physdiffuser.cli.shared.options import (
 )
 from physdiffuser.core.problem import NoiseModelName
 from physdiffuser.errors import UsageError
-from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS, MOST_NEXT, SAVE_INTERVAL
+from physdiffuser.options import DEFAULT_SECONDS, DEFAULTS, MAX_NEXT, SAVE_INTERVAL
 
 _DEVICES = click.Choice(["auto", "cpu", "cuda", "cpu-torch"])
 # Titles in the help, each at the option that it stands above.
@@ -155,7 +155,7 @@ _SECTIONS = {
 @click.option("--resume", is_flag=True, help="Start from what an earlier run left in --out.")
 @click.option(
     "--suggest-next",
-    type=WholeNumber(0, MOST_NEXT),
+    type=WholeNumber(0, MAX_NEXT),
     default=DEFAULTS.suggest_next,
     metavar="N",
     help="Suggest N measurements that tell the remaining laws apart.",

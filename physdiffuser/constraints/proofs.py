@@ -23,7 +23,7 @@ from physdiffuser.expressions.definitions import expanded
 from physdiffuser.verification.calculus import limit
 
 # Boxes that are looked at for one proof.
-MOST_BOXES = 1_500
+MAX_BOXES = 1_500
 
 
 class _Undecided(ArithmeticError):
@@ -68,7 +68,7 @@ def _holds(expression: Expression, test: Callable[[Any], bool], low: FloatArray,
     expression = expanded(expression)
     boxes = deque([(low.astype(np.float64), high.astype(np.float64))])
     width = np.where(high > low, high - low, 1.0)
-    for _ in range(MOST_BOXES):
+    for _ in range(MAX_BOXES):
         if not boxes:
             return True
         start, end = boxes.popleft()

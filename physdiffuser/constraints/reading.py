@@ -19,7 +19,7 @@ from physdiffuser.io.display import visible
 from physdiffuser.io.safe_yaml import load_yaml
 from physdiffuser.io.small_files import read_text
 
-MOST, MOST_BYTES = 50, 100_000
+MOST, MAX_BYTES = 50, 100_000
 _EXAMPLE = "write a list, as in '- increasing: x'"
 _SETTINGS = ("region", "expand")
 
@@ -57,7 +57,7 @@ def read_constraints(source: object, dataset: Dataset) -> tuple[Constraint, ...]
     name = "constraints"
     if isinstance(source, str | Path):
         name = f"constraints file '{visible(str(source))}'"
-        source = load_yaml(read_text(Path(source), MOST_BYTES, "constraints"), name)
+        source = load_yaml(read_text(Path(source), MAX_BYTES, "constraints"), name)
     if isinstance(source, Mapping):
         source = [{kind: value} for kind, value in source.items()]
     if not isinstance(source, Sequence) or isinstance(source, str):

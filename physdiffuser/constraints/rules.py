@@ -17,7 +17,7 @@ from physdiffuser.expressions.tree import bind, free_constants, variables
 # Weight of violations beside residuals, both in deviations of the target, in a fit under constraints.
 PENALTIES = (1e2, 1e4)
 # Fits with more constants than these are not tried.
-MOST_CONSTANTS = 6
+MAX_CONSTANTS = 6
 # Formulas whose test is remembered.
 _REMEMBERED = 20_000
 
@@ -63,7 +63,7 @@ class ConstraintRules:
         from scipy.optimize import least_squares
 
         skeleton, values = free_constants(expression)
-        if not 0 < len(values) <= MOST_CONSTANTS or not variables(expression):
+        if not 0 < len(values) <= MAX_CONSTANTS or not variables(expression):
             return None
         weights = 1.0 if problem.weights is None else np.sqrt(problem.weights)
         scale = self.spread or 1.0

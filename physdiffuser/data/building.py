@@ -18,11 +18,11 @@ from physdiffuser.data.table import Table, TableColumn
 from physdiffuser.errors import DataError
 from physdiffuser.io.display import counted, listed, visible
 
-MOST_HINTED = 50
+MAX_HINTED = 50
 """A column of text with at most so many different ones may hold groups."""
 ROWS_PER_HINTED = 3
 """... if there are so many rows for each of them."""
-MOST_MISSING = 0.5
+MAX_MISSING = 0.5
 """A table of which more rows than this share have gaps is refused."""
 
 
@@ -197,7 +197,7 @@ def _usable_columns(
 def _holds_groups(column: TableColumn) -> bool:
     """Whether a column of text may divide the rows into groups: a few values, each in several rows."""
     values = len(column.labels)
-    return 2 <= values <= MOST_HINTED and column.values.size >= ROWS_PER_HINTED * values
+    return 2 <= values <= MAX_HINTED and column.values.size >= ROWS_PER_HINTED * values
 
 
 def _group_hint(column: TableColumn) -> str:
@@ -266,7 +266,7 @@ def _complete_rows(parts: _Parts, table: Table, warnings: list[str]) -> BoolArra
             keep &= ~gap
         dropped = table.rows - int(np.count_nonzero(keep))
         worst = visible(max(gaps, key=lambda name: int(np.count_nonzero(gaps[name]))))
-        if dropped > MOST_MISSING * table.rows:
+        if dropped > MAX_MISSING * table.rows:
             raise DataError(
                 f"{table.source}: {dropped} of {counted(table.rows, 'row')} have a missing value, most of "
                 f"them in column '{worst}'. Fill the gaps, or leave the column out with --inputs."

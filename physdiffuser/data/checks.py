@@ -17,7 +17,7 @@ SENTINELS = (-999.0, -9999.0, -99999.0, -999.25, -999.9, -9999.9, -99.0, 9999.0,
 MANY_COLUMNS = 100
 NEAR_LIMIT = 1e300
 _SAMPLE_ROWS = 2_000
-_MOST_FOR_RANK = 400
+_MAX_FOR_RANK = 400
 _DEPENDENT = 1e-10
 _INVOLVED = 1e-6
 
@@ -51,9 +51,9 @@ def count_share(values: FloatArray, value: float) -> float:
     return float(np.count_nonzero(values == value)) / values.size
 
 
-LEAST_WEIGHT = 1e-100
+MIN_WEIGHT = 1e-100
 """Smallest weight of a row, relative to the largest."""
-MOST_WEIGHT = 1e50
+MAX_WEIGHT = 1e50
 """Weights whose largest lies beyond this, or below its inverse, are scaled."""
 
 
@@ -87,7 +87,7 @@ def collinear_warning(names: Sequence[str], inputs: FloatArray) -> str | None:
     centred, scaled columns, of which a zero one names the columns involved.
     """
     rows, columns = inputs.shape
-    if columns < 2 or columns > _MOST_FOR_RANK or rows <= columns + 1:
+    if columns < 2 or columns > _MAX_FOR_RANK or rows <= columns + 1:
         return None
     sample = inputs[:: max(1, rows // _SAMPLE_ROWS)]
     if sample.shape[0] <= columns + 1:
@@ -133,7 +133,7 @@ def check_input_errors(values: FloatArray, name: str, source: str) -> None:
 
 def weights_of(errors: FloatArray) -> FloatArray:
     """Weights `1/sigma**2` of mean 1 for standard deviations, shape (rows,)."""
-    unit = np.maximum(errors.min() / errors, math.sqrt(LEAST_WEIGHT))
+    unit = np.maximum(errors.min() / errors, math.sqrt(MIN_WEIGHT))
     weights: FloatArray = np.square(unit)
     weights /= weights.mean()
     return weights
@@ -155,13 +155,13 @@ def mean_error(errors: FloatArray) -> float:
 def moderate_weights(weights: FloatArray) -> FloatArray:
     """The weights themselves, or multiples of mean 1 where squares of them would not be normal numbers.
 
-    A row with less than `LEAST_WEIGHT` of the largest weight counts that much: its residuals do not matter,
+    A row with less than `MIN_WEIGHT` of the largest weight counts that much: its residuals do not matter,
     but a weight must not be zero.
     """
     largest = float(weights.max())
-    if 1 / MOST_WEIGHT <= largest <= MOST_WEIGHT and weights.min() >= LEAST_WEIGHT * largest:
+    if 1 / MAX_WEIGHT <= largest <= MAX_WEIGHT and weights.min() >= MIN_WEIGHT * largest:
         return weights
-    unit: FloatArray = np.maximum(weights / largest, LEAST_WEIGHT)
+    unit: FloatArray = np.maximum(weights / largest, MIN_WEIGHT)
     unit /= unit.mean()
     return unit
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from physdiffuser.data.readers.cells import BOOLEANS, is_missing
 
 # A column with more different texts has no groups in it: they are not kept.
-MOST_LABELS = 1_000
+MAX_LABELS = 1_000
 LONGEST_LABEL = 200
 MISSING = -1
 
@@ -52,7 +52,7 @@ class LabelCounter:
                 # A copy, so that the slice does not keep the whole block of text alive.
                 label = "".join(text[:LONGEST_LABEL])
                 code_of[cell] = self._position.setdefault(label, len(self._position))
-        if len(self._position) > MOST_LABELS:
+        if len(self._position) > MAX_LABELS:
             self._too_many = True
             self._position, self._blocks = {}, []
             return

@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 
 from physdiffuser.errors import DataError, FileError
 
-MOST_CELLS = 1 << 30
+MAX_CELLS = 1 << 30
 """Most numbers in a table, whatever the memory of the machine."""
 
-MOST_BYTES = 1 << 36
+MAX_BYTES = 1 << 36
 """Most bytes of text (decompressed) that are read: cells of ordinary length fill the memory before."""
 
-MOST_PIPED = 1 << 32
+MAX_PIPED = 1 << 32
 """Most bytes of a workbook or a Parquet file that comes through a pipe, which has to be kept in memory."""
 
-LARGEST_RATIO = 200
+MAX_RATIO = 200
 """Most bytes from one compressed byte. Tables of measurements reach 3 to 20; a constant reaches 1,000."""
 
-LEAST_SECONDS = 10.0
+MIN_SECONDS = 10.0
 """Reading may always take this long: a short time limit is meant for the search, and machines may be busy."""
 
 _LONGEST_WAIT = 1e6  # seconds; operating systems take no larger number
@@ -80,8 +80,8 @@ class ReadLimits:
 
 
 def reading_seconds(time: float | None) -> float | None:
-    """How long reading may take in a run of `time` seconds: all of it, but at least `LEAST_SECONDS`."""
-    return None if time is None else max(LEAST_SECONDS, time)
+    """How long reading may take in a run of `time` seconds: all of it, but at least `MIN_SECONDS`."""
+    return None if time is None else max(MIN_SECONDS, time)
 
 
 def check_cells(rows: int, columns: int, source: str) -> None:
@@ -112,5 +112,5 @@ def most_cells() -> int:
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # not POSIX
-        return MOST_CELLS
-    return min(MOST_CELLS, memory // _BYTES_PER_CELL) if memory > 0 else MOST_CELLS
+        return MAX_CELLS
+    return min(MAX_CELLS, memory // _BYTES_PER_CELL) if memory > 0 else MAX_CELLS

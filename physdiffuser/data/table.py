@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.data.columns import ColumnBuilder, Kind
-from physdiffuser.data.labels import MOST_LABELS, number_label
+from physdiffuser.data.labels import MAX_LABELS, number_label
 from physdiffuser.errors import DataError
 from physdiffuser.io.display import listed, visible
 
@@ -68,7 +68,7 @@ class TableColumn:
             return [known.get(value, "") for value in self.values.tolist()]
         if self.codes is None:
             raise DataError(
-                f"column {self.position} '{visible(self.name)}' holds more than {MOST_LABELS:,} "
+                f"column {self.position} '{visible(self.name)}' holds more than {MAX_LABELS:,} "
                 "different texts, which are no groups. Choose another column."
             )
         labels = (*self.labels, "")

@@ -22,9 +22,9 @@ import numpy as np
 from physdiffuser.arrays import FloatArray
 
 # Distance, in shares of the ranges, over which an unknown law changes; variance of a measurement of it.
-LENGTH, SMALLEST_VARIANCE = 0.4, 0.01
+LENGTH, MIN_VARIANCE = 0.4, 0.01
 # Rows that are looked at for what has been measured, at most.
-MOST_MEASURED = 300
+MAX_MEASURED = 300
 # Odds of more nats are certain: two laws so far apart need no further points.
 CERTAIN = 30.0
 
@@ -69,7 +69,7 @@ class Exploration:
     def unknown(self, design: Sequence[int]) -> FloatArray:
         """Variance of an unknown law after measuring the points of a design, from 0 to 1, shape (points,)."""
         known = np.vstack([_thinned(self.measured), self.places[list(design)]])
-        own = _correlation(known, known) + SMALLEST_VARIANCE * np.eye(len(known))
+        own = _correlation(known, known) + MIN_VARIANCE * np.eye(len(known))
         across = _correlation(known, self.places)
         explained = (across * np.linalg.solve(own, across)).sum(axis=0)
         return np.asarray(np.clip(1.0 - explained, 0.0, 1.0), float)
@@ -156,7 +156,7 @@ def discriminating_points(
 
 
 def _thinned(rows: FloatArray) -> FloatArray:
-    some = np.linspace(0, len(rows) - 1, min(len(rows), MOST_MEASURED)).astype(np.intp)
+    some = np.linspace(0, len(rows) - 1, min(len(rows), MAX_MEASURED)).astype(np.intp)
     return rows[some]
 
 

@@ -15,7 +15,7 @@ Range = tuple[float, float]
 ONE_COLUMN, TWO_COLUMNS = 201, 41
 RANDOM_POINTS = 3000
 # Columns of which all combinations of ends are points.
-MOST_CORNERS = 8
+MAX_CORNERS = 8
 # Quotient of the ends from which a column is filled evenly in its logarithm.
 DECADES = 100.0
 
@@ -92,7 +92,7 @@ def _filled(columns: int) -> FloatArray:
     # A third of the points lies on the faces, where laws differ most.
     faces = random[: RANDOM_POINTS // 3]
     faces[:] = np.where(faces < 1 / 3, 0.0, np.where(faces > 2 / 3, 1.0, 3 * faces - 1))
-    corners = np.array(list(itertools.product((0.0, 1.0), repeat=min(columns, MOST_CORNERS))))
+    corners = np.array(list(itertools.product((0.0, 1.0), repeat=min(columns, MAX_CORNERS))))
     rest = np.full((len(corners), columns - corners.shape[1]), 0.5)
     return np.concatenate([random, np.hstack([corners, rest])])
 

@@ -37,7 +37,7 @@ from physdiffuser.search.parallel.workers import ForkedWorkers
 DECISIVE = 20.0
 """Nats by which equations of second order must describe trajectories better that neither order explains."""
 
-LEAST_TIME = 0.4
+MIN_TIME = 0.4
 """Share of the time of the first attempt that another one takes at least."""
 
 Selected = tuple[Preparation, list[list[Candidate]], Selector, Fitted, list[Rival]]
@@ -233,7 +233,7 @@ def _beside_second_order(
 
 def _has_time(period: Period, before: Attempt) -> bool:
     """Whether there is time for another attempt: those parts that cannot be cut short take about as long."""
-    return period.left is None or period.left > LEAST_TIME * before.seconds
+    return period.left is None or period.left > MIN_TIME * before.seconds
 
 
 def _is_better(second: Attempt, first: Attempt) -> bool:

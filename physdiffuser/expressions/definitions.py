@@ -26,7 +26,7 @@ from physdiffuser.expressions.tree import Apply, Expression, Number, Symbol, Var
 from physdiffuser.io.display import visible
 
 COMPLEXITY = 3
-MOST_ARGUMENTS = 2
+MAX_ARGUMENTS = 2
 # Between a name and the number of a later definition under that name.
 _MARK = "'"
 _LOCK = threading.Lock()
@@ -110,7 +110,7 @@ def _read(head: str, text: object) -> Definition:
         body = expanded(parse(text, arguments))
     except ExpressionSyntaxError as error:
         raise UsageError(f"{where}: {error}") from None
-    if not 1 <= len(arguments) <= MOST_ARGUMENTS:
+    if not 1 <= len(arguments) <= MAX_ARGUMENTS:
         raise UsageError(f"{where}: {len(arguments)} arguments; an operator has one or two")
     unused = [argument for place, argument in enumerate(arguments) if place not in variables(body)]
     if unused:

@@ -17,7 +17,7 @@ from physdiffuser.fitting.losses import relative_loss
 from physdiffuser.selection.description_length import ROUNDING_LOSS, exact_nats, form_nats, residual_is_noise
 
 # Rows on which it is tested whether rounding explains the residuals of a formula, and those of refits.
-_MOST_ROWS, _REFITTED_ROWS = 2_000, 400
+_MAX_ROWS, _REFITTED_ROWS = 2_000, 400
 # From so many fitted constants on a formula may follow any smooth law. It does if it keeps this share of its
 # digits without one of them: each constant of an interpolation adds some digits, each of a law nearly all.
 _MANY_CONSTANTS, _KEPT_DIGITS = 3, 0.6
@@ -78,8 +78,8 @@ def exactness(expression: Expression, dataset: Dataset, prediction: FloatArray) 
             f"{_counted(constants)} it has {kept / np.log(10):.0f} with one fewer, as approximations do; "
             "outside of the data it may be far off",
         )
-    if dataset.rows > _MOST_ROWS:
-        dataset = _some_rows(dataset, _MOST_ROWS)
+    if dataset.rows > _MAX_ROWS:
+        dataset = _some_rows(dataset, _MAX_ROWS)
         prediction = evaluate(expression, dataset.inputs)
     left = beyond_rounding(expression, dataset.inputs, dataset.target, prediction)
     if left is None or residual_is_noise(dataset.inputs, left, dataset.weights):

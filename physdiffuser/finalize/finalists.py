@@ -37,9 +37,9 @@ FormNats = Callable[[Sequence[Expression]], FloatArray]
 """Nats of forms in a code for the table at hand (`physdiffuser.core.generator.FormPrior`); nan for none."""
 
 # Formulas of the front that are finalized; the rest of a longer front is beaten in any case.
-MOST_FINALISTS = 14
+MAX_FINALISTS = 14
 # Formulas off the front that are finalized beside it, where there is noise.
-MOST_RUNNERS_UP = 6
+MAX_RUNNERS_UP = 6
 # A usual law is shown instead of an equally complex formula whose loss is smaller by less than this factor.
 COMPARABLE = 2.25
 
@@ -166,9 +166,9 @@ def finalists(
             shortest[known] = position
     on_front = [shortest[position] for position in first if position < len(front)]
     beside = [shortest[position] for position in first if position >= len(front)]
-    chosen = [*on_front, *sorted(beside, key=lengths.__getitem__)[:MOST_RUNNERS_UP]]
+    chosen = [*on_front, *sorted(beside, key=lengths.__getitem__)[:MAX_RUNNERS_UP]]
     chosen.sort(key=lengths.__getitem__)
-    kept = chosen[: MOST_FINALISTS + MOST_RUNNERS_UP]
+    kept = chosen[: MAX_FINALISTS + MAX_RUNNERS_UP]
     kept += [place for place in chosen[len(kept) :] if is_standard(entries[place], standard)]
     return [entries[position] for position in kept]
 

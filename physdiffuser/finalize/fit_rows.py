@@ -8,7 +8,7 @@ from physdiffuser.core.solution_parts.fit_rows import FitRows
 from physdiffuser.search.table_search import Found
 
 # Of larger tables the lists would be longer than the rest of the answer.
-MOST_ROWS = 2_000
+MAX_ROWS = 2_000
 _DIGITS = 10
 
 
@@ -19,7 +19,7 @@ def fit_rows(found: Found) -> FitRows | None:
     """
     dataset, whole = found.dataset, found.reweighted.full_dataset
     table = dataset if whole is None else whole
-    if table.rows > MOST_ROWS:
+    if table.rows > MAX_ROWS:
         return None
     numbers = np.arange(table.rows) if table.row_numbers is None else table.row_numbers
     left_out = np.array(found.reweighted.numbers if whole is not None else (), np.intp)

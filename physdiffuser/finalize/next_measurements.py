@@ -25,13 +25,13 @@ from physdiffuser.search.table_search import Found, on_rows
 
 # Laws that describe the table in more nats than the shortest are excluded: odds of 20,000 to 1.
 EXCLUDED = 10.0
-MOST_LAWS = 12
+MAX_LAWS = 12
 # Nats by which a law counts e times less: lengths are no exact odds (docs/calibration.md).
 TEMPERATURE = 4.0
 # Laws that differ by less than this share of the noise at every point are the same.
 SAME = 0.1
 # Rows on which the constants of laws are fitted, at most.
-MOST_ROWS = 2_000
+MAX_ROWS = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def next_measurements(
     """
     if solution.best is None:
         return None
-    rows = np.sort(np.random.default_rng(0).permutation(found.dataset.rows)[:MOST_ROWS])
+    rows = np.sort(np.random.default_rng(0).permutation(found.dataset.rows)[:MAX_ROWS])
     problem = on_rows(found.problem, found.dataset, rows)
     laws = surviving_laws(solution, found)
     # Also the columns that no law uses: their influence may not have been seen yet.
@@ -90,7 +90,7 @@ def next_measurements(
         if prediction is not None and not any(_same(prediction, other, noise) for other in predictions):
             kept.append(law)
             predictions.append(prediction)
-        if len(kept) == MOST_LAWS:
+        if len(kept) == MAX_LAWS:
             break
     texts = tuple(to_text(law.expression, solution.names) for law in kept)
     shown = (tuple(law.expression for law in kept), texts, tuple(law.row for law in kept))

@@ -12,7 +12,7 @@ from physdiffuser.core.solution import Equation
 from physdiffuser.report.text.digits import aligned
 
 # A more complex formula must lower the error by this share: less is the same law in other words.
-LEAST_GAIN = 0.005
+MIN_GAIN = 0.005
 
 
 def rows_to_show(rows: Sequence[Equation], chosen: int, rounding: float = 0.0) -> list[int]:
@@ -35,7 +35,7 @@ def rows_to_show(rows: Sequence[Equation], chosen: int, rounding: float = 0.0) -
     kept: list[int] = []
     best = math.inf
     for position, error in enumerate(errors):
-        gains = error < best and error <= best * (1 - LEAST_GAIN) if kept else math.isfinite(error)
+        gains = error < best and error <= best * (1 - MIN_GAIN) if kept else math.isfinite(error)
         dominates = position < chosen and error <= errors[chosen]
         if position == chosen or (gains and not dominates):
             kept.append(position)

@@ -55,7 +55,7 @@ from physdiffuser.verification.checks import (
 # verifying the chosen one.
 CONSTANTS_SHARE = 0.7
 VERIFYING_SECONDS = 3.0
-LEAST_VERIFYING = 0.2
+MIN_VERIFYING = 0.2
 # Of a law that is exact to the last digit, on development tables (docs/benchmarks.md).
 EXACT_PROBABILITY = 0.995
 
@@ -202,7 +202,7 @@ def _verified(
 
     dataset, split, slowdown = found.dataset, found.split, control.limit.slowdown
     best = front.equations[front.position]
-    left = max(slowdown * LEAST_VERIFYING, control.limit.finalize_by - control.clock())
+    left = max(slowdown * MIN_VERIFYING, control.limit.finalize_by - control.clock())
     # Whether a law is verified must not depend on how fast the machine is: a start is not counted.
     limit = slowdown * VERIFYING_SECONDS + shared_worker().starting()
     law = front.laws[front.position]

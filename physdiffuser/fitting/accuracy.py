@@ -18,13 +18,13 @@ if TYPE_CHECKING or CHECK_ARRAYS:
 
 EXACT = 1e-9
 """A row agrees with a formula if it is off by no more than this share of its value."""
-FEWEST_DIGITS = 10
+MIN_DIGITS = 10
 """Numbers with fewer significant digits are taken as exact inputs (0.1, 0.2, ...), not as rounded ones."""
 
 _UNIT = float(np.finfo(np.float64).eps) / 2
 _OPERATIONS = 100.0
 """Units in the last place of the terms that evaluation and fitted constants may be off by."""
-_MOST_DIGITS = 17
+_MAX_DIGITS = 17
 _LOOKED_AT = 200
 
 
@@ -107,8 +107,8 @@ def _half_units(values: FloatArray, rows: IndexArray) -> FloatArray:
     some = np.linspace(0, len(values) - 1, min(len(values), _LOOKED_AT)).astype(np.intp)
     sample = values[some]
     largest, values = float(_magnitude(sample).max()), values[rows]
-    for digits in range(1, _MOST_DIGITS):
-        enough = FEWEST_DIGITS <= digits < _MOST_DIGITS - 1
+    for digits in range(1, _MAX_DIGITS):
+        enough = MIN_DIGITS <= digits < _MAX_DIGITS - 1
         places = digits - 1 - int(largest)
         # Numbers with so many decimal places may all have so many significant digits too, not the reverse.
         if 0 <= places <= 300 and all(float(f"{value:.{places}f}") == value for value in sample):

@@ -25,8 +25,8 @@ if TYPE_CHECKING or CHECK_ARRAYS:
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _FIRST_DAMPING = 1e-3
-_LEAST_DAMPING = 1e-14
-_LARGEST_DAMPING = 1e14
+_MIN_DAMPING = 1e-14
+_MAX_DAMPING = 1e14
 
 
 class Outcome(Enum):
@@ -239,7 +239,7 @@ class _Descent:
             self.fresh = np.ones_like(better)
         exact = self.state.loss <= least
         converged = small | floor | still
-        stalled = ~better & (self.damping > _LARGEST_DAMPING)
+        stalled = ~better & (self.damping > _MAX_DAMPING)
         ended = exact | converged | stalled
         if ended.any():
             self.finish(exact, Outcome.EXACT)
@@ -252,7 +252,7 @@ class _Descent:
         lowered = self.damping * np.maximum(1.0 / 3.0, 1.0 - (2.0 * np.minimum(gain, 2.0) - 1.0) ** 3)
         lowered = np.where(gain > 0.95, self.damping * 0.1, lowered)
         raised = self.damping * self.growth
-        self.damping = np.where(better, np.maximum(lowered, _LEAST_DAMPING), raised)
+        self.damping = np.where(better, np.maximum(lowered, _MIN_DAMPING), raised)
         self.growth = np.where(better, 2.0, self.growth * 2.0)
 
     def _keep(self, which: BoolArray) -> None:

@@ -28,7 +28,7 @@ _ROUNDS = 8
 """Of the iteration for the scale, from the median."""
 _MEDIAN_TO_SIGMA = 1.4826
 """Median absolute deviation to standard deviation, for normal errors."""
-_LEAST_VARIANCE = 1e-2
+_MIN_VARIANCE = 1e-2
 """Relative to that of the median. More than half of the rows fitted to the last bit leave only outliers."""
 _NORMAL = 0.5 * math.log(2 * math.pi * math.e)
 """Nats of a row of normal errors with a standard deviation of 1."""
@@ -86,7 +86,7 @@ def student_fit(residual: Float64[np.ndarray, "*sets rows"]) -> StudentFit:
         for _ in range(_ROUNDS):
             share = 1.0 / (freedom * variance[..., None] + square)
             variance = (share * square).mean(axis=-1) / share.mean(axis=-1)
-            variance = np.maximum(variance, _LEAST_VARIANCE)
+            variance = np.maximum(variance, _MIN_VARIANCE)
         tail = np.log1p(square / (freedom * variance[..., None])).mean(axis=-1)
         nats = 0.5 * np.log(variance) + 0.5 * (freedom + 1.0) * tail + _constant(freedom)
         scale = np.maximum(np.sqrt(variance) * unit * largest, 5e-324)

@@ -44,7 +44,7 @@ _VERIFYING_SECONDS = 3.0
 # An exact law must have so many rows for each fitted constant.
 _ROWS_PER_CONSTANT = 2
 # Rows are held out of groups that have so many.
-_LEAST_PER_GROUP = 15
+_MIN_PER_GROUP = 15
 
 
 def group_solution(
@@ -326,7 +326,7 @@ def fit_and_held_out(dataset: Dataset, groups: Groups, seed: int) -> tuple[IntAr
     held = [np.zeros(0, dtype=np.intp)]
     for code in range(len(groups.labels)):
         rows = random.permutation(np.flatnonzero(groups.codes == code))
-        if len(rows) >= _LEAST_PER_GROUP:
+        if len(rows) >= _MIN_PER_GROUP:
             held.append(rows[: len(rows) // 5])
     out = np.sort(np.concatenate(held))
     return np.setdiff1d(np.arange(dataset.rows), out), out

@@ -14,15 +14,15 @@ from physdiffuser.expressions import Apply, Expression, Number, Parameter, to_te
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import add, free_constants, mul, parameter_count, substitute
 from physdiffuser.finalize.constants.freed import with_freed_constants
-from physdiffuser.groups.sharing import MOST_CONSTANTS
+from physdiffuser.groups.sharing import MAX_CONSTANTS
 
 Search = Callable[[Dataset, Sequence[str], float], Sequence[Expression]]
 """Formulas for a table: given it, formulas to start from, and the share of the budget."""
 
 # Groups that are searched by themselves: those with the most rows.
-MOST_SEARCHED = 3
+MAX_SEARCHED = 3
 # A group with fewer rows is not searched by itself.
-LEAST_ROWS = 8
+MIN_ROWS = 8
 # The first search has so many times the budget of the others: its formulas are where they start.
 FIRST_SHARE = 2.0
 
@@ -50,7 +50,7 @@ def forms_of(formulas: Sequence[Expression]) -> list[Form]:
         # Numbers that can be worked out, such as the root of one, are one constant.
         for variant in (arrange(formula), formula, with_freed_constants(formula), with_phases(formula)):
             skeleton, values = free_constants(variant)
-            if 0 < len(values) <= MOST_CONSTANTS:
+            if 0 < len(values) <= MAX_CONSTANTS:
                 found.setdefault(skeleton, Form(skeleton, values))
     return list(found.values())
 
@@ -116,8 +116,8 @@ def searched_forms(dataset: Dataset, groups: Groups, search: Search) -> Iterator
 def _tables(dataset: Dataset, groups: Groups) -> list[tuple[Dataset, bool]]:
     """The tables to search, and whether their target is in units of the group's."""
     counts = np.bincount(groups.codes, minlength=len(groups.labels))
-    largest = [int(code) for code in np.argsort(-counts, kind="stable") if counts[code] >= LEAST_ROWS]
-    own = [(dataset.take(np.flatnonzero(groups.codes == code)), False) for code in largest[:MOST_SEARCHED]]
+    largest = [int(code) for code in np.argsort(-counts, kind="stable") if counts[code] >= MIN_ROWS]
+    own = [(dataset.take(np.flatnonzero(groups.codes == code)), False) for code in largest[:MAX_SEARCHED]]
     sizes = np.sqrt(
         np.bincount(groups.codes, np.square(dataset.target), len(groups.labels)) / np.maximum(counts, 1)
     )

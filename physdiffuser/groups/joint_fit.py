@@ -20,7 +20,7 @@ from physdiffuser.expressions.tree import parameter_count, substitute, walk
 from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 
 _ITERATIONS, _TOLERANCE = 80, 1e-13
-_FIRST_DAMPING, _LEAST_DAMPING, _LARGEST_DAMPING = 1e-3, 1e-12, 1e12
+_FIRST_DAMPING, _MIN_DAMPING, _MAX_DAMPING = 1e-3, 1e-12, 1e12
 # Relative to the spread of the target: what is left when every row is met.
 _EXACT = 1e-30
 
@@ -216,13 +216,13 @@ class JointModel:
             if new < loss:
                 done = loss - new <= _TOLERANCE * loss or new < _EXACT
                 parameters, loss = trial, new
-                damping = max(damping / 5, _LEAST_DAMPING)
+                damping = max(damping / 5, _MIN_DAMPING)
                 if done:
                     break
                 products, slopes = self.normal_equations(parameters)
             else:
                 damping *= 7
-                if damping > _LARGEST_DAMPING:
+                if damping > _MAX_DAMPING:
                     break
         return JointFit(self.skeleton, shared, parameters, loss)
 

@@ -8,7 +8,7 @@ from physdiffuser.core.solution_parts.group_constants import GroupNames
 from physdiffuser.groups.joint_fit import GroupedRows, JointFit, JointModel
 from physdiffuser.io.display import counted
 
-MOST_GROUPS = 20
+MAX_GROUPS = 20
 # Standard errors by which the error without a group's part in the shared constants may be larger.
 _DEVIATIONS = 4.0
 
@@ -24,7 +24,7 @@ def left_out_groups(fit: JointFit, rows: GroupedRows, named: GroupNames) -> tupl
         return True, "groups: not checked by leaving one out, since no fitted constant is shared"
     if rows.groups < 2:
         return True, "groups: not checked by leaving one out, since there is only one"
-    chosen = np.linspace(0, rows.groups - 1, min(rows.groups, MOST_GROUPS)).astype(np.intp)
+    chosen = np.linspace(0, rows.groups - 1, min(rows.groups, MAX_GROUPS)).astype(np.intp)
     without = within = 0.0
     count = 0
     for group in chosen:

@@ -16,7 +16,7 @@ from physdiffuser.selection.description_length import DescriptionLength
 
 # With so many constants every choice is tried; with more, one after the other becomes shared.
 _ALL_CHOICES = 4
-MOST_CONSTANTS = 8
+MAX_CONSTANTS = 8
 _STARTS, _FEW_STARTS = 16, 6
 
 

@@ -41,9 +41,9 @@ from physdiffuser.search.table_search import pose_table
 from physdiffuser.selection.description_length import rounding_loss
 
 # A group must have so many rows.
-LEAST_ROWS = 3
+MIN_ROWS = 3
 # Formulas of an earlier run that are fitted again.
-MOST_RESUMED = 30
+MAX_RESUMED = 30
 # A group with an error so many times that of the middle one is named: chance does not give such a ratio.
 ILL_DESCRIBED = 6.0
 
@@ -72,10 +72,10 @@ def solve_groups(
     counts = np.bincount(groups.codes, minlength=len(groups.labels))
     if len(groups.labels) < 2:
         raise DataError(f"all rows are of one group, '{visible(groups.labels[0])}': leave out --group")
-    if int(counts.min()) < LEAST_ROWS:
-        few = [visible(groups.labels[code]) for code in np.flatnonzero(counts < LEAST_ROWS)]
+    if int(counts.min()) < MIN_ROWS:
+        few = [visible(groups.labels[code]) for code in np.flatnonzero(counts < MIN_ROWS)]
         raise DataError(
-            f"{counted(len(few), 'group')} with fewer than {LEAST_ROWS} rows, too few to fit constants to: "
+            f"{counted(len(few), 'group')} with fewer than {MIN_ROWS} rows, too few to fit constants to: "
             f"{listed(few)}. Leave these rows out, or group by another column."
         )
     # Asked with the whole table, which the caller may want to know.
@@ -89,7 +89,7 @@ def solve_groups(
     forms = [Form(one.skeleton, (1.0,) * len(one.constants)) for one in guesses if one.constants]
     # The constants of groups, `p1`, `p2`, ..., are no columns, so they are free as those of a guess are.
     known = {symbol.name: symbol.value for symbol in problem.constants}
-    earlier = fitted_guesses(resumed[:MOST_RESUMED], table, known, options.seed)
+    earlier = fitted_guesses(resumed[:MAX_RESUMED], table, known, options.seed)
     fitted = [one.expression for one in (*guesses, *earlier) if one.expression is not None]
     forms += [Form(*free_constants(one)) for one in fitted if free_constants(one)[1]]
     if options.noise_model == "relative" and dataset.weights is None:

@@ -16,7 +16,7 @@ from physdiffuser.inspection.networks import quiet_networks
 from physdiffuser.inspection.session import Showing
 
 COST_ROWS = (64, 256, 1024, 4096)
-_LEAST_SECONDS = 0.05
+_MIN_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def cost(layers: Mapping[str, Heard], rows: Sequence[int]) -> dict[str, list[flo
 def _seconds(module: torch.nn.Module, vectors: torch.Tensor) -> float:
     module(vectors)
     best, spent = math.inf, 0.0
-    while spent < _LEAST_SECONDS:
+    while spent < _MIN_SECONDS:
         began = time.process_time()
         module(vectors)
         taken = time.process_time() - began

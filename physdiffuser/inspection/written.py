@@ -18,7 +18,7 @@ from physdiffuser.inspection.trajectories import Trajectory, grammar_of
 from physdiffuser.models.tokens.vocabulary import BOS
 from physdiffuser.models.written import Fitter, read_formula
 
-_MOST_FITTED = 24
+_MAX_FITTED = 24
 _ROUNDING = 2.0**-22
 
 
@@ -64,7 +64,7 @@ def ranked(showing: Showing, written: Sequence[tuple[int, ...] | None]) -> list[
         key = read_formula([tokens[token] for token in ids], showing.reading) or ids
         first.setdefault(key, index)
         votes[key] = votes.get(key, 0) + 1
-    likely = sorted(first, key=lambda key: (-votes[key], first[key]))[:_MOST_FITTED]
+    likely = sorted(first, key=lambda key: (-votes[key], first[key]))[:_MAX_FITTED]
     found = []
     for key in likely:
         ids = written[first[key]]

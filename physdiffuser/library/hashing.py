@@ -21,12 +21,12 @@ if TYPE_CHECKING or CHECK_ARRAYS:
 # digit (0 and 1, say) would let nearly every entry through, for the other probe rows to refuse.
 COARSEST = 4e-3
 # Ratios that are less certain than this tell nothing.
-MOST_SLACK = 0.05
+MAX_SLACK = 0.05
 # The first ratio is divided into so many cells; a query looks into so many of them at most.
 CELLS = 256
-MOST_CELLS = 24
+MAX_CELLS = 24
 # Entries in one cell that are compared with a query.
-MOST_ENTRIES = 2000
+MAX_ENTRIES = 2000
 
 
 class AffineIndex:
@@ -62,7 +62,7 @@ class AffineIndex:
             # Rounding of the values, magnified by the cancellation in the differences.
             blur = np.abs(columns).max(axis=0) / np.abs(base)
         # A constant has only rounding noise for differences, and would match anything.
-        ratios[:, ~(blur < min(1e6, MOST_SLACK / self.tolerance))] = np.nan
+        ratios[:, ~(blur < min(1e6, MAX_SLACK / self.tolerance))] = np.nan
         return ratios, blur
 
     @checked
@@ -88,11 +88,11 @@ class AffineIndex:
         low_second = _squeezed(second - 4 * slack[1]) - 1e-12
         high_second = _squeezed(second + 4 * slack[1]) + 1e-12
         widest = int((highest - lowest).max(initial=-1))
-        for offset in range(min(widest + 1, MOST_CELLS)):
+        for offset in range(min(widest + 1, MAX_CELLS)):
             some = order[lowest[order] + offset <= highest[order]]
             low = np.searchsorted(self._keys, lowest[some] + offset + low_second[some])
             high = np.searchsorted(self._keys, lowest[some] + offset + high_second[some], side="right")
-            count = np.minimum(high - low, MOST_ENTRIES)
+            count = np.minimum(high - low, MAX_ENTRIES)
             query = np.repeat(np.arange(some.size), count)
             within = np.arange(query.size) - np.repeat(np.cumsum(count) - count, count)
             entry = low[query] + within

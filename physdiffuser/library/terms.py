@@ -76,7 +76,7 @@ def power_products(features: int, limit: int) -> tuple[tuple[Exponents, ...], tu
 
 
 # Powers of one feature to another are made of so many features: there are more than their squares.
-MOST_OF_POWERS = 5
+MAX_OF_POWERS = 5
 
 # Functions of a power product, and of one plus or minus it.
 _OF_PRODUCT = ("exp", "exp_neg", "sin", "cos", "log", "half_sin", "exp_less_one", "tanh", "tan")
@@ -129,7 +129,7 @@ def fill(library: Library, limit: int) -> None:
 
 def _powers_of_features(library: Library, features: IntArray) -> None:
     """Interest and adiabats: `x**y`, `(1 + x)**y`, `x**(1 - y)`, one over each, and its distance from 1."""
-    if not 2 <= len(features) <= MOST_OF_POWERS:
+    if not 2 <= len(features) <= MAX_OF_POWERS:
         return
 
     def beside(form: str) -> list[IntArray]:

@@ -18,7 +18,7 @@ ITERATIONS, TOLERANCE, PATIENCE = 40, 1e-7, 3
 # Tables drawn with replacement for the errors.
 SAMPLES = 200
 # Shares of the samples that may fail before the errors are not given.
-MOST_FAILED = 0.1
+MAX_FAILED = 0.1
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def bootstrap_errors(
             drawn.append(found)
         else:
             failed += 1
-    if failed > MOST_FAILED * SAMPLES:
+    if failed > MAX_FAILED * SAMPLES:
         return None
     table = np.array(drawn)
     low, high = np.quantile(table, [0.025, 0.975], axis=0)

@@ -29,7 +29,7 @@ from physdiffuser.search.table_search import pose_table
 from physdiffuser.selection.description_length import DescriptionLength
 
 # Rows that forms are compared on, and formulas of a search that are fitted.
-ROWS, MOST_FORMS = 2_000, 30
+ROWS, MAX_FORMS = 2_000, 30
 SHARES = (0.4, 0.4)
 # A row of the Pareto table is so many nats more likely than those before it.
 BETTER = 0.5
@@ -126,7 +126,7 @@ class _Selection:
 
     def consider(self, formulas: Sequence[Expression]) -> None:
         """Fit some formulas, the first ones as long as there is time."""
-        for formula in formulas[:MOST_FORMS]:
+        for formula in formulas[:MAX_FORMS]:
             if self.control.over() and self.fits:
                 return
             self._take(formula)

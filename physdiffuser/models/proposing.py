@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Skeletons fitted between two looks at the budget.
 _FITTED_A_STEP = 4
-_SMALLEST_TABLE = 4
+_MIN_TABLE = 4
 
 
 class LearnedGenerator(ABC):
@@ -168,7 +168,7 @@ class LearnedGenerator(ABC):
         from physdiffuser.models.features.reading import Reader
         from physdiffuser.models.written import Fitter
 
-        if problem.rows < _SMALLEST_TABLE or problem.columns == 0 or np.ptp(problem.target) == 0.0:
+        if problem.rows < _MIN_TABLE or problem.columns == 0 or np.ptp(problem.target) == 0.0:
             return
         reader = Reader(problem)
         fitter = Fitter(problem, reader)

@@ -29,7 +29,7 @@ PARAMETER_NATS = 2.0
 # usual, and few rows hardly distinguish the two.
 SQUARE_ROOT_NATS = 1.0
 # Predictions of counts below this share of the median get no larger weights.
-SMALLEST_COUNT = 1e-3
+MIN_COUNT = 1e-3
 # Power of the target's unit in the scale of each model.
 _EXPONENTS: dict[NoiseKind, float] = {"constant": 1.0, "relative": 0.0, "poisson": 0.5, "mixed": 0.0}
 
@@ -65,7 +65,7 @@ class NoiseModel:
         shape = _shape(self.kind, prediction / unit, self.ratio / unit)
         if self.kind == "poisson":
             # The error of a count does not vanish with its expectation.
-            shape = np.maximum(shape, SMALLEST_COUNT * float(np.median(shape)))
+            shape = np.maximum(shape, MIN_COUNT * float(np.median(shape)))
         inverse = shape.min() / shape
         return np.asarray(inverse / inverse.mean(), float)
 

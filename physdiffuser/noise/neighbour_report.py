@@ -24,7 +24,7 @@ from physdiffuser.noise.local_regression import (
 )
 
 # Logarithm of half of the largest double.
-LARGEST_LOGARITHM = float(np.log(np.finfo(np.float64).max / 2))
+MAX_LOGARITHM = float(np.log(np.finfo(np.float64).max / 2))
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class _Predictions:
 
 def _exp(values: FloatArray) -> FloatArray:
     """The exponential, at most half of the largest double: linear predictions of logarithms may exceed it."""
-    result: FloatArray = np.exp(np.minimum(values, LARGEST_LOGARITHM))
+    result: FloatArray = np.exp(np.minimum(values, MAX_LOGARITHM))
     return result
 
 

@@ -15,7 +15,7 @@ from physdiffuser.data.checks import weights_of
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.fitting.losses import root_mean_square
-from physdiffuser.noise.models import SMALLEST_COUNT, NoiseModel
+from physdiffuser.noise.models import MIN_COUNT, NoiseModel
 from physdiffuser.noise.neighbour_report import NOTHING, judge_by_neighbours
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ ENOUGH_ROWS = 30
 # Usual errors within which a law agrees with a row.
 AGREES = 5.0
 # Rows named in a warning.
-MOST_NAMED = 5
+MAX_NAMED = 5
 # Why rows were left out.
 BY_NEIGHBOURS, BY_LAW = "the neighbouring rows and from the law", "the law that the other rows follow"
 
@@ -81,7 +81,7 @@ def reweight(dataset: Dataset, loss: Loss | Literal["auto"], noise_model: NoiseM
         weights = weights_of(np.abs(dataset.target))
     elif weights is None and noise_model == "poisson":
         size = np.abs(dataset.target)
-        weights = weights_of(np.sqrt(np.maximum(size, SMALLEST_COUNT * float(np.median(size)) or 1.0)))
+        weights = weights_of(np.sqrt(np.maximum(size, MIN_COUNT * float(np.median(size)) or 1.0)))
     elif weights is None and noise_model == "auto" and found.weights is not None and found.outliers:
         # Without rows that are off the noise model is chosen together with the law.
         weights = found.weights
@@ -185,6 +185,6 @@ def put_back(reweighted: Reweighted, law: Expression) -> Reweighted:
 def _named(dataset: Dataset, rows: tuple[int, ...]) -> str:
     # As the user has them: gaps may have been left out, and rows sorted.
     numbers = rows if dataset.row_numbers is None else sorted(map(int, dataset.row_numbers[list(rows)]))
-    text = ", ".join(str(row + 1) for row in numbers[:MOST_NAMED])
-    more = f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
+    text = ", ".join(str(row + 1) for row in numbers[:MAX_NAMED])
+    more = f" and {len(rows) - MAX_NAMED} more" if len(rows) > MAX_NAMED else ""
     return f"data row{'s' if len(rows) > 1 else ''} {text}{more} {'lie' if len(rows) > 1 else 'lies'}"

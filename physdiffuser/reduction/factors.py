@@ -30,8 +30,8 @@ FINEST = 5
 # Doubt about an exponent up to which it is divided out where no column is dropped.
 CAREFUL = 0.1
 # Symmetries are looked for among at most so many columns, and the relevant columns are at most so many.
-MOST_COLUMNS = 14
-MOST_TELLING = 6
+MAX_COLUMNS = 14
+MAX_RELEVANT = 6
 # Rows, and exponents tried, when columns are separated from a target that changes sign.
 SEPARABLE_ROWS = 500
 _SEPARABLE_EXPONENTS = tuple(Fraction(n, 2) for n in (-4, -2, -1, 0, 1, 2, 3, 4, 6))
@@ -72,7 +72,7 @@ def reductions(inputs: FloatArray, target: FloatArray) -> list[Reduction]:
     """Hypotheses, the boldest first, ending with the bare columns."""
     columns = inputs.shape[1]
     bare = Reduction.of_columns((), range(columns))
-    if columns > MOST_COLUMNS:
+    if columns > MAX_COLUMNS:
         relevant = relevant_columns(inputs, target)
         return [*_some_columns(inputs, target, relevant), bare]
     if (target > 0).any() and (target < 0).any():
@@ -216,7 +216,7 @@ def relevant_columns(inputs: FloatArray, target: FloatArray) -> list[int]:
         residual = image - image.mean()
         residual = residual / (np.linalg.norm(residual) or 1.0)
         basis = design.copy()
-        for _ in range(min(2 * MOST_TELLING, len(target) // 4)):
+        for _ in range(min(2 * MAX_RELEVANT, len(target) // 4)):
             gain = np.square(basis @ residual)
             best = int(np.argmax(gain))
             scores[owners[best]] += float(gain[best])
@@ -225,7 +225,7 @@ def relevant_columns(inputs: FloatArray, target: FloatArray) -> list[int]:
             basis = basis - np.outer(basis @ direction, direction)
             norm = np.linalg.norm(basis, axis=1, keepdims=True)
             basis = np.where(norm > 1e-6, basis / np.maximum(norm, 1e-6), 0.0)
-    ranked = sorted(scores, key=lambda column: -scores[column])[:MOST_TELLING]
+    ranked = sorted(scores, key=lambda column: -scores[column])[:MAX_RELEVANT]
     return sorted(column for column in ranked if scores[column] > 0)
 
 

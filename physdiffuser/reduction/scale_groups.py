@@ -28,9 +28,9 @@ _WORSE, _AWKWARD, _ALONE, _ROUNDING = 1.2, 1.5, 1.4, 1e-6
 # Errors so near each other are equal.
 _EQUAL = 1.04
 # Reductions in the end, and how much worse than the best of as few features one may be.
-MOST_REDUCTIONS, _MUCH_WORSE = 2, 1.5
+MAX_REDUCTIONS, _MUCH_WORSE = 2, 1.5
 # A feature is at most so complex.
-_MOST_COMPLEX = 13
+_MAX_COMPLEX = 13
 
 
 def scale_reductions(
@@ -80,7 +80,7 @@ def scale_reductions(
     for error, made in ranked:
         fewest.setdefault(len(made.features), error)
     return [made for error, made in ranked if error <= _MUCH_WORSE * fewest[len(made.features)] + _ROUNDING][
-        :MOST_REDUCTIONS
+        :MAX_REDUCTIONS
     ]
 
 
@@ -163,7 +163,7 @@ def _applied(state: _State, scaling: Scaling) -> _State | None:
     pairs = zip(state.factor, goes, strict=True)
     factor = tuple(own + scaling.factor * other for own, other in pairs)
     made = _State(state.reduction, tuple(products), factor, values, target, *trend(values, target))
-    return made if max(map(complexity, made.features()), default=0) <= _MOST_COMPLEX else None
+    return made if max(map(complexity, made.features()), default=0) <= _MAX_COMPLEX else None
 
 
 def alike(values: FloatArray) -> bytes:

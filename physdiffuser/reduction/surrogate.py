@@ -11,7 +11,7 @@ import numpy as np
 from physdiffuser.arrays import FloatArray, IntArray
 
 # A polynomial of this degree tells slopes well enough. Rows that each coefficient needs at the very least.
-ENOUGH_DEGREE, FEWEST_ROWS = 3, 1.5
+ENOUGH_DEGREE, MIN_ROWS = 3, 1.5
 
 
 @overload
@@ -64,7 +64,7 @@ def careful_slopes(inputs: FloatArray, target: FloatArray) -> tuple[FloatArray, 
     least = degree_for(rows, columns)
     degrees = [least]
     if least < ENOUGH_DEGREE:
-        degrees += [d for d in range(least + 1, 5) if comb(columns + d, d) * FEWEST_ROWS <= rows]
+        degrees += [d for d in range(least + 1, 5) if comb(columns + d, d) * MIN_ROWS <= rows]
     fits = [(degree, *_fit(inputs, target, degree, left_out=len(degrees) > 1)) for degree in degrees]
     degree, slopes, error = min(fits, key=lambda fit: fit[2])
     if slopes is None:

@@ -24,7 +24,7 @@ from physdiffuser.reduction.merges import (
 from physdiffuser.reduction.trend import divided, trend
 
 # Reductions of fewer features are left to `data_collapse`, and of more than these pairs are too many.
-FEWEST_FEATURES, MOST_FEATURES = 4, 12
+MIN_FEATURES, MAX_FEATURES = 4, 12
 # A polynomial may leave so much of what it left before, and must leave so many times less than with any
 # other pair merged. Of ways to merge one pair that are as good as this the simplest is taken.
 _AS_GOOD, _ALONE, _ALIKE = 1.0, 1.15, 1.05
@@ -44,7 +44,7 @@ def merged(problem: Problem, reduction: Reduction) -> Generator[float, None, lis
     """
     found: list[Reduction] = []
     error = _error(problem, reduction)
-    while FEWEST_FEATURES <= len(reduction.features) <= MOST_FEATURES and error < _PREDICTS:
+    while MIN_FEATURES <= len(reduction.features) <= MAX_FEATURES and error < _PREDICTS:
         tried: list[tuple[float, Reduction]] = []
         for first, second in combinations(range(len(reduction.features)), 2):
             ways = [(_error(problem, made), made) for made in _merges(problem, reduction, first, second)]

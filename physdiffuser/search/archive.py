@@ -20,7 +20,7 @@ from physdiffuser.selection.description_length import DescriptionLength
 # Formulas off the front that describe the rows in nearly as few words are remembered: exact constants may yet
 # make one of them the shortest. So many nats more at most, and so many of them.
 NEAR = 10.0
-MOST_NEAR = 40
+MAX_NEAR = 40
 # Where there are many more rows than the search looks at, all of them judge what its own rows tell
 # from no simpler one by so many nats; constants are fitted again to all where so many nats are lacking.
 CONTENDS, REFITTED = 12.0, 100.0
@@ -131,14 +131,14 @@ class ParetoArchive:
 
     def _remember(self, entry: Entry, length: float) -> None:
         self._near[entry.candidate.expression] = (length, entry)
-        if len(self._near) > 2 * MOST_NEAR:
+        if len(self._near) > 2 * MAX_NEAR:
             ranked = sorted(self._near.items(), key=lambda item: item[1][0])
-            self._near = dict(ranked[:MOST_NEAR])
+            self._near = dict(ranked[:MAX_NEAR])
 
     def near(self) -> list[Entry]:
         """Formulas with fitted constants that describe the rows in nearly as few nats, best first."""
         ranked = sorted(self._near.values(), key=lambda item: item[0])
-        return [entry for length, entry in ranked[:MOST_NEAR] if length < self._shortest + NEAR]
+        return [entry for length, entry in ranked[:MAX_NEAR] if length < self._shortest + NEAR]
 
     def note_competitors(self) -> None:
         """Remember what is known now: formulas that are found later do not count as `competitors`."""

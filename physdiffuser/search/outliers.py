@@ -286,7 +286,7 @@ class _ConditionalDescriptionLength:
         form, constants = self._form(law)
         rows = self.problem.rows
         for outliers in range(1, min(self.most, rows - constants - POLICY.min_freedom) + 1):
-            off = _most_telling(residual, kept, outliers)
+            off = _best_deletions(residual, kept, outliers)
             block = kept[np.ix_(off, off)] + 1e-12 * np.eye(outliers)
             squares = float(residual @ residual - residual[off] @ np.linalg.solve(block, residual[off]))
             if self._left(form, constants, residual, off, max(squares, 0.0) / (rows - outliers)) < limit:
@@ -335,7 +335,7 @@ class _ConditionalDescriptionLength:
         return _Fit(law, off, self._left(form, constants, residual, off, loss))
 
 
-def _most_telling(residual: FloatArray, kept: FloatArray, outliers: int) -> IndexArray:
+def _best_deletions(residual: FloatArray, kept: FloatArray, outliers: int) -> IndexArray:
     """Rows whose deletion lowers the sum of squares most: the best one, the best pair, and one by one more.
 
     Parameters

@@ -14,7 +14,7 @@ from physdiffuser.data.dataset import Dataset
 from physdiffuser.device import open_device
 from physdiffuser.errors import PluginError, UsageError
 from physdiffuser.expressions import Number, Symbol, parse
-from physdiffuser.options import MOST_NEXT
+from physdiffuser.options import MAX_NEXT
 from physdiffuser.search.vocabulary import allowed_operators, forbidden_nestings, parse_complexity
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def check_options(options: SolveOptions) -> None:
         above_zero("jobs", options.jobs, (int, np.integer), "a whole number of processes")
     suggest = options.suggest_next
     whole = isinstance(suggest, (int, np.integer)) and not isinstance(suggest, bool)
-    if not whole or not 0 <= suggest <= MOST_NEXT:
-        raise UsageError(f"suggest_next={suggest!r}: must be a whole number from 0 to {MOST_NEXT}")
+    if not whole or not 0 <= suggest <= MAX_NEXT:
+        raise UsageError(f"suggest_next={suggest!r}: must be a whole number from 0 to {MAX_NEXT}")
     if options.suggest_range and not suggest:
         raise UsageError("suggest_range says where to look for next measurements: give suggest_next as well")
     if options.noise_model not in get_args(NoiseModelName):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CONSTANT = "constant"
 """In `complexity`: the numbers of a formula, unless a column has that name."""
-MOST_COMPLEXITY = 1000
+MAX_COMPLEXITY = 1000
 
 _SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "**": "pow", "^": "pow"}
 _NESTING = re.compile(r"\s*(\S+?)\s*\(\s*(\S+?)\s*\)\s*")
@@ -118,7 +118,7 @@ def parse_complexity(given: str | Mapping[str, int] | None) -> dict[str, int]:
     Raises
     ------
     UsageError
-        If one is no whole number from 1 to `MOST_COMPLEXITY`, or a name is given twice.
+        If one is no whole number from 1 to `MAX_COMPLEXITY`, or a name is given twice.
     """
     if given is None:
         return {}
@@ -133,10 +133,10 @@ def parse_complexity(given: str | Mapping[str, int] | None) -> dict[str, int]:
     for name, value in pairs:
         name = name.strip()
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if not name or not whole or not 1 <= int(value) <= MOST_COMPLEXITY:  # type: ignore[call-overload]
+        if not name or not whole or not 1 <= int(value) <= MAX_COMPLEXITY:  # type: ignore[call-overload]
             raise UsageError(
                 f"--complexity '{visible(name)}={visible(str(value))}': write a name and a whole number from "
-                f"1 to {MOST_COMPLEXITY}, as in exp=3"
+                f"1 to {MAX_COMPLEXITY}, as in exp=3"
             )
         if name in found:
             raise UsageError(f"--complexity: '{visible(name)}' is given twice")

@@ -16,7 +16,7 @@ from physdiffuser.expressions.tree import variables, walk
 from physdiffuser.fitting.losses import root_mean_square
 
 # Terms so many times larger than their sum are looked at.
-LEAST_RATIO = 300.0
+MIN_RATIO = 300.0
 _ROWS = 300
 
 
@@ -37,10 +37,10 @@ def cancels(expression: Expression, inputs: FloatArray, loss: float) -> bool:
     """
     some = inputs[np.linspace(0, len(inputs) - 1, min(len(inputs), _ROWS)).astype(np.intp)]
     ratio = largest_cancellation(expression, some)
-    if ratio * min(1.0, np.sqrt(loss)) <= 1.0 or ratio <= LEAST_RATIO:
+    if ratio * min(1.0, np.sqrt(loss)) <= 1.0 or ratio <= MIN_RATIO:
         return False
     own = _of_columns(some[:, sorted(variables(expression))])
-    return ratio > LEAST_RATIO * own and ratio * min(1.0, np.sqrt(loss)) > own
+    return ratio > MIN_RATIO * own and ratio * min(1.0, np.sqrt(loss)) > own
 
 
 def largest_cancellation(expression: Expression, inputs: FloatArray) -> float:

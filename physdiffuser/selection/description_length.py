@@ -37,7 +37,7 @@ NATS_PER_UNIT = 3.0
 USUAL_NATS = 0.0
 # Weight of a conditional form prior, which has seen the table, beside what is known of forms without it, and
 # by how many nats at most it may find a form less usual. Chosen on development laws (docs/search.md).
-CONDITIONAL_SHARE, MOST_DOUBT = 0.3, 30.0
+CONDITIONAL_SHARE, MAX_DOUBT = 0.3, 30.0
 # So much of that stays where a form is usual: of two ways to write it the simpler is preferred.
 SIMPLER_NATS = 0.05
 # Relative mean squared residuals below this are rounding.
@@ -116,7 +116,7 @@ def form_nats(expression: Expression, columns: int, conditional: float | None = 
     nats = min(NATS_PER_UNIT * size, USUAL_NATS + by_parts, listed)
     # A usual law is expected as a whole; a conditional form prior reads it part by part.
     if conditional is not None and nats < listed:
-        nats += CONDITIONAL_SHARE * min(conditional - nats, MOST_DOUBT)
+        nats += CONDITIONAL_SHARE * min(conditional - nats, MAX_DOUBT)
     # Of two ways to write one form, the simpler.
     return nats + SIMPLER_NATS * size + NATS_PER_UNIT * set_complexity(expression)
 

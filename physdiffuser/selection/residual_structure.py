@@ -26,7 +26,7 @@ COSINES, FOURIER = 12, 100
 # Nats by which residuals must be better described by a smooth function of the inputs to show a pattern.
 STRUCTURE = 4.0
 # More rows are sampled down to this many.
-MOST_ROWS = 5000
+MAX_ROWS = 5000
 
 
 def residual_structure(residuals: FloatArray, inputs: FloatArray, prediction: FloatArray) -> float:
@@ -51,8 +51,8 @@ def residual_structure(residuals: FloatArray, inputs: FloatArray, prediction: Fl
     rows = np.flatnonzero(np.isfinite(residuals) & np.isfinite(columns).all(axis=1))
     if len(rows) < 8:
         return -math.inf
-    if len(rows) > MOST_ROWS:
-        rows = rng.choice(rows, MOST_ROWS, replace=False)
+    if len(rows) > MAX_ROWS:
+        rows = rng.choice(rows, MAX_ROWS, replace=False)
     scores = _normal_scores(residuals[rows])
     even = np.column_stack([_ranks(column) for column in columns[rows].T])
     processes = [_cosines(column) for column in even.T]

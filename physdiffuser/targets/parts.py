@@ -24,7 +24,7 @@ from physdiffuser.expressions.tree import (
 from physdiffuser.fitting import fit_constants
 
 # Parts of one law that are proposed, nodes that a part has, and columns that are put beside it.
-MOST_PARTS, LEAST_NODES, MOST_COLUMNS = 8, 3, 4
+MAX_PARTS, MIN_NODES, MAX_COLUMNS = 8, 3, 4
 # Rows that proposals are fitted to; the search refits them to all of its own.
 ROWS = 300
 
@@ -49,7 +49,7 @@ def parts_of(expression: Expression) -> list[Expression]:
     """Distinct parts with a variable in them, the largest first."""
     found: dict[Expression, Expression] = {}
     for node in walk(expression):
-        if isinstance(node, Apply) and size(node) >= LEAST_NODES and variables(node):
+        if isinstance(node, Apply) and size(node) >= MIN_NODES and variables(node):
             found.setdefault(_form(node), node)
     return sorted(found.values(), key=size, reverse=True)
 
@@ -95,7 +95,7 @@ def _parts_for(
     """Parts of the laws in the columns of another table; those that hold another column are left out."""
     seen: set[Expression] = set()
     for law, own in laws:
-        for part in parts_of(law)[:MOST_PARTS]:
+        for part in parts_of(law)[:MAX_PARTS]:
             if not {own[index] for index in variables(part)} <= set(names):
                 continue
             moved = with_columns(part, {index: names.index(own[index]) for index in variables(part)})
@@ -113,7 +113,7 @@ def _around(part: Expression, columns: int) -> Iterator[tuple[Expression, list[f
     scaled = mul(factor, inner)
     yield scaled, [*values, 1.0]
     yield add(offset, scaled), [*values, 1.0, 0.0]
-    for index in range(min(columns, MOST_COLUMNS)):
+    for index in range(min(columns, MAX_COLUMNS)):
         yield mul(scaled, Variable(index)), [*values, 1.0]
         yield add(mul(offset, Variable(index)), scaled), [*values, 1.0, 0.0]
 

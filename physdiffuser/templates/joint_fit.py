@@ -21,7 +21,7 @@ from physdiffuser.templates.template import Template
 # Starts of a fit of polynomials, and of a form that comes with the constants it was found with.
 STARTS, FEW_STARTS = 16, 4
 # Polynomials have at most one coefficient for so many rows, and so many altogether.
-ROWS_PER_TERM, MOST_TERMS = 3, 40
+ROWS_PER_TERM, MAX_TERMS = 3, 40
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class JointFits:
             degrees = tuple(single if len(one.arguments) == 1 else several for one in template.functions)
             pairs = list(zip(degrees, template.functions, strict=True))
             total = sum(terms(degree, len(one.arguments)) for degree, one in pairs)
-            most = min(self.problem.rows / ROWS_PER_TERM, MOST_TERMS)
+            most = min(self.problem.rows / ROWS_PER_TERM, MAX_TERMS)
             if degrees in tried or (best is not None and total > most):
                 continue
             tried.add(degrees)

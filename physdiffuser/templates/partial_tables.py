@@ -25,9 +25,9 @@ from physdiffuser.templates.template import DERIVATIVE, Calculus, Call, Template
 from physdiffuser.verification.calculus import derivative, integral
 
 # Rows of such a table at most.
-MOST_ROWS = 4_000
+MAX_ROWS = 4_000
 # Rows that count less than this share of the mean are left out.
-_LEAST_WEIGHT = 1e-12
+_MIN_WEIGHT = 1e-12
 
 
 @dataclass
@@ -189,10 +189,10 @@ def _stacked(
     target = np.concatenate([one[1] for one in tables])
     weights = np.concatenate([one[2] for one in tables])
     finite = np.isfinite(inputs).all(axis=1) & np.isfinite(target) & np.isfinite(weights)
-    usable = np.flatnonzero(finite & (weights > _LEAST_WEIGHT * weights[finite].mean()))
+    usable = np.flatnonzero(finite & (weights > _MIN_WEIGHT * weights[finite].mean()))
     if usable.size < 3:
         return None
-    usable = usable[np.unique(np.linspace(0, usable.size - 1, min(usable.size, MOST_ROWS)).astype(np.intp))]
+    usable = usable[np.unique(np.linspace(0, usable.size - 1, min(usable.size, MAX_ROWS)).astype(np.intp))]
     weights = weights[usable] / weights[usable].mean()
     alike = np.ptp(weights) <= 1e-9
     varying = [place for place in range(inputs.shape[1]) if np.ptp(inputs[usable, place]) > 0]

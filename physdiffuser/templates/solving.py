@@ -36,7 +36,7 @@ from physdiffuser.templates.template import Template, UnknownFunction, known_par
 # Each function is searched so often, the others being better known the second time.
 ROUNDS = 2
 # Formulas of one search that are fitted together with the other functions.
-MOST_FORMULAS = 16
+MAX_FORMULAS = 16
 # Forms of each function that are combined at the end, by the number of functions.
 COMBINED = {1: 30, 2: 6, 3: 3, 4: 2}
 # A second round that shortens the description by less was not needed.
@@ -164,12 +164,12 @@ class TemplateSearch:
             known = [
                 to_text(bind(form.skeleton, form.known), function.arguments) for form in self._pool(function)
             ]
-            formulas = search_formulas(table, known[:MOST_FORMULAS], share, self.options, self.control)
+            formulas = search_formulas(table, known[:MAX_FORMULAS], share, self.options, self.control)
             outer = enclosing(self.template, function)
             if outer is not None:
-                inner = [outer.function_of(formula) for formula in formulas[:MOST_FORMULAS]]
+                inner = [outer.function_of(formula) for formula in formulas[:MAX_FORMULAS]]
                 formulas = [one for one in inner if one is not None]
-            for form in forms_of(formulas[:MOST_FORMULAS]):
+            for form in forms_of(formulas[:MAX_FORMULAS]):
                 self.pools[function.name].setdefault(form.skeleton, (form, np.inf))
         best: Model | None = None
         for key, (form, _) in list(self.pools[function.name].items()):

@@ -14,7 +14,7 @@ from physdiffuser.io.display import visible
 from physdiffuser.search.refinement.guesses import FreeNames
 from physdiffuser.verification.calculus import derivative, integral
 
-MOST_LENGTH, MOST_FUNCTIONS, MOST_CALLS, MOST_CONSTANTS = 2_000, 4, 12, 12
+MAX_LENGTH, MAX_FUNCTIONS, MAX_CALLS, MAX_CONSTANTS = 2_000, 4, 12, 12
 # `D(f(x), x)` and `I(f(x), x)`.
 DERIVATIVE, INTEGRAL = "D", "I"
 ALL_COLUMNS = "..."
@@ -182,8 +182,8 @@ class _Reader:
             raise ValueError(f"'{visible(name)}' is the name of an operator")
         seen = self.functions.get(name)
         if seen is None:
-            if len(self.functions) == MOST_FUNCTIONS:
-                raise ValueError(f"a template may have {MOST_FUNCTIONS} unknown functions at most")
+            if len(self.functions) == MAX_FUNCTIONS:
+                raise ValueError(f"a template may have {MAX_FUNCTIONS} unknown functions at most")
             self.functions[name] = UnknownFunction(name, self._names(arguments))
         elif len(seen.arguments) != len(arguments):
             raise ValueError(
@@ -204,8 +204,8 @@ class _Reader:
     def _stand_in(self, part: Call | Calculus) -> Expression:
         if part in self.parts:
             return Variable(len(self.columns) + self.parts.index(part))
-        if len(self.parts) == MOST_CALLS:
-            raise ValueError(f"a template may have {MOST_CALLS} calls of functions at most")
+        if len(self.parts) == MAX_CALLS:
+            raise ValueError(f"a template may have {MAX_CALLS} calls of functions at most")
         self.parts.append(part)
         return Variable(len(self.columns) + len(self.parts) - 1)
 
@@ -241,8 +241,8 @@ def read_template(
         With the position of the error, if it cannot be used.
     """
     shown = visible(text, 60)
-    if len(text) > MOST_LENGTH:
-        raise UsageError(f"template '{shown}': {len(text)} characters; at most {MOST_LENGTH} are read")
+    if len(text) > MAX_LENGTH:
+        raise UsageError(f"template '{shown}': {len(text)} characters; at most {MAX_LENGTH} are read")
     known = known_names(names, constants)
     free = FreeNames(known)
     reader = _Reader(names, known)
@@ -262,9 +262,9 @@ def read_template(
         raise UsageError(
             f"template '{shown}': '{visible(both[0])}' is a function and a constant; name them apart"
         )
-    if len(free.free) > MOST_CONSTANTS:
+    if len(free.free) > MAX_CONSTANTS:
         raise UsageError(
-            f"template '{shown}': {len(free.free)} constants; {MOST_CONSTANTS} at most are fitted"
+            f"template '{shown}': {len(free.free)} constants; {MAX_CONSTANTS} at most are fitted"
         )
     return Template(
         text, tuple(names), skeleton, tuple(reader.parts), tuple(reader.functions.values()), tuple(free.free)

@@ -48,7 +48,7 @@ _TEMPLATES: tuple[tuple[float, str], ...] = (
 _WEIGHTS = [weight for weight, _ in _TEMPLATES]
 _EXPONENT_NAMES = ("n", "m")
 _COLUMNS = ((1, 2, 3, 4, 5, 6, 7), (14, 24, 26, 18, 10, 5, 3))
-_MOST_CONSTANTS = 5
+_MAX_CONSTANTS = 5
 _FROM_FAMILIES = 0.15
 _LETTER = re.compile(r"\b[a-z]\b")
 
@@ -139,7 +139,7 @@ class HandbookSampler(Draws):
 
         written = numbered(skeleton)
         places = sorted({node.index for node in walk(written) if isinstance(node, Variable)})
-        if not places or count > _MOST_CONSTANTS:
+        if not places or count > _MAX_CONSTANTS:
             return None
         signs = [1, *(self.source.choice((1, 1, -1)) for _ in terms(written)[1:])]
         signed = tuple(zip(signs, terms(written), strict=True))

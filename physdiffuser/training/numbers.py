@@ -55,7 +55,7 @@ _USUAL_EXPONENTS = np.array(
 _SIGNS = (1.0, 1.0, 1.0, -1.0)
 _ATTEMPTS = 4
 _SPARE = 5
-_LARGEST_SPAN = 1e8
+_MAX_SPAN = 1e8
 _LARGEST = 1e12
 
 
@@ -260,7 +260,7 @@ def draw_table(
         if not 0.0 < largest < _LARGEST:
             continue
         spread = target.std()
-        if spread <= 1e-3 * largest or largest > _LARGEST_SPAN * spread:
+        if spread <= 1e-3 * largest or largest > _MAX_SPAN * spread:
             continue
         if law.free:
             inputs[:, places] *= draw_scales(rng, len(places))

@@ -10,7 +10,7 @@ from physdiffuser.models.decoder import Decoder
 from physdiffuser.models.denoiser import Denoiser
 from physdiffuser.training.processes import moved
 
-SMALLEST_TIME = 1e-3
+MIN_TIME = 1e-3
 
 
 def autoregressive_loss(
@@ -59,7 +59,7 @@ def draw_masks(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tens
     batch, length = tokens.shape
     offset = torch.rand((), generator=generator)
     times = (torch.arange(batch) / batch + offset) % 1.0
-    times = SMALLEST_TIME + (1.0 - SMALLEST_TIME) * times[torch.randperm(batch, generator=generator)]
+    times = MIN_TIME + (1.0 - MIN_TIME) * times[torch.randperm(batch, generator=generator)]
     masked = torch.rand(batch, length, generator=generator) < times[:, None]
     # A row with no mask teaches nothing: mask one position.
     empty = ~masked.any(dim=1)

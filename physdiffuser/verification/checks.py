@@ -14,14 +14,14 @@ from physdiffuser.arrays import FloatArray
 CheckState = Literal["passed", "failed", "open"]
 
 # A law with noise is verified from this probability on (docs/calibration.md).
-LEAST_PROBABILITY = 0.9
+MIN_PROBABILITY = 0.9
 # Of laws with more noise, relative to the spread of the target, too many were not the law.
-MOST_NOISE = 0.1
+MAX_NOISE = 0.1
 # A simpler formula is better on the test set by more than chance if the mean difference of the squared
 # errors is so many standard errors.
 BETTER = 2.0
 # Rows of a test set on which two formulas can be compared.
-FEWEST_TEST_ROWS = 8
+MIN_TEST_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ def probability_check(probability: float) -> Check:
     """Whether the formula is probable enough to be the law."""
     percent = min(math.floor(100 * probability + 1e-9), 99)
     said = f"probability: {percent} % that this is the law"
-    if probability >= LEAST_PROBABILITY:
+    if probability >= MIN_PROBABILITY:
         return Check("passed", said)
-    least = round(100 * LEAST_PROBABILITY)
+    least = round(100 * MIN_PROBABILITY)
     return Check(
         "failed",
         f"{said}, too little for it to be verified",
@@ -76,7 +76,7 @@ def noise_check(noise: float) -> Check | None:
     noise
         Standard deviation of the residuals relative to that of the target.
     """
-    if noise <= MOST_NOISE:
+    if noise <= MAX_NOISE:
         return None
     share = f"{100 * noise:.0f} %"
     return Check(
@@ -155,7 +155,7 @@ def comparison_check(chosen: FloatArray, simpler: list[FloatArray]) -> Check | N
     -------
     None if there is none, or if the test set is too small.
     """
-    if len(chosen) < FEWEST_TEST_ROWS or not simpler:
+    if len(chosen) < MIN_TEST_ROWS or not simpler:
         return None
     largest = max(float(np.abs(errors).max(initial=0.0)) for errors in (chosen, *simpler)) or 1.0
     for errors in simpler:

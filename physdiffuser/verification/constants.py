@@ -26,7 +26,7 @@ _SHARES = (1, mpmath.mpf("0.5"), mpmath.mpf("0.125"))
 _SAME = mpmath.mpf(10) ** -45
 _RANK = mpmath.mpf(10) ** -25
 _RECOGNISED = mpmath.mpf(10) ** -38
-_LARGEST_WHOLE = 10**12
+_MAX_WHOLE = 10**12
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ def _root(sign: int, size: Real) -> Expression | None:
 
 def _as_fraction(value: Real) -> Fraction | None:
     """The fraction of small whole numbers that a value is to 38 digits, by continued fractions."""
-    if not mpmath.mpf(10) ** -12 < abs(value) < _LARGEST_WHOLE:
+    if not mpmath.mpf(10) ** -12 < abs(value) < _MAX_WHOLE:
         return None
     numerators, denominators = [0, 1], [1, 0]
     rest = value
@@ -266,7 +266,7 @@ def _as_fraction(value: Real) -> Fraction | None:
         whole = int(mpmath.floor(rest))
         numerators.append(whole * numerators[-1] + numerators[-2])
         denominators.append(whole * denominators[-1] + denominators[-2])
-        if denominators[-1] > _LARGEST_WHOLE or abs(numerators[-1]) > _LARGEST_WHOLE:
+        if denominators[-1] > _MAX_WHOLE or abs(numerators[-1]) > _MAX_WHOLE:
             return None
         if abs(value - mpmath.mpf(numerators[-1]) / denominators[-1]) <= _RECOGNISED * abs(value):
             return Fraction(numerators[-1], denominators[-1])

@@ -43,7 +43,7 @@ Verdict = Literal["verified", "different", "unknown"]
 # A fitted constant this close to the exact one, relatively, counts as equal to it.
 STRICT_TOLERANCE = 1e-9
 _POINTS = 12
-_FEWEST_POINTS = 4
+_MIN_POINTS = 4
 
 
 def equivalent(
@@ -133,7 +133,7 @@ def _exact(
     agreed, differed = sample_outcomes(left, right, ranges, wanted=_POINTS)
     if differed:
         return "different"
-    if agreed < _FEWEST_POINTS:
+    if agreed < _MIN_POINTS:
         # Never verified on the strength of rules alone: the formulas may have no values at all.
         return "unknown"
     if canonical(left, ranges=ranges) == canonical(right, ranges=ranges):

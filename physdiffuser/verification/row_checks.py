@@ -15,7 +15,7 @@ from physdiffuser.fitting.accuracy import max_relative_error
 from physdiffuser.verification.checks import Check
 
 _EDGE = 0.1
-_FEWEST_ROWS = 5
+_MIN_ROWS = 5
 _TOO_MUCH = ", more than chance explains"
 
 
@@ -157,7 +157,7 @@ def check_boundary(
         place = place / float(place.max())
         outer = (place <= _EDGE) | (place >= 1.0 - _EDGE)
         edge, bulk = np.flatnonzero(outer), np.flatnonzero(~outer)
-        if edge.size < _FEWEST_ROWS or bulk.size < _FEWEST_ROWS:
+        if edge.size < _MIN_ROWS or bulk.size < _MIN_ROWS:
             continue
         checked += 1
         name = names[column] if names is not None else f"x{column + 1}"

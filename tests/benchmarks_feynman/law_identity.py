@@ -24,7 +24,7 @@ ComplexArray = npt.NDArray[np.complex128]
 
 _POINTS = 8
 _TOLERANCE = 1e-9
-_LARGEST_PLAIN_NUMBER = 12
+_MAX_PLAIN_NUMBER = 12
 
 
 @cache
@@ -98,7 +98,7 @@ def _plain(number: Number) -> bool:
     if isinstance(number.value, float):
         return False
     value = Fraction(number.value)
-    return max(abs(value.numerator), value.denominator) <= _LARGEST_PLAIN_NUMBER
+    return max(abs(value.numerator), value.denominator) <= _MAX_PLAIN_NUMBER
 
 
 def same_up_to_renaming(left: Expression, right: Expression, columns: int, *, factor: bool = True) -> bool:

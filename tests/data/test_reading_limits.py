@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from physdiffuser.data import load_dataset
-from physdiffuser.data.limits import LEAST_SECONDS, ReadLimits, most_cells, reading_seconds
+from physdiffuser.data.limits import MIN_SECONDS, ReadLimits, most_cells, reading_seconds
 from physdiffuser.data.readers import formats as readers
 from physdiffuser.data.readers.compression import GuardedGzip
 from physdiffuser.data.statements.unit_files import load_units
@@ -110,7 +110,7 @@ def test_a_small_parquet_file_that_claims_many_rows_is_refused(tmp_path: Path) -
 
 def test_a_table_beyond_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert most_cells() >= 100_000_000 or os.name == "posix"
-    monkeypatch.setattr("physdiffuser.data.limits.MOST_CELLS", 50)
+    monkeypatch.setattr("physdiffuser.data.limits.MAX_CELLS", 50)
     path = tmp_path / "t.csv"
     path.write_text("a,b,y\n" + "1,2,3\n2,3,5\n" * 20)
     with pytest.raises(DataError, match="more than 50 numbers do not fit"):
@@ -169,8 +169,8 @@ def test_every_format_checks_the_clock(
 
 def test_reading_may_take_as_long_as_the_run_and_at_least_a_few_seconds() -> None:
     assert reading_seconds(None) is None
-    assert reading_seconds(0.01) == LEAST_SECONDS
-    assert reading_seconds(float("nan")) == LEAST_SECONDS  # the search refuses it, with a message of its own
+    assert reading_seconds(0.01) == MIN_SECONDS
+    assert reading_seconds(float("nan")) == MIN_SECONDS  # the search refuses it, with a message of its own
     assert reading_seconds(300.0) == 300.0
 
 
@@ -235,7 +235,7 @@ def test_standard_input_without_an_end(content: str) -> None:
     code = (
         "from physdiffuser.data import load_dataset, limits\n"
         "from physdiffuser.data.readers import delimited\n"
-        "limits.MOST_CELLS = 200_000; delimited.MOST_COMMENTS = 1 << 20\n"
+        "limits.MAX_CELLS = 200_000; delimited.MAX_COMMENTS = 1 << 20\n"
         "from physdiffuser.errors import DataError\n"
         "try: load_dataset('-')\n"
         "except DataError as error: print(error)"

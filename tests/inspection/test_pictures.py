@@ -48,7 +48,7 @@ def _drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return b""
 
     monkeypatch.setattr(draw_slices, "png_of", keep)
-    monkeypatch.setattr(draw_slices, "_MOST_SHOWN", 4)  # with all slices in one, five panels in two lines
+    monkeypatch.setattr(draw_slices, "_MAX_SHOWN", 4)  # with all slices in one, five panels in two lines
     return figures
 
 

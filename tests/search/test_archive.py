@@ -17,7 +17,7 @@ from physdiffuser.expressions import Apply, Number, Variable, evaluate, parse
 from physdiffuser.search import archive as archive_module
 from physdiffuser.search.archive import (
     FEW_CONSTANTS,
-    MOST_NEAR,
+    MAX_NEAR,
     NEAR,
     NOTHING_LEFT,
     SAME_FORM,
@@ -245,10 +245,10 @@ class TestNear:
 
     def test_they_are_ranked_and_their_number_is_limited(self) -> None:
         archive = self.archive()
-        for number in range(3 * MOST_NEAR):
+        for number in range(3 * MAX_NEAR):
             archive.offer(candidate(f"a**2*b + {1e-4 * (97 * number % 500 + 1)!r}e0"))
         near = archive.near()
-        assert len(near) == MOST_NEAR
+        assert len(near) == MAX_NEAR
         lengths = [archive.length(entry) for entry in near]
         assert lengths == sorted(lengths)
         best = archive.length(archive.front()[-1])

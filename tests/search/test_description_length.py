@@ -13,7 +13,7 @@ from physdiffuser.expressions import Apply, Number, complexity, parse
 from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.selection.description_length import (
     CONDITIONAL_SHARE,
-    MOST_DOUBT,
+    MAX_DOUBT,
     NATS_PER_UNIT,
     ROUNDING_LOSS,
     SIMPLER_NATS,
@@ -96,12 +96,12 @@ class TestForm:
         assert common("a/sqrt(1 - b**2)")
         assert not common("tan(tan(tan(a)))")
 
-    @pytest.mark.parametrize("difference", [-12.0, 0.0, 7.5, MOST_DOUBT, MOST_DOUBT + 50, math.inf])
+    @pytest.mark.parametrize("difference", [-12.0, 0.0, 7.5, MAX_DOUBT, MAX_DOUBT + 50, math.inf])
     def test_a_conditional_prior_is_pooled_and_its_doubt_is_limited(self, difference: float) -> None:
         tree = parse("a/sqrt(1 - b**2)", NAMES)
         alone = form_nats(tree, 2) - SIMPLER_NATS * complexity(tree)
         pooled = form_nats(tree, 2, alone + difference)
-        assert pooled - form_nats(tree, 2) == pytest.approx(CONDITIONAL_SHARE * min(difference, MOST_DOUBT))
+        assert pooled - form_nats(tree, 2) == pytest.approx(CONDITIONAL_SHARE * min(difference, MAX_DOUBT))
 
     def test_more_columns_make_a_form_longer(self) -> None:
         tree = parse("a/sqrt(1 - b**2)", NAMES)

@@ -21,7 +21,7 @@ from physdiffuser.expressions import evaluate
 from physdiffuser.report.documents.json_document import document, document_text
 from physdiffuser.report.documents.solution_reader import solution_from_document
 from physdiffuser.report.html import report_html
-from physdiffuser.search.refinement.guesses import MOST_CONSTANTS, MOST_LENGTH, fitted_guesses, read_guess
+from physdiffuser.search.refinement.guesses import MAX_CONSTANTS, MAX_LENGTH, fitted_guesses, read_guess
 
 RNG = np.random.default_rng(5)
 T = np.linspace(0.0, 4.0, 60)
@@ -41,8 +41,8 @@ def test_names_that_are_no_columns_are_free_constants() -> None:
         ("A*t[0]", "unexpected character '\\['"),
         ("__import__('os')", "unknown function '__import__'|unexpected character"),
         ("", "character 1: the formula ends too early"),
-        ("t" + "+t" * MOST_LENGTH, f"a guess may have {MOST_LENGTH} at most"),
-        ("+".join(f"k{i}" for i in range(MOST_CONSTANTS + 1)), "21 free constants"),
+        ("t" + "+t" * MAX_LENGTH, f"a guess may have {MAX_LENGTH} at most"),
+        ("+".join(f"k{i}" for i in range(MAX_CONSTANTS + 1)), "21 free constants"),
         ("N*2", "'N' is the target"),
     ],
 )

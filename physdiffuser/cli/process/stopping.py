@@ -22,7 +22,7 @@ GRACE = 0.75
 GRACE_VARIABLE = "PHYSDIFFUSER_STOP_SECONDS"
 """Sets another number of seconds: a program that stops a search may want its checks more than its haste."""
 
-LEAST_GRACE = 0.25
+MIN_GRACE = 0.25
 """The same at least, on a machine where this thread itself has to wait for a processor."""
 
 _TURNS = 4.0
@@ -154,7 +154,7 @@ def _default_grace() -> float:
 
 def shortened(grace: float, lag: float) -> float:
     """Seconds the search gets, if the thread that prints afterwards waits `lag` seconds for each turn."""
-    return max(min(LEAST_GRACE, grace), grace - _TURNS * lag)
+    return max(min(MIN_GRACE, grace), grace - _TURNS * lag)
 
 
 def _lag() -> float:

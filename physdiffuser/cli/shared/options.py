@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType
 
-_MOST_BYTES = 1_000_000
+_MAX_BYTES = 1_000_000
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -116,7 +116,7 @@ class Formulas(_ParamType):
 
         from physdiffuser.io.small_files import read_text
 
-        text = read_text(Path(value[1:]), _MOST_BYTES, "a list of formulas")
+        text = read_text(Path(value[1:]), _MAX_BYTES, "a list of formulas")
         lines = [line.strip() for line in text.splitlines()]
         formulas = tuple(line for line in lines if line and not line.startswith("#"))
         if not formulas:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from physdiffuser.data.columns import ColumnBuilder
-from physdiffuser.data.limits import LARGEST_RATIO, ReadLimits, check_cells
+from physdiffuser.data.limits import MAX_RATIO, ReadLimits, check_cells
 from physdiffuser.data.readers.cells import NumberFormat
 from physdiffuser.data.table import Choose, Table, check_names, finish_columns
 from physdiffuser.errors import DataError, UsageError
@@ -82,7 +82,7 @@ def _check_size(rows: int, columns: int, stream: BinaryIO, source: str) -> None:
     position = stream.tell()
     size = stream.seek(0, io.SEEK_END)
     stream.seek(position)
-    if rows * columns > FREE_CELLS and rows * columns * 8 > LARGEST_RATIO * size:
+    if rows * columns > FREE_CELLS and rows * columns * 8 > MAX_RATIO * size:
         raise DataError(
             f"{source}: {rows:,} rows in a file of {size:,} bytes: nearly all values are repeated, as no "
             "measurements are. Choose other columns with --inputs, or give fewer rows."

@@ -7,7 +7,7 @@ import io
 import zlib
 from typing import BinaryIO
 
-from physdiffuser.data.limits import LARGEST_RATIO, ReadLimits
+from physdiffuser.data.limits import MAX_RATIO, ReadLimits
 from physdiffuser.errors import DataError
 
 FREE_BYTES = 2 << 20
@@ -53,9 +53,9 @@ class GuardedGzip(io.RawIOBase):
             ) from error
         buffer[: len(data)] = data
         self._produced += len(data)
-        if self._produced > FREE_BYTES and self._produced > LARGEST_RATIO * self._counter.consumed:
+        if self._produced > FREE_BYTES and self._produced > MAX_RATIO * self._counter.consumed:
             raise DataError(
-                f"{self._source}: the gzip file expands more than {LARGEST_RATIO}-fold, as no table of "
+                f"{self._source}: the gzip file expands more than {MAX_RATIO}-fold, as no table of "
                 "measurements does. If it is one, decompress it first."
             )
         return len(data)

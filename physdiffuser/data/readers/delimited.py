@@ -30,10 +30,10 @@ BULK_BYTES = 1 << 24
 """Where the shortcut begins: importing pandas takes as long as reading this much without it."""
 
 ENOUGH_LINES = 50
-MOST_SAMPLED = 1 << 23
+MAX_SAMPLED = 1 << 23
 """Lines and bytes to learn the dialect from; fewer only when there are no more."""
 
-MOST_COMMENTS = 1 << 26
+MAX_COMMENTS = 1 << 26
 """Bytes of comments and blank lines that may stand above the table."""
 
 
@@ -116,9 +116,9 @@ def _first_rows(blocks: Iterator[Block], source: str) -> Block | None:
     parts: list[Block] = []
     rows = size = 0
     for block in blocks:
-        if rows < 3 and block.bytes_read > MOST_COMMENTS:
+        if rows < 3 and block.bytes_read > MAX_COMMENTS:
             raise DataError(
-                f"{source}: no table in the first {MOST_COMMENTS >> 20} MB, only blank lines and comments. "
+                f"{source}: no table in the first {MAX_COMMENTS >> 20} MB, only blank lines and comments. "
                 "Remove them."
             )
         if not parts and (block.data.isspace() or not block.data):
@@ -129,7 +129,7 @@ def _first_rows(blocks: Iterator[Block], source: str) -> Block | None:
             rows += not is_comment(line[:80].decode("utf-8", "replace"))
             if rows >= ENOUGH_LINES:
                 break
-        if rows >= ENOUGH_LINES or (rows >= 3 and size > MOST_SAMPLED):
+        if rows >= ENOUGH_LINES or (rows >= 3 and size > MAX_SAMPLED):
             break
     if not parts:
         return None

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from physdiffuser.data.limits import MOST_BYTES
+from physdiffuser.data.limits import MAX_BYTES
 from physdiffuser.data.readers.sources import file_error
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.io.display import visible
@@ -141,8 +141,8 @@ def line_blocks(stream: io.BufferedIOBase, encoding: str, source: str) -> Iterat
             raise file_error(source, error) from error
         ended = not raw
         data = newlines.translate(decoder.decode(raw, final=ended, line=line + carry.count(b"\n")), ended)
-        if decoder.consumed > MOST_BYTES:
-            raise DataError(f"{source}: more than {MOST_BYTES:,} bytes of text. Give fewer rows.")
+        if decoder.consumed > MAX_BYTES:
+            raise DataError(f"{source}: more than {MAX_BYTES:,} bytes of text. Give fewer rows.")
         if b"\0" in data:
             raise _nul(carry + data, line, source)
         data = carry + data if carry else data

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from physdiffuser.data.columns import ColumnBuilder
-from physdiffuser.data.limits import LARGEST_RATIO, ReadLimits, check_cells
+from physdiffuser.data.limits import MAX_RATIO, ReadLimits, check_cells
 from physdiffuser.data.readers.cells import NumberFormat
 from physdiffuser.data.readers.header import Line, TextOptions, settle_header
 from physdiffuser.data.table import Choose, Table, finish_columns
@@ -16,7 +16,7 @@ from physdiffuser.errors import DataError, PhysdiffuserError, UsageError
 from physdiffuser.io.display import counted, visible
 
 SAMPLE_ROWS = 200
-LARGEST_SHEET = 4 << 30
+MAX_SHEET = 4 << 30
 FREE_BYTES = 8 << 20
 """Workbooks that unpack to at most this much are not judged by their ratio."""
 
@@ -24,7 +24,7 @@ LAST_ROW = 1 << 20
 """Rows of a sheet, by the format."""
 
 FREE_CELLS = 1 << 20
-LEAST_FILLED = 0.01
+MIN_FILLED = 0.01
 """In a larger table than `FREE_CELLS`, at least this share of the cells must hold something."""
 
 
@@ -124,7 +124,7 @@ def _check_size(stream: BinaryIO, source: str) -> None:
         ) from error
     packed = sum(member.compress_size for member in members)
     unpacked = sum(member.file_size for member in members)
-    if unpacked > LARGEST_SHEET or (unpacked > FREE_BYTES and unpacked > LARGEST_RATIO * packed):
+    if unpacked > MAX_SHEET or (unpacked > FREE_BYTES and unpacked > MAX_RATIO * packed):
         raise DataError(f"{source}: the workbook expands to {unpacked:,} bytes. Export the sheet as CSV.")
     stream.seek(0)
 
@@ -167,7 +167,7 @@ def _trimmed(rows: Sequence[Line], source: str) -> list[Line]:
     size = len(rows) * (last - first)
     check_cells(len(rows), last - first, source)
     filled = sum(len(row.fields) - row.fields.count("") for row in rows)
-    if size > FREE_CELLS and filled < LEAST_FILLED * size:
+    if size > FREE_CELLS and filled < MIN_FILLED * size:
         raise DataError(
             f"{source}: only {filled:,} of {size:,} cells of the table are filled; row {widest.number} has a "
             f"cell in column {last}. Clear the cells beside the table, or export it as CSV."

@@ -7,7 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from physdiffuser.data.limits import MOST_PIPED, ReadLimits
+from physdiffuser.data.limits import MAX_PIPED, ReadLimits
 from physdiffuser.data.readers.compression import GuardedGzip
 from physdiffuser.data.readers.delimited import read_delimited
 from physdiffuser.data.readers.header import TextOptions
@@ -108,9 +108,9 @@ def _kept(stream: io.BufferedReader, name: str) -> io.BytesIO:
     kept = io.BytesIO()
     while data := stream.read(1 << 20):
         kept.write(data)
-        if kept.tell() > MOST_PIPED:
+        if kept.tell() > MAX_PIPED:
             raise DataError(
-                f"{name}: more than {MOST_PIPED:,} bytes came through the pipe. Name a file instead."
+                f"{name}: more than {MAX_PIPED:,} bytes came through the pipe. Name a file instead."
             )
     kept.seek(0)
     return kept

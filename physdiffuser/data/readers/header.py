@@ -10,7 +10,7 @@ from physdiffuser.data.table import check_names
 from physdiffuser.errors import DataError, UsageError
 from physdiffuser.io.display import counted, visible
 
-MOST_COLUMNS = 20_000
+MAX_COLUMNS = 20_000
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ def settle_header(
             )
             warnings.append(f"line {line} holds numbers, so there is no header; {named}")
     names = _match_ends(names, body, line, warnings)
-    if len(names) > MOST_COLUMNS:
+    if len(names) > MAX_COLUMNS:
         raise DataError(
-            f"{source}: {len(names):,} columns; at most {MOST_COLUMNS:,} are read. Is the table transposed?"
+            f"{source}: {len(names):,} columns; at most {MAX_COLUMNS:,} are read. Is the table transposed?"
         )
     names = check_names(names, source, line if has_names else None)
     units: dict[str, str] = {}

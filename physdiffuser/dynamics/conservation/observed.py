@@ -19,12 +19,12 @@ from physdiffuser.dynamics.search.sparse import extended, pairs
 from physdiffuser.expressions import ZERO, Expression, Number, evaluate
 from physdiffuser.expressions.tree import variables
 
-MOST_TERMS = 3
+MAX_TERMS = 3
 WITHIN = 2.0
 """Variation of a conserved quantity in its standard errors."""
-LARGEST_RATE = 0.02
+MAX_RATE = 0.02
 """Its rate by the equations, relative to the parts of that rate."""
-LEAST_VARIATION = 20.0
+MIN_VARIATION = 20.0
 """Its terms vary by so many times the error of the sum; otherwise anything would seem constant."""
 _BEAM = 8
 _DIGITS = 4
@@ -55,7 +55,7 @@ def observed_quantities(
     for place in range(len(terms)):
         target, others = columns[:, place], columns[:, place + 1 :]
         beam: list[tuple[int, ...]] = [()]
-        for size in range(1, min(MOST_TERMS, others.shape[1] + 1)):
+        for size in range(1, min(MAX_TERMS, others.shape[1] + 1)):
             beam = (pairs(others, target) if size == 2 else extended(others, target, beam))[:_BEAM]
             for subset in beam:
                 values = np.linalg.lstsq(others[:, subset], target, rcond=None)[0]
@@ -122,13 +122,13 @@ def _is_constant(
             spread = float(np.abs(gradient * run.std(axis=0)).sum(axis=1).mean())
             if not np.sqrt(np.mean(deviation**2)) <= WITHIN * np.sqrt(np.mean(sigma**2)):
                 return False
-            if not spread > LEAST_VARIATION * np.sqrt(np.mean(sigma**2)):
+            if not spread > MIN_VARIATION * np.sqrt(np.mean(sigma**2)):
                 return False
             levels.append(float(at(quantity, run).mean()))
             largest = max(largest, float(np.sqrt(np.mean(sigma**2))))
-        if np.ptp(levels) < LEAST_VARIATION * largest:
+        if np.ptp(levels) < MIN_VARIATION * largest:
             return False
         pairs_of = zip(known, flow, strict=True)
         parts = np.stack([at(slope, states) * at(rate, states) for slope, rate in pairs_of])
     size = float(np.sqrt(np.mean(np.abs(parts).sum(axis=0) ** 2)))
-    return bool(np.sqrt(np.mean(parts.sum(axis=0) ** 2)) <= LARGEST_RATE * size)
+    return bool(np.sqrt(np.mean(parts.sum(axis=0) ** 2)) <= MAX_RATE * size)

@@ -225,7 +225,7 @@ def simulate(
     states[0] = initial
     if times.size < 2:
         return states
-    evaluations, most = 0, max(_MOST_EVALUATIONS, _EACH_EVALUATIONS * times.size)
+    evaluations, most = 0, max(_MAX_EVALUATIONS, _EACH_EVALUATIONS * times.size)
 
     def derivative(time: float, state: FloatArray) -> FloatArray:
         nonlocal evaluations
@@ -268,6 +268,6 @@ def simulate(
     return states
 
 
-_MOST_EVALUATIONS, _EACH_EVALUATIONS = 40_000, 20
+_MAX_EVALUATIONS, _EACH_EVALUATIONS = 40_000, 20
 # A slope that ends the integration by `runs_away` where the right-hand side has no value.
 _STOP = 1e30

@@ -16,9 +16,9 @@ from physdiffuser.dynamics.trajectories.smoothing import Curve
 EXACT_ERROR = 1e-10
 """Error of values without noise, as a share of the standard deviation of the state: that of integration."""
 
-MOST_POINTS = 1_500
+MAX_POINTS = 1_500
 """About as many points are fitted: what form an equation has does not take more."""
-MOST_KNOWN = 4_096
+MAX_KNOWN = 4_096
 """Times whose inputs are remembered."""
 
 
@@ -69,7 +69,7 @@ def cut(
     states = list(range(len(table.states)) if driven is None else driven)
     for number, (run, smoothed, error) in enumerate(zip(table.runs, curves, errors, strict=True)):
         starts = range(0, max(run.points - 1, 1), length)
-        for begin in starts[:: max(table.points // MOST_POINTS, 1)]:
+        for begin in starts[:: max(table.points // MAX_POINTS, 1)]:
             place = np.arange(begin, begin + length + 1)
             inside = np.minimum(place, run.points - 1)
             moment = run.times[inside]
@@ -109,7 +109,7 @@ def inputs_by_segment(
         # All systems are integrated with the same steps, and ask for the same times.
         key = moment.tobytes()
         if key not in known:
-            if len(known) >= MOST_KNOWN:
+            if len(known) >= MAX_KNOWN:
                 known.clear()
             known[key] = computed(moment)
         return known[key]

@@ -25,7 +25,7 @@ from physdiffuser.dynamics.schedule import Stop, never
 _PERTURBATION = 1e-6
 _PRECISE = 1e-3
 _ITERATIONS = 20
-_MOST_TRIALS = 6
+_MAX_TRIALS = 6
 TOLERANCE, RANKING_TOLERANCE = 1e-6, 1e-3
 """Relative gain that ends a fit whose constants count, and one that only ranks candidates."""
 
@@ -219,7 +219,7 @@ def fit_segments(
             break
         residual, by_parameters, by_initial = model.linearised(parameters, initial)
         moved = False
-        for _ in range(_MOST_TRIALS):
+        for _ in range(_MAX_TRIALS):
             step, starts = _step(residual, by_parameters, by_initial, damping)
             trial, trial_initial = parameters + step, initial + starts
             trial_residuals = model.residuals(trial, trial_initial)

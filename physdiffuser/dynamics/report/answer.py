@@ -24,7 +24,7 @@ from physdiffuser.expressions.printing.latex import to_latex
 from physdiffuser.expressions.tree import free_constants, walk
 from physdiffuser.report.text.digits import concise
 
-MOST_ROWS = 8
+MAX_ROWS = 8
 """Rows of the Pareto table of an equation."""
 _T95 = 1.96
 
@@ -158,8 +158,8 @@ def _pareto(
         if row is best or (better and not taken and row.complexity != best.complexity):
             front.append(row)
     place = next(index for index, row in enumerate(front) if row is best)
-    begin = max(0, min(place - MOST_ROWS // 2, len(front) - MOST_ROWS))
-    return tuple(front[begin : begin + MOST_ROWS])
+    begin = max(0, min(place - MAX_ROWS // 2, len(front) - MAX_ROWS))
+    return tuple(front[begin : begin + MAX_ROWS])
 
 
 def _front(prepared: Preparation, state: int, found: Sequence[Candidate]) -> list[Candidate]:

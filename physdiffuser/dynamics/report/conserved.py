@@ -14,7 +14,7 @@ from physdiffuser.dynamics.search.candidates import Preparation
 from physdiffuser.dynamics.search.constants import tidy
 from physdiffuser.expressions import to_text
 
-MOST_DRIFT = 0.5
+MAX_DRIFT = 0.5
 """What varies more along the measured runs is conserved by the equations alone, which do not follow them."""
 
 
@@ -35,7 +35,7 @@ def conserved(solution: DynamicsSolution, prepared: Preparation, seed: int) -> t
     proven = conserved_quantities(solution.flow, np.concatenate(runs), seed)
     if proven or prepared.exact:
         stated = (_stated(one, "equations", solution, runs) for one in proven)
-        return tuple(one for one in stated if one.drift < MOST_DRIFT)
+        return tuple(one for one in stated if one.drift < MAX_DRIFT)
     errors = [np.column_stack([curve.error(run.times) for curve in own]) for run, own in pairs]
     observed = observed_quantities(solution.flow, runs, errors, len(solution.flow) - 1)
     return tuple(_stated(one, "trajectories", solution, runs) for one in observed)

@@ -13,10 +13,10 @@ from physdiffuser.expressions import evaluate
 from physdiffuser.io.display import visible
 from physdiffuser.report.html.charts import Axis, Chart, Layer, axes, line_path, points_path
 
-MOST_RUNS = 4
+MAX_RUNS = 4
 """Runs that are drawn, each with all of its states."""
-MOST_STATES = 6
-_MOST_POINTS = 400
+MAX_STATES = 6
+_MAX_POINTS = 400
 _BAND = 1.96
 _ARROWS = (15, 11)
 _WIDENED = 0.12
@@ -25,8 +25,8 @@ _WIDENED = 0.12
 def trajectory_charts(solution: DynamicsSolution) -> list[Chart]:
     """Measured and simulated values of each state against the time, for each of the first runs."""
     charts = []
-    for run in solution.runs[:MOST_RUNS]:
-        for index, column in enumerate(solution.states[:MOST_STATES]):
+    for run in solution.runs[:MAX_RUNS]:
+        for index, column in enumerate(solution.states[:MAX_STATES]):
             measured, simulated = run.measured[:, index], run.simulated[:, index]
             sigma = None if run.errors is None else _BAND * run.errors[:, index]
             edges = [] if sigma is None else [simulated - sigma, simulated + sigma]
@@ -43,8 +43,8 @@ def trajectory_charts(solution: DynamicsSolution) -> list[Chart]:
 def residual_charts(solution: DynamicsSolution) -> list[Chart]:
     """Measured minus simulated values of each state, all drawn runs together."""
     charts = []
-    for index, column in enumerate(solution.states[:MOST_STATES]):
-        runs = solution.runs[:MOST_RUNS]
+    for index, column in enumerate(solution.states[:MAX_STATES]):
+        runs = solution.runs[:MAX_RUNS]
         times = np.concatenate([run.times for run in runs])
         with np.errstate(all="ignore"):
             residuals = [run.measured[:, index] - run.simulated[:, index] for run in runs]
@@ -99,7 +99,7 @@ def _plane(solution: DynamicsSolution, points: Sequence[FixedPoint], every: Floa
         rates = [np.broadcast_to(evaluate(rate, nodes), nodes.shape[:1]) for rate in solution.flow]
     layers = [Layer("front solid", _arrows(x, y, nodes, np.stack(rates, axis=1)), "vector field")]
     for number, run in enumerate(solution.runs):
-        some = slice(None, None, max(run.times.size // _MOST_POINTS, 1))
+        some = slice(None, None, max(run.times.size // _MAX_POINTS, 1))
         path = line_path(x, y, run.simulated[some, 0], run.simulated[some, 1])
         layers.append(Layer("law", path, "" if number else "simulated runs"))
     layers += _marks(x, y, points, np.array([point.state[1] for point in points]))
@@ -148,7 +148,7 @@ def _arrows(x: Axis, y: Axis, nodes: FloatArray, rates: FloatArray) -> str:
 def _measured(run: SimulatedRun, x: Axis, y: Axis, times: FloatArray, values: FloatArray) -> list[Layer]:
     """Dots of the fitted points, and of those that were held out."""
     count = times.size
-    some = np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).astype(np.intp))
+    some = np.unique(np.linspace(0, count - 1, min(count, _MAX_POINTS)).astype(np.intp))
     fitted, held = some[some < run.fitted], some[some >= run.fitted]
     layers = []
     if fitted.size:

@@ -15,7 +15,7 @@ from physdiffuser.dynamics.search.choice import EXACT_JOINT, Beam, Choice, Rival
 from physdiffuser.dynamics.search.selection import Selector, mean_square
 from physdiffuser.dynamics.trajectories.smoothing import falls_with_neighbours, neighbour_noise
 
-MOST_NOISE = 0.03
+MAX_NOISE = 0.03
 """Largest noise, as a share of a state's standard deviation, that coarse sampling may have feigned."""
 ROUNDS = 6
 STALLED = 0.5
@@ -39,7 +39,7 @@ def may_be_exact(prepared: Preparation) -> bool:
     return any(
         falls_with_neighbours(run.times, values) for run in table.runs for values in run.states.T
     ) and all(
-        neighbour_noise(run.times, values) < MOST_NOISE * scale
+        neighbour_noise(run.times, values) < MAX_NOISE * scale
         for run in table.runs
         for values, scale in zip(run.states.T, table.scales, strict=True)
     )

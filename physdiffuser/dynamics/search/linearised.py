@@ -23,7 +23,7 @@ from physdiffuser.expressions.tree import add, bind, mul, parameter_count, with_
 Sums = list[tuple[tuple[Expression, ...], FloatArray, float]]
 """Terms, their coefficients and a sum of squares."""
 
-MOST_TERMS = 5
+MAX_TERMS = 5
 BEAM = 16
 KEPT = 6
 """Sums of each size that are returned."""
@@ -88,7 +88,7 @@ def _sums(
     target = (vectors[:, kept].T @ (along[places] / length)) / np.sqrt(values[kept])
     found: Sums = []
     beam: list[tuple[int, ...]] = [()]
-    for size in range(1, min(MOST_TERMS, places.size, target.size - 1) + 1):
+    for size in range(1, min(MAX_TERMS, places.size, target.size - 1) + 1):
         ordered = pairs(root, target) if size == 2 else extended(root, target, beam)
         beam = ordered[:BEAM]
         for subset in ordered[:KEPT]:

@@ -23,7 +23,7 @@ from physdiffuser.dynamics.search.weak import WeakForm
 from physdiffuser.expressions import ONE, Expression, Parameter, evaluate
 from physdiffuser.expressions.tree import add, div, mul, with_columns
 
-MOST_TERMS = 6
+MAX_TERMS = 6
 BEAM = 40
 """Wider than for sums: products with the rate resemble each other."""
 KEPT = 4
@@ -59,7 +59,7 @@ def rational_sums(
         return
     unit = matrix / length
     beam: list[tuple[int, ...]] = [()]
-    for size in range(1, min(MOST_TERMS, weak.windows - 2) + 1):
+    for size in range(1, min(MAX_TERMS, weak.windows - 2) + 1):
         beam = (pairs(unit, target) if size == 2 else extended(unit, target, beam))[:BEAM]
         quotients = [one for one in beam if min(one) < len(above) <= max(one)]
         for subset in quotients[:KEPT]:

@@ -15,13 +15,13 @@ from physdiffuser.expressions.tree import variables
 
 NEGLIGIBLE = 1e-7
 """A function that varies by a smaller share of its value is constant."""
-LARGEST_ARGUMENT = 1e4
+MAX_ARGUMENT = 1e4
 """Largest argument of a function that bends within the data."""
 SATURATED = 20.0
 """Arguments beyond this, at all rows, leave of a hyperbolic tangent or arcus tangent a sign alone."""
 LINEAR = 1e-4
 """Arguments below this, at all rows, leave of a sine or tangent its argument alone."""
-LARGEST_POWER = 12.0
+MAX_POWER = 12.0
 
 BENT = frozenset({"sin", "cos", "tan", "exp", "sinh", "cosh", "tanh", "atan", "asin"})
 ODD = frozenset({"sin", "tan", "sinh", "tanh", "atan", "asin"})
@@ -70,12 +70,12 @@ def _values(node: Expression, nodes: FloatArray) -> FloatArray:
 def _matters(node: Apply, parts: list[FloatArray], found: FloatArray) -> bool:
     if node.operator == "pow":
         exponent = node.arguments[1]
-        return not (isinstance(exponent, Number) and abs(float(exponent.value)) > LARGEST_POWER)
+        return not (isinstance(exponent, Number) and abs(float(exponent.value)) > MAX_POWER)
     if node.operator not in BENT:
         return True
     size = np.abs(parts[0])
     largest = float(np.max(size, initial=0.0))
-    if not largest <= LARGEST_ARGUMENT or (node.operator in ODD and largest < LINEAR):
+    if not largest <= MAX_ARGUMENT or (node.operator in ODD and largest < LINEAR):
         return False
     if node.operator in SATURATING and float(np.min(size, initial=np.inf)) > SATURATED:
         return False

@@ -18,10 +18,10 @@ from physdiffuser.dynamics.search.weak import WeakForm
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter, Variable, evaluate
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub, substitute, walk
 
-MOST_TERMS = 6
+MAX_TERMS = 6
 _KEPT = 6
 """Subsets of each size that are kept."""
-_MOST_LIBRARY = 300
+_MAX_LIBRARY = 300
 RADIAL = (Fraction(-3, 2), Fraction(-1), Fraction(-1, 2), Fraction(1, 2))
 """Powers of the squared distance by which a coordinate is multiplied."""
 
@@ -76,7 +76,7 @@ def library(columns: int, states: int, measured: int | None = None) -> list[Expr
         terms += [mul(leaf, call("abs", leaf)), call("exp", leaf), div(ONE, leaf)]
         terms += [call("exp", mul(Number(-1), leaf)), div(ONE, power(leaf, Number(2))), call("sqrt", leaf)]
         terms += [call("log", leaf), mul(leaf, call("log", leaf)), call("tanh", leaf)]
-    return terms[:_MOST_LIBRARY]
+    return terms[:_MAX_LIBRARY]
 
 
 def products(columns: int, order: int) -> list[Expression]:
@@ -99,7 +99,7 @@ def _product(factors: tuple[Expression, ...]) -> Expression:
     return tree
 
 
-def sparse_sums(weak: WeakForm, state: int, terms: list[Expression], most: int = MOST_TERMS) -> list[TermSum]:
+def sparse_sums(weak: WeakForm, state: int, terms: list[Expression], most: int = MAX_TERMS) -> list[TermSum]:
     """The best sums of one to `most` terms for the rate of one state.
 
     Parameters

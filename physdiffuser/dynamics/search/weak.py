@@ -30,7 +30,7 @@ _HALF_WIDTH = 5
 """Half the width of a test function, in steps between times."""
 _POWER = 4
 """The test function is (1 - s**2)**power."""
-MOST_WINDOWS = 1_000
+MAX_WINDOWS = 1_000
 _INTERPOLATED = 1e-7
 """Windows where the interpolation errs by more than this share count for less."""
 
@@ -216,7 +216,7 @@ def _windows(grid: _Grid) -> Rows:
     times, points, lengths = grid.times, grid.points, grid.lengths
     half = _HALF_WIDTH * float(np.median(grid.steps))
     half = min(half, 0.25 * float(times[-1] - times[0]))
-    count = min(max(int((times[-1] - times[0]) / half * 3), 8), MOST_WINDOWS)
+    count = min(max(int((times[-1] - times[0]) / half * 3), 8), MAX_WINDOWS)
     centres = np.linspace(times[0] + half, times[-1] - half, count)
     first, last = np.searchsorted(points, centres - half, "right"), np.searchsorted(points, centres + half)
     inside = np.concatenate([np.arange(begin, end) for begin, end in zip(first, last, strict=True)])

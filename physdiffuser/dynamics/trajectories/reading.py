@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FEWEST = 5
 """Points that a run must have: a derivative takes neighbours."""
-MOST_MISSING = 0.7
+MAX_MISSING = 0.7
 """A state with a larger share of gaps is refused."""
 
 
@@ -234,7 +234,7 @@ def _without_constants(
     for column in parts.states:
         values = column.values
         share = float(np.isnan(values).mean())
-        if share > MOST_MISSING:
+        if share > MAX_MISSING:
             raise DataError(
                 f"{table.source}: {100 * share:.0f} % of the values of '{visible(column.name)}' are missing. "
                 "Leave the column out with --states."

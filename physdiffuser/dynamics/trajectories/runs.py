@@ -156,19 +156,19 @@ class Division:
 
 APART = 0.3
 """Standard deviations of a state by which the first values of two runs differ that are not the same orbit."""
-FEWEST_RUNS = 3
+MIN_RUNS = 3
 HELD_OUT_SHARE = 0.2
-FEWEST_POINTS = 30
+MIN_POINTS = 30
 """Runs with fewer points than this keep all of them: their last fifth would be too little to test on."""
 
 
 def divide(table: Trajectories) -> Division:
     """Hold out the last run where there are three, otherwise the last fifth of each run."""
     runs = table.runs
-    if len(runs) >= FEWEST_RUNS:
+    if len(runs) >= MIN_RUNS:
         label = runs[-1].label or str(len(runs))
         return Division(replace(table, runs=runs[:-1]), f"run {label}", len(runs) - 1)
-    if any(run.points < FEWEST_POINTS for run in runs):
+    if any(run.points < MIN_POINTS for run in runs):
         return Division(table, "", None)
     kept = tuple(run.take(0, run.points - int(HELD_OUT_SHARE * run.points)) for run in runs)
     return Division(replace(table, runs=kept), "the last fifth", None)

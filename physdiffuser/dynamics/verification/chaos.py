@@ -19,11 +19,11 @@ from physdiffuser.dynamics.integration.segments import run_inputs
 from physdiffuser.dynamics.trajectories.runs import Trajectories
 from physdiffuser.expressions.tree import variables
 
-FEWEST_DIMENSIONS = 3
+MIN_DIMENSIONS = 3
 """In a plane no bounded flow is chaotic (Poincare and Bendixson)."""
-LEAST_GROWTH = 5.0
+MIN_GROWTH = 5.0
 """Logarithm by which an error must grow along the runs; shear of a regular motion makes it grow a little."""
-MOST_SPREADING = 3.0
+MAX_SPREADING = 3.0
 """Growth of the motion from the first half of a run to the second; beyond it errors grow with the states."""
 LOST = 0.5
 """Standard deviations of a state by which a simulation that has lost the measured rows is away from them."""
@@ -105,12 +105,12 @@ def horizon(system: System, table: Trajectories, paths: Sequence[FloatArray]) ->
         The runs, and each as simulated from its first point.
     """
     driven = any(variables(equation) - set(range(system.dimension)) for equation in system.equations)
-    if system.dimension + driven < FEWEST_DIMENSIONS:
+    if system.dimension + driven < MIN_DIMENSIONS:
         return None
     scales = np.where(table.scales > 0.0, table.scales, 1.0)
     exponents, followed, durations = [], [], []
     for number, (run, path) in enumerate(zip(table.runs, paths, strict=True)):
-        if run.points < FEWEST_DIMENSIONS or not np.isfinite(path).all() or _spreads(path):
+        if run.points < MIN_DIMENSIONS or not np.isfinite(path).all() or _spreads(path):
             return None
         own = lyapunov_exponent(system, path, run.times, scales, run_inputs(table, number))
         exponents.append(own)
@@ -118,7 +118,7 @@ def horizon(system: System, table: Trajectories, paths: Sequence[FloatArray]) ->
         followed.append(_followed(run.times, run.states, path, scales))
     weights = np.array(durations)
     exponent = float(np.array(exponents) @ weights / weights.sum())
-    if not exponent * float(weights.max()) > LEAST_GROWTH:
+    if not exponent * float(weights.max()) > MIN_GROWTH:
         return None
     return Horizon(exponent, exponent * min(followed))
 
@@ -127,7 +127,7 @@ def _spreads(path: FloatArray) -> bool:
     """Whether the second half of a path is much wider than the first."""
     half = path.shape[0] // 2
     apart = np.abs(path - path.mean(axis=0)).max(axis=1)
-    return bool(apart[half:].max() > MOST_SPREADING * apart[:half].max())
+    return bool(apart[half:].max() > MAX_SPREADING * apart[:half].max())
 
 
 def _followed(times: FloatArray, measured: FloatArray, path: FloatArray, scales: FloatArray) -> float:

@@ -13,7 +13,7 @@ INDEPENDENT = 1.2
 """Mean squared difference of neighbours over the variance: 2 for independent values, near 0 for a curve."""
 FEWEST = 12
 """Values in a row from which that is judged."""
-LEAST_R2 = 0.5
+MIN_R2 = 0.5
 
 
 def diagnostics(table: Trajectories, simulation: Simulation) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ def diagnostics(table: Trajectories, simulation: Simulation) -> tuple[str, ...]:
         return tuple(found)  # of a chaotic system no simulation follows all rows
     for state in range(table.measured):
         r2 = float(simulation.r2_fitted[state])
-        if state not in loose and not r2 >= LEAST_R2:
+        if state not in loose and not r2 >= MIN_R2:
             size = f"R² is {r2:.2g}" if math.isfinite(r2) else "it blows up"
             name = table.states[state].shown
             found.append(f"'{name}': a simulation of these equations does not follow the rows ({size})")

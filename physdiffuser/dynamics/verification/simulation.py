@@ -19,9 +19,9 @@ from physdiffuser.dynamics.verification.chaos import Horizon, horizon
 
 EXACT_AGREEMENT = 1e-4
 """Largest error of a simulation, as a share of the state's spread, that agrees with values without noise."""
-MOST_SQUARE = 1.25
+MAX_SQUARE = 1.25
 """Mean square of held-out residuals over that of the fitted ones that is still within the errors."""
-LEAST_SIGNAL = 3.0
+MIN_SIGNAL = 3.0
 """Every held-out state must vary by so many standard deviations of its error to be a test."""
 
 
@@ -115,7 +115,7 @@ def simulate_all(
         allowed = np.concatenate(uncertain)
         square = _mean_square(simulated, measured, np.concatenate(sizes))
         error = 1e-9 * scales if exact else np.median(allowed, axis=0)
-        informative = bool((np.nanstd(measured, axis=0) > LEAST_SIGNAL * error).all())
+        informative = bool((np.nanstd(measured, axis=0) > MIN_SIGNAL * error).all())
         limit = 1.0 if exact else _limit(int(known.sum())) * max(mean_square(fitted), 1.0)
         agrees = _mean_square(simulated, measured, allowed) <= limit
     return Simulation(
@@ -141,7 +141,7 @@ def _mean_square(simulated: FloatArray, measured: FloatArray, errors: FloatArray
 
 def _limit(count: int) -> float:
     """Mean square of so many residuals that noise alone exceeds once in a thousand."""
-    return MOST_SQUARE * (1.0 + 3.1 * math.sqrt(2.0 / max(count, 1)))
+    return MAX_SQUARE * (1.0 + 3.1 * math.sqrt(2.0 / max(count, 1)))
 
 
 def kept_points(division: Division, number: int, points: int) -> int:

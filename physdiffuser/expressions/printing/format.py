@@ -32,7 +32,7 @@ def to_text(expression: Expression, names: Sequence[str] | None = None, digits: 
     return _write(expression, names, digits)[0]
 
 
-_LARGEST_PLAIN = 1e6
+_MAX_PLAIN = 1e6
 """Shortened numbers below it are written without a power of ten."""
 
 
@@ -51,7 +51,7 @@ def number_text(value: int | Fraction | float, digits: Digits | None = None) -> 
         # Where fifteen digits say it all the sixteenth need not be zero: that of 6.6743e-11 is not.
         text = f"{value:.{15 if count > 15 and float(f'{value:.15g}') == value else count}g}"
         # People write 9020, not 9.02e+03.
-        return f"{float(text):.0f}" if "e+" in text and abs(float(text)) < _LARGEST_PLAIN else text
+        return f"{float(text):.0f}" if "e+" in text and abs(float(text)) < _MAX_PLAIN else text
     if isinstance(value, Fraction) and value.denominator > 1 and 10_000 % value.denominator == 0:
         # The parser reads so few decimals as the exact fraction.
         whole, rest = divmod(abs(value), 1)

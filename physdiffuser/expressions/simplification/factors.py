@@ -35,7 +35,7 @@ class Factors:
     def is_fitted(self) -> bool:
         """Whether the number was fitted, or set to a decimal: no small whole number or fraction is."""
         value = self.coefficient
-        return isinstance(value, float) or max(abs(value.numerator), value.denominator) > _LARGEST_PLAIN
+        return isinstance(value, float) or max(abs(value.numerator), value.denominator) > _MAX_PLAIN
 
     @property
     def is_number(self) -> bool:
@@ -62,7 +62,7 @@ class Factors:
         return quotient(coefficient, items)
 
 
-_LARGEST_PLAIN = 60
+_MAX_PLAIN = 60
 ROUNDING = 1e-9
 """Numbers that differ by less than this share are equal."""
 

@@ -11,10 +11,10 @@ from typing import Literal
 from physdiffuser.expressions.tree import ONE, Apply, Expression, Number, Variable, div, mul
 
 # A power of two becomes part of an exact number if numerator and denominator stay below this.
-MOST_EXACT = 10_000
+MAX_EXACT = 10_000
 # A constant this near to a fraction of small numbers is that fraction.
 _SIMPLE, _ROUNDING = 100, 1e-15
-_LEAST_NORMAL = 2.0**-1022
+_MIN_NORMAL = 2.0**-1022
 
 Form = Literal["collected", "by column", "outside"]
 """Where the powers of two go: into one constant of each product; into a factor of each column; or as by
@@ -158,10 +158,10 @@ class _Rewriting:
     def _number(self, number: Number, exponent: int) -> Number:
         if number.exact:
             exact = Fraction(number.value) * Fraction(2) ** exponent
-            if max(abs(exact.numerator), exact.denominator) < MOST_EXACT:
+            if max(abs(exact.numerator), exact.denominator) < MAX_EXACT:
                 return Number(exact.numerator if exact.denominator == 1 else exact)
         value = math.ldexp(float(number.value), exponent)
-        if abs(value) < _LEAST_NORMAL and math.frexp(value)[0] != math.frexp(float(number.value))[0]:
+        if abs(value) < _MIN_NORMAL and math.frexp(value)[0] != math.frexp(float(number.value))[0]:
             raise OverflowError("a constant below the range of normal doubles would lose digits")
         if exponent and 1 / _SIMPLE <= abs(value) <= _SIMPLE:
             simple = Fraction(value).limit_denominator(_SIMPLE)

@@ -25,7 +25,7 @@ from physdiffuser.fitting.uncertainty import uncertainty
 
 Factors = tuple[tuple[Symbol, Fraction], ...]
 
-MOST_ODDS = 0.005
+MAX_ODDS = 0.005
 """Largest expected number of products, no less simple, that are as near to an arbitrary number."""
 FARTHEST = 2.5
 """Standard errors by which the values may differ."""
@@ -62,7 +62,7 @@ _FACTOR_COST: dict[tuple[Fraction, int], float] = {
     (Fraction(1, 8), 0): 2.0,
     (Fraction(4, 3), 2): 2.5,
 }
-_RARE_COST, _MORE_COST, _LARGEST_COST = 1.0, 2.0, 5.5
+_RARE_COST, _MORE_COST, _MAX_COST = 1.0, 2.0, 5.5
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class _Table:
         factor_logs = [math.log(number) + 0.5 * power * math.log(math.pi) for number, power in self._factors]
         logs = np.add.outer([log for _, log, _ in self._products], factor_logs).ravel()
         costs = np.add.outer([cost for _, _, cost in self._products], list(_FACTOR_COST.values())).ravel()
-        usable = np.flatnonzero(costs <= _LARGEST_COST)
+        usable = np.flatnonzero(costs <= _MAX_COST)
         order = usable[np.argsort(logs[usable], kind="stable")]
         # Products of one value are neighbours; of each group the cheapest stays.
         group = np.concatenate([[0], np.cumsum(np.diff(logs[order]) > _SAME)])
@@ -164,7 +164,7 @@ def agreement(value: float, error: float | None) -> Agreement | None:
         if away > FARTHEST * uncertain:
             continue
         odds = 2.0 * max(away, uncertain) * table.density(value, cost)
-        if odds <= MOST_ODDS and (best is None or odds < best.odds):
+        if odds <= MAX_ODDS and (best is None or odds < best.odds):
             signed = number if value > 0 else -number
             exact = math.copysign(math.exp(log), value)
             best = Agreement(write_form(signed, 1, half_pi, 0, factors), exact, odds)

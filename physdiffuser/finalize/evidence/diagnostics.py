@@ -18,7 +18,7 @@ from physdiffuser.verification.checks import naming_rows
 # Fewer rows than this cannot tell that there is nothing to be found.
 ENOUGH_ROWS = 12
 # Rows on which residuals are looked at.
-MOST_ROWS = 2_000
+MAX_ROWS = 2_000
 
 
 def shows_pattern(dataset: Dataset, prediction: FloatArray) -> bool:
@@ -27,8 +27,8 @@ def shows_pattern(dataset: Dataset, prediction: FloatArray) -> bool:
     Noise is often a share of the target, and a few large rows then carry all of the residuals: a
     pattern must show in the residuals and in their share of the prediction.
     """
-    if dataset.rows > MOST_ROWS:
-        some = np.linspace(0, dataset.rows - 1, MOST_ROWS).astype(np.intp)
+    if dataset.rows > MAX_ROWS:
+        some = np.linspace(0, dataset.rows - 1, MAX_ROWS).astype(np.intp)
         dataset, prediction = dataset.take(some), prediction[some]
     residual = dataset.target - prediction
     if not np.isfinite(residual).all() or residual_is_noise(dataset.inputs, residual, dataset.weights):

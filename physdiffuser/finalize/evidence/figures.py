@@ -18,7 +18,7 @@ from physdiffuser.selection.residual_structure import residual_structure
 from physdiffuser.selection.standard_code import usual_nats
 
 # More nats than these say no more.
-MOST_NATS = 30.0
+MAX_NATS = 30.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _structure(final: Expression, archive: ParetoArchive) -> float:
     with np.errstate(all="ignore"):
         prediction = np.asarray(evaluate(final, rows.inputs)) + np.zeros(rows.rows)
         found = residual_structure(weights * (rows.target - prediction), rows.inputs, prediction)
-    return float(np.clip(found, -MOST_NATS, MOST_NATS))
+    return float(np.clip(found, -MAX_NATS, MAX_NATS))
 
 
 # Two formulas are the same law if their predictions differ by less than this share of the residuals.

@@ -17,7 +17,7 @@ from physdiffuser.expressions.tree import add, mul, sub, substitute, variables, 
 
 _FUNCTIONS = frozenset(("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan"))
 # The rows must prefer the function by so many nats: odds of 20 to 1.
-LEAST_NATS = 3.0
+MIN_NATS = 3.0
 _STEP = 1e-4
 
 
@@ -44,7 +44,7 @@ def unresolved_function(expression: Expression, problem: Problem) -> str | None:
             return line if part == node else None
 
         other = loss_of(refitted(substitute(expression, in_its_place), problem), problem)
-        if math.isfinite(other) and 0.5 * problem.rows * math.log(other / own) < LEAST_NATS:
+        if math.isfinite(other) and 0.5 * problem.rows * math.log(other / own) < MIN_NATS:
             return node.operator
     return None
 

@@ -42,7 +42,7 @@ SAFE = 166
 STEP = 12
 # Columns whose largest values differ by at most this exponent of two are scaled by the same.
 ALIKE = 40
-_LEAST_EXPONENT, _LARGEST_EXPONENT = -1022, 1023
+_MIN_EXPONENT, _MAX_EXPONENT = -1022, 1023
 # The restored formula must agree with the one that was found to this relative error.
 _AGREES = 1e-9
 # Errors below this share of the largest value are those of rounding.
@@ -151,11 +151,11 @@ def _size(values: FloatArray) -> int:
 def _possible(exponent: int, values: FloatArray) -> int:
     """An exponent not beyond the one wanted that leaves the smallest value a normal number."""
     if exponent > 0:
-        room = math.frexp(float(np.abs(values[values != 0]).min()))[1] - _LEAST_EXPONENT - STEP
+        room = math.frexp(float(np.abs(values[values != 0]).min()))[1] - _MIN_EXPONENT - STEP
         possible = min(exponent, STEP * (room // STEP))
         # Values that span most of the range stay as they are: little would be gained.
         exponent = possible if possible > exponent / 2 else 0
-    return max(min(exponent, _LARGEST_EXPONENT), _LEAST_EXPONENT)
+    return max(min(exponent, _MAX_EXPONENT), _MIN_EXPONENT)
 
 
 def solve_in_moderate_units(

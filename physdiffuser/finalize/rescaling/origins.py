@@ -23,7 +23,7 @@ Solve = Callable[[Dataset, SolveOptions, bool], Solution]
 
 # A column is far from zero if its range is at most this share of its smallest size.
 FAR = 0.12
-LEAST_ROWS = 5
+MIN_ROWS = 5
 # Share of the budget for the search with moved origins, and nats that a law with a shift must gain: those of
 # a difference and a number.
 SHARE, SHIFT_NATS = 0.6, 6.0
@@ -32,7 +32,7 @@ SHARE, SHIFT_NATS = 0.6, 6.0
 def proposed_origins(dataset: Dataset) -> dict[int, int]:
     """Whole numbers from which columns far from zero can be counted, by position of the column."""
     found: dict[int, int] = {}
-    if dataset.rows < LEAST_ROWS:
+    if dataset.rows < MIN_ROWS:
         return found
     for index, values in enumerate(dataset.inputs.T):
         low, high = float(values.min()), float(values.max())

@@ -34,7 +34,7 @@ _RARE: tuple[tuple[float, float, Expression], ...] = (
     (math.log(10.0), 6.0, call("log", Number(10))),
     (1.0 / math.log(10.0), 6.0, div(ONE, call("log", Number(10)))),
 )
-_LARGEST_TABLE_COST = 13.0
+_MAX_TABLE_COST = 13.0
 _HALF_DECADE = 0.5 * math.log(10.0)
 _ODD_DENOMINATOR = 1.5
 """Price of sevenths, elevenths and the like, which laws hardly have."""
@@ -204,7 +204,7 @@ def _plain_table() -> tuple[FloatArray, FloatArray, IntArray]:
         for p in range(1, 2001 if q == 1 else 121):
             if q == 1 or math.gcd(p, q) == 1:
                 cost = fraction_cost(Fraction(p, q))
-                if cost <= _LARGEST_TABLE_COST:
+                if cost <= _MAX_TABLE_COST:
                     numbers.append((math.log(p / q), cost, p, q))
     numbers += [
         (digits * math.log(10.0), fraction_cost(Fraction(10**digits)), 10**digits, 1)
@@ -217,7 +217,7 @@ def _plain_table() -> tuple[FloatArray, FloatArray, IntArray]:
     keys: list[IntArray] = []
 
     def extend(log: float, cost: float, radicand: int, half_pi: int, rare: int) -> None:
-        kept = base[:, 1] + cost <= _LARGEST_TABLE_COST
+        kept = base[:, 1] + cost <= _MAX_TABLE_COST
         # p*sqrt(n)/q with n dividing q is p/q*n/sqrt(n): keep one writing of each value.
         kept &= (pairs[:, 1] % radicand != 0) | (radicand == 1) | (pairs[:, 0] == 1)
         rows = np.zeros((int(kept.sum()), 6), dtype=np.int64)

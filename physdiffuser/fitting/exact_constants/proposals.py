@@ -40,7 +40,7 @@ _RELATION_COST = 2.0
 _FORM = 2.5
 """Standard errors by which the form of a formula may move a constant, where the noise level is known: a
 factor 1, a power by quarters, or one constant that is tied to another. They are no values of constants."""
-_LARGEST_DENOMINATOR = 2000
+_MAX_DENOMINATOR = 2000
 
 
 def proposals(evidence: Evidence, state: State, table: FormTable) -> list[Proposal]:
@@ -186,7 +186,7 @@ def _forms(value: float, reach: float, table: FormTable, exponent: bool) -> list
         # Nothing is raised to the power of pi or of the square root of two.
         found = [as_exponent(form) for form in found if isinstance(form.expression, Number)][:_FORMS]
     if width < 1e-5:
-        fraction = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
+        fraction = Fraction(value).limit_denominator(_MAX_DENOMINATOR)
         if fraction != 0 and abs(float(fraction) - value) <= width * abs(value):
             found.append(Form(float(fraction), fraction_cost(fraction), number_expression(fraction)))
     return found

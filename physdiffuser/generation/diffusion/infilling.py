@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _HOLE = 1_000_000
 # Larger parts are not written anew by `Infiller.rewritten`.
-_LARGEST_HOLE = 9
+_MAX_HOLE = 9
 # By how many tokens a new subtree may be longer.
 _ROOM = 4
 
@@ -84,7 +84,7 @@ class Infiller:
         from physdiffuser.models.written import read_formula
 
         sizes = [size(node) for node in walk(formula)]
-        places = [place for place in range(1, len(sizes)) if sizes[place] <= _LARGEST_HOLE]
+        places = [place for place in range(1, len(sizes)) if sizes[place] <= _MAX_HOLE]
         chosen = rng.permutation(places)[:holes]
         rows: list[list[int]] = []
         mask_token, end = self.sampler.denoiser.mask_token, self.sampler.grammar.end

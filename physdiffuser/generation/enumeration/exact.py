@@ -23,9 +23,9 @@ from physdiffuser.library.matches import Match
 QUERIES = 60_000
 # Matches that are fitted and offered, cheapest first: of a whole stage, and of one go. Numbers of three
 # digits match hundreds of thousands of pairs by chance, and a `Match` for each costs seconds and gigabytes.
-MOST_MATCHES = 40
+MAX_MATCHES = 40
 # Matches on the rows of the index that are checked on all probe rows, the cheapest first.
-MOST_VERIFIED = 6_000
+MAX_VERIFIED = 6_000
 VERIFIED_AT_ONCE = 1_000
 
 # The matches of a piece of work, possibly none, and its nominal seconds.
@@ -58,7 +58,7 @@ class ExactStage(Stage):
             found.extend(matches)
             yield seconds
         found.sort(key=lambda match: match.cost)
-        yield from context.offer(found[:MOST_MATCHES], 1e3 * context.tolerance)
+        yield from context.offer(found[:MAX_MATCHES], 1e3 * context.tolerance)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class ExactTable:
         """
         rows, entries = self.index.match(queries)
         values = self.library.values
-        order = np.argsort(price(rows) + self.library.costs[entries], kind="stable")[:MOST_VERIFIED]
+        order = np.argsort(price(rows) + self.library.costs[entries], kind="stable")[:MAX_VERIFIED]
         found: list[tuple[int, int]] = []
         for start in range(0, order.size, VERIFIED_AT_ONCE):
             some = order[start : start + VERIFIED_AT_ONCE]
@@ -116,9 +116,9 @@ class ExactTable:
                 _hold(queries[rows[some]], values[entries[some]], self.tolerance, *restored(rows[some]))
             ]
             found.extend((int(rows[place]), int(entries[place])) for place in held)
-            if len(found) >= MOST_MATCHES:
+            if len(found) >= MAX_MATCHES:
                 break
-        return found[:MOST_MATCHES]
+        return found[:MAX_MATCHES]
 
 
 def _hold(

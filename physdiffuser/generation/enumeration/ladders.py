@@ -10,9 +10,9 @@ from physdiffuser.core.reduction import Reduction
 from physdiffuser.generation.enumeration.registry import STAGES, Size
 
 # Reductions with one feature that a row for these alone takes, first ones first.
-MOST_OF_ONE_FEATURE = 2
+MAX_OF_ONE_FEATURE = 2
 # Functions of single features are searched of so many.
-MOST_OF_FUNCTIONS = 6
+MAX_OF_FUNCTIONS = 6
 
 
 class Row(NamedTuple):
@@ -39,7 +39,7 @@ class Row(NamedTuple):
     def suited(self, reductions: Iterable[Reduction]) -> list[Reduction]:
         """The reductions that it is for."""
         suited = [one for one in reductions if self.at_least <= len(one.features) <= self.at_most]
-        return suited[:MOST_OF_ONE_FEATURE] if self.at_most == 1 else suited
+        return suited[:MAX_OF_ONE_FEATURE] if self.at_most == 1 else suited
 
 
 def own_rows() -> tuple[Row, ...]:
@@ -91,9 +91,9 @@ CLEAN = Ladder(
         Row("products", Size(1_500, divisors=300)),
         Row("scaled sums", Size(400, divisors=100), at_least=3),
         Row("parametric products", Size(40, divisors=30), at_least=2, at_most=2),
-        Row("usual laws times powers", Size(), at_least=2, at_most=MOST_OF_FUNCTIONS),
-        Row("function products", Size(6_000), at_least=2, at_most=MOST_OF_FUNCTIONS),
-        Row("residual pursuit", Size(20, divisors=60), at_least=2, at_most=MOST_OF_FUNCTIONS),
+        Row("usual laws times powers", Size(), at_least=2, at_most=MAX_OF_FUNCTIONS),
+        Row("function products", Size(6_000), at_least=2, at_most=MAX_OF_FUNCTIONS),
+        Row("residual pursuit", Size(20, divisors=60), at_least=2, at_most=MAX_OF_FUNCTIONS),
         Row("parametric sums", Size(6, divisors=4, shifts=20), at_most=1),
         Row("exact triples", Size(15_000, divisors=150, shifts=400)),
         Row("parametric sums", Size(6, divisors=4, shifts=20), at_least=2, at_most=2),
@@ -124,15 +124,15 @@ NOISY = Ladder(
         Row("scaled sums", Size(400, divisors=100), at_most=2),
         Row("parametric products", Size(40, divisors=30), at_most=1),
         Row("curves", Size(), at_most=1),
-        Row("usual laws times powers", Size(), at_least=2, at_most=MOST_OF_FUNCTIONS),
+        Row("usual laws times powers", Size(), at_least=2, at_most=MAX_OF_FUNCTIONS),
         Row("residual pursuit", Size(20), at_most=1),
         Row("function products", Size(6_000), at_most=1),
         Row("sums", Size(3_000)),
         Row("products", Size(1_500, divisors=300)),
         Row("scaled sums", Size(400, divisors=100), at_least=3),
         Row("parametric products", Size(40, divisors=30), at_least=2, at_most=2),
-        Row("function products", Size(6_000), at_least=2, at_most=MOST_OF_FUNCTIONS),
-        Row("residual pursuit", Size(20, divisors=60), at_least=2, at_most=MOST_OF_FUNCTIONS),
+        Row("function products", Size(6_000), at_least=2, at_most=MAX_OF_FUNCTIONS),
+        Row("residual pursuit", Size(20, divisors=60), at_least=2, at_most=MAX_OF_FUNCTIONS),
         Row("scaled sums", Size(1_500, divisors=600)),
         Row("products", Size(10_000, divisors=1_000)),
         Row("parametric sums", Size(6, divisors=4, shifts=20), at_most=1),

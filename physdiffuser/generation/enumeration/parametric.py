@@ -25,7 +25,7 @@ from physdiffuser.functions.table import families_for
 from physdiffuser.transforms.transform import OutputTransform
 
 # Pairs of columns that functions of two are tried on, first ones first.
-MOST_PAIRS = 15
+MAX_PAIRS = 15
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def entries(products: FloatArray, plain: int, operators: frozenset[str]) -> Para
     """
     table = families_for("enumeration")
     width = max((family.constants for family in table), default=0)
-    pairs = tuple(combinations(range(min(plain, len(products))), 2))[:MOST_PAIRS]
+    pairs = tuple(combinations(range(min(plain, len(products))), 2))[:MAX_PAIRS]
     # Of no entries to begin with, so that there is something to concatenate.
     values = [np.empty((0, products.shape[1]))]
     families, which = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -202,7 +202,7 @@ def fitted(
     transforms, laws, initial
         Equally many; `initial` has a start for each parameter.
     iterations, tolerance, device
-        As for `fit_alike`.
+        As for `fit_batched`.
     """
     factor = reduction.factor()
     for begin in range(0, len(laws), TOGETHER):

@@ -15,7 +15,7 @@ from physdiffuser.expressions.tree import add, mul, positions, replace_at
 from physdiffuser.fitting.score_test import node_slopes, score, span
 
 # Share of the remaining loss that a constant must promise to remove.
-_LEAST_GAIN = 0.02
+_MIN_GAIN = 0.02
 
 
 def enriched(
@@ -72,7 +72,7 @@ def enriched(
         tested = score(np.array(directions), basis, residual)
     found: list[Expression] = []
     for place in np.argsort(-tested.gains, kind="stable")[:count].tolist():
-        if tested.gains[place] > _LEAST_GAIN:
+        if tested.gains[place] > _MIN_GAIN:
             index, kind = places[place]
             path, node = nodes[index]
             found.append(replace_at(expression, path, _with(node, kind, tested.steps[place] / factor)))

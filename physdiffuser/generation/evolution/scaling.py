@@ -19,7 +19,7 @@ from physdiffuser.expressions.tree import add, mul, sub, substitute
 # Columns whose typical size lies within are left alone: formulas with clean constants then keep them.
 ORDINARY = (1e-3, 1e3)
 # The largest value is at most ten to this power.
-MOST_DECADES = 100
+MAX_DECADES = 100
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _exponent(values: FloatArray) -> int:
     typical, largest = float(np.median(sizes)), float(sizes.max())
     usual = 0 if ORDINARY[0] <= typical <= ORDINARY[1] else round(math.log10(typical))
     # Values that span hundreds of decades: squares of the largest must remain finite.
-    return max(usual, math.ceil(math.log10(largest)) - MOST_DECADES)
+    return max(usual, math.ceil(math.log10(largest)) - MAX_DECADES)
 
 
 def scaled(coefficient: float, rest: Expression | None) -> Expression:

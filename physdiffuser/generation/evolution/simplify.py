@@ -13,7 +13,7 @@ from physdiffuser.generation.evolution.scaling import pull
 
 # Exponents that laws have.
 _DENOMINATORS = (1, 2, 3, 4)
-_MOST_EXPONENT = 12
+_MAX_EXPONENT = 12
 _ROUNDING = 1e-13
 _CANCELLED = 0.02
 
@@ -61,7 +61,7 @@ def simpler(expression: Expression) -> list[Expression]:
 
 
 def _exact(value: float) -> list[Number]:
-    if abs(value) > _MOST_EXPONENT:
+    if abs(value) > _MAX_EXPONENT:
         return []
     near: dict[Fraction, None] = {}
     for denominator in _DENOMINATORS:

@@ -17,11 +17,11 @@ from physdiffuser.expressions.tree import Path, add, div, mul, positions, power,
 from physdiffuser.fitting.score_test import node_slopes, score, span
 
 # Products of two columns are tried where there are no more columns than these.
-MOST_FOR_PRODUCTS = 5
+MAX_FOR_PRODUCTS = 5
 # Changes that do the same to first order are one change, of which the first is kept.
 ALIKE = 1.0 - 1e-9
 # The most that one change can promise, as a share of the loss: first order says nothing beyond.
-MOST_GAIN = 1.0 - 1e-6
+MAX_GAIN = 1.0 - 1e-6
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def changes(inputs: FloatArray) -> list[_Change]:
             found.append(_plus(div(ONE, column), 1.0 / values))
         if (values > 0).all():
             found.append(_times_power(column, np.log(values)))
-        if len(columns) <= MOST_FOR_PRODUCTS:
+        if len(columns) <= MAX_FOR_PRODUCTS:
             found += [_plus(mul(column, other), values * theirs) for other, theirs in columns[number + 1 :]]
     return found
 
@@ -94,7 +94,7 @@ def insertions(
         fitted = [isinstance(node, Number) and not node.exact for _, node in nodes]
         tested = score(directions, span(slopes[fitted]), wanted)
         units = np.array([0 if change is None else change.units for _, change in places])
-        worth = -0.5 * len(residual) * np.log1p(-np.minimum(tested.gains, MOST_GAIN)) - price * units
+        worth = -0.5 * len(residual) * np.log1p(-np.minimum(tested.gains, MAX_GAIN)) - price * units
     chosen: list[int] = []
     for place in np.argsort(-worth, kind="stable").tolist():
         if len(chosen) == most or worth[place] <= 0.0:

@@ -15,7 +15,7 @@ NEAR = 0.1
 
 
 # Constants that are nearer to an integer than this share of it are taken to be meant as that.
-MEANT, LARGEST_MEANT = 0.03, 4
+MEANT, MAX_MEANT = 0.03, 4
 
 
 def as_meant(expression: Expression) -> Expression:
@@ -28,7 +28,7 @@ def as_meant(expression: Expression) -> Expression:
         if not isinstance(node, Number) or node.exact:
             return None
         value = float(node.value)
-        whole = round(value) if abs(value) < LARGEST_MEANT + 0.5 else 0
+        whole = round(value) if abs(value) < MAX_MEANT + 0.5 else 0
         return Number(whole) if whole and abs(value - whole) <= MEANT * abs(whole) else None
 
     return substitute(expression, meant)

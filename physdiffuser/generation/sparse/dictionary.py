@@ -135,9 +135,9 @@ class Rung:
 
 
 # Ratios are tried of so many features; of the fewer there are few terms, and a degree more costs little.
-MOST_OF_RATIO, FEW_FEATURES = 5, 2
+MAX_OF_RATIO, FEW_FEATURES = 5, 2
 # With fewer features polynomials of low degree hold all their products.
-LEAST_OF_PRODUCTS = 3
+MIN_OF_PRODUCTS = 3
 
 _FUNCTIONS = ("sin", "cos", "exp", "log", "sqrt", "tanh")
 
@@ -210,7 +210,7 @@ def ladder(
     more = int(count <= FEW_FEATURES)
 
     def polynomials(degree: int, of_ratio: int | None = None, of_linear: int | None = None) -> Rung:
-        few = count <= MOST_OF_RATIO
+        few = count <= MAX_OF_RATIO
         terms = partial(polynomial, reduction, degree)
         ratio = partial(polynomial, reduction, of_ratio) if few and of_ratio else None
         quadratic = (terms, partial(polynomial, reduction, of_linear)) if few and of_linear else None
@@ -220,7 +220,7 @@ def ladder(
     yield Rung("power products", partial(products, reduction, 120))
     if count <= 6:
         yield polynomials(3, 2 + more, 2)
-    if LEAST_OF_PRODUCTS <= count <= MOST_OF_RATIO:
+    if MIN_OF_PRODUCTS <= count <= MAX_OF_RATIO:
         each = partial(multilinear, reduction)
         yield Rung("products of different columns", each, each)
     if 2 <= count <= 4 and "div" in operators:

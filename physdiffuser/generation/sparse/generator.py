@@ -30,10 +30,10 @@ from physdiffuser.transforms.transform import OutputTransform
 # Long dictionaries are searched on so many rows; coefficients are then fitted on all.
 SCREEN_ROWS = 300
 # Exact spans take time that grows with the square of the terms.
-MOST_SPAN = 450
+MAX_SPAN = 450
 # Rungs of the ladder that are cheap; features of reductions whose ladders are short, and of any.
 FIRST_RUNGS = 3
-FEW_FEATURES, MOST_FEATURES = 4, 12
+FEW_FEATURES, MAX_FEATURES = 4, 12
 # Features up to this, and down to its negative, may be angles in radians.
 FULL_TURN = 2 * np.pi + 0.1
 
@@ -50,7 +50,7 @@ class SparseGenerator(MeteredGenerator):
         tolerance = 30 * decimal_precision(problem.target)
         analysis = archive.analysis.first
         suited = [
-            reduction for reduction in analysis.reductions if 0 < len(reduction.features) <= MOST_FEATURES
+            reduction for reduction in analysis.reductions if 0 < len(reduction.features) <= MAX_FEATURES
         ]
         first = _with_rungs(problem, suited)
         yield from _logarithmic(problem, first)
@@ -94,7 +94,7 @@ class SparseGenerator(MeteredGenerator):
     ) -> Work:
         terms = rung.terms()
         yield 2e-5 * len(terms)
-        if not exact or (len(terms) <= MOST_SPAN and enough_rows(len(terms), problem.rows, exact)):
+        if not exact or (len(terms) <= MAX_SPAN and enough_rows(len(terms), problem.rows, exact)):
             dictionary = make(terms, problem.inputs)
             yield 2e-5 * len(terms)
             if exact:

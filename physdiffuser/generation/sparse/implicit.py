@@ -36,7 +36,7 @@ from physdiffuser.transforms.transform import OutputTransform
 # Terms by which a relation is normalised in turn, and terms of one that is not exact.
 PIVOTS, FEW_TERMS = 7, 6
 # Products with the target are nearly equal to others: in noise few can be distinguished.
-MOST_CHOSEN = 60
+MAX_CHOSEN = 60
 # They lose digits as well, by so much: a relation that nearly holds is refused later, by the law it gives.
 DIGITS_LOST = 100.0
 # Share of the rows that a root of one sign must hold for.
@@ -90,7 +90,7 @@ def quadratics(
     for transform, target, weights in transformed(problem, reduction, SQUARED[:1]):
         values = np.column_stack([plain.values, target[:, None] * linear.values])
         if not (
-            enough_rows(values.shape[1], problem.rows, exact) and (exact or values.shape[1] <= MOST_CHOSEN)
+            enough_rows(values.shape[1], problem.rows, exact) and (exact or values.shape[1] <= MAX_CHOSEN)
         ):
             continue
         leading: list[tuple[Expression, FloatArray]] = [(ONE, np.ones(problem.rows))]

@@ -65,7 +65,7 @@ class LogarithmicPolicy:
 
 POLICY = LogarithmicPolicy()
 
-_LARGEST_LOGARITHM = 600.0
+_MAX_LOGARITHM = 600.0
 
 
 def logarithmic(problem: Problem, reduction: Reduction, plain: bool = False) -> Work:
@@ -187,7 +187,7 @@ def _laws(
             tries.append(rounded)
     for coefficients in tries:
         largest = np.abs(coefficients[np.array(whole)]).max(initial=0.0)
-        if abs(coefficients[0]) < _LARGEST_LOGARITHM and largest < POLICY.max_exponent:
+        if abs(coefficients[0]) < _MAX_LOGARITHM and largest < POLICY.max_exponent:
             yield _law(terms, [logarithms.get(term) for term in terms], coefficients, sign)
 
 

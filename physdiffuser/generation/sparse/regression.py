@@ -17,7 +17,7 @@ from physdiffuser.arrays import FloatArray
 
 BEAM = 10
 BRANCHES = 4
-MOST_TERMS = 8
+MAX_TERMS = 8
 # Pairs are screened over at most so many columns.
 PAIR_COLUMNS = 1500
 # Rows that a sum must have for each term that may be in it; and, if it fits exactly, rows beyond its
@@ -192,7 +192,7 @@ def best_pairs(design: FloatArray, target: FloatArray, count: int) -> list[Suppo
     ]
 
 
-def forward(design: FloatArray, target: FloatArray, most: int = MOST_TERMS) -> Iterator[list[Support]]:
+def forward(design: FloatArray, target: FloatArray, most: int = MAX_TERMS) -> Iterator[list[Support]]:
     """The best supports of each size, from one column to `most`, size by size.
 
     The constant is a column like any other here. Stops early when nothing is left to explain.

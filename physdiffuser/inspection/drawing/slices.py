@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
 
-_MOST_SHOWN, _LEAST_MASS = 8, 0.01
+_MAX_SHOWN, _MIN_MASS = 8, 0.01
 
 
 def pictures(
@@ -82,7 +82,7 @@ def assignment(
     heads, number, slices = rows.shape
     head = one.most_selective_head
     ranking = np.argsort(-one.masses[head], kind="stable")
-    heavy = ranking[: min(_MOST_SHOWN, max(2, int((one.masses[head] >= _LEAST_MASS).sum())))]
+    heavy = ranking[: min(_MAX_SHOWN, max(2, int((one.masses[head] >= _MIN_MASS).sum())))]
     hard = rows[head].argmax(axis=1)
     across = 3
     down = -(-(len(heavy) + 1) // across)

@@ -15,7 +15,7 @@ from physdiffuser.expressions.parser import known_names, parse_with
 from physdiffuser.fitting import fit_constants
 from physdiffuser.io.display import counted, visible
 
-MOST_GUESSES, MOST_LENGTH, MOST_CONSTANTS = 100, 2_000, 20
+MAX_GUESSES, MAX_LENGTH, MAX_CONSTANTS = 100, 2_000, 20
 # Rows that a guess is fitted to here (the search refits it to all of its own), and starts of the fit.
 ROWS, STARTS = 1_000, 32
 
@@ -78,9 +78,9 @@ def read_guess(
         With the position of the error, if it does not parse or is too long.
     """
     shown = visible(text, 60)
-    if len(text) > MOST_LENGTH:
+    if len(text) > MAX_LENGTH:
         raise UsageError(
-            f"guess '{shown}': {len(text)} characters; a guess may have {MOST_LENGTH} at most, shorten it"
+            f"guess '{shown}': {len(text)} characters; a guess may have {MAX_LENGTH} at most, shorten it"
         )
     known = FreeNames(known_names(names, constants))
     try:
@@ -89,10 +89,10 @@ def read_guess(
         raise UsageError(f"guess '{shown}': {error}") from None
     if target is not None and target in known.free:
         raise UsageError(f"guess '{shown}': '{visible(target)}' is the target; write its formula alone")
-    if len(known.free) > MOST_CONSTANTS:
+    if len(known.free) > MAX_CONSTANTS:
         raise UsageError(
             f"guess '{shown}': {counted(len(known.free), 'free constant')} ({' '.join(known.free[:6])} ...); "
-            f"{MOST_CONSTANTS} at most can be fitted"
+            f"{MAX_CONSTANTS} at most can be fitted"
         )
     return Guess(text, skeleton, tuple(known.free))
 
@@ -111,8 +111,8 @@ def fitted_guesses(
         raise UsageError(
             f"initial={visible(texts)!r}: must be a list of formulas, such as [{visible(texts)!r}]"
         )
-    if len(texts) > MOST_GUESSES:
-        raise UsageError(f"{len(texts)} guesses; at most {MOST_GUESSES} are fitted")
+    if len(texts) > MAX_GUESSES:
+        raise UsageError(f"{len(texts)} guesses; at most {MAX_GUESSES} are fitted")
     read = [read_guess(text, dataset.names, constants, dataset.target_column.alias) for text in texts]
     if not read:
         return ()

@@ -25,7 +25,7 @@ from physdiffuser.search.refinement.rewriting import (
 WORTH_ARRANGING = 60.0
 # Formulas whose constants are fitted under the constraints of the user, after each turn; each takes about
 # 0.05 s.
-MOST_CONSTRAINED = 6
+MAX_CONSTRAINED = 6
 
 
 class Polisher:
@@ -91,7 +91,7 @@ class Polisher:
         entries = {entry.candidate.expression: entry for entry in (*violating.front(), *violating.near())}
         count = 0
         for entry in sorted(entries.values(), key=violating.length):
-            if count == MOST_CONSTRAINED or violating.length(entry) >= self._archive.shortest:
+            if count == MAX_CONSTRAINED or violating.length(entry) >= self._archive.shortest:
                 return
             skeleton, _ = free_constants(entry.candidate.expression)
             if skeleton not in self._constrained:

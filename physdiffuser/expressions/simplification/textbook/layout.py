@@ -49,7 +49,7 @@ _LARGER = 4
 _GATHERING = 2
 # Products written for one formula; after so many, sums beside others are left as they stand. Most need
 # a few dozen, nested exponents with many constants would need tens of thousands.
-_MOST_WRITTEN = 500
+_MAX_WRITTEN = 500
 
 
 class Layout:
@@ -193,7 +193,7 @@ class Layout:
             largest = size(Sum((product,))) + _LARGER
             for current in stage:
                 for option, margin in self._divided(current, key):
-                    if len(self._plain_products) > _MOST_WRITTEN:
+                    if len(self._plain_products) > _MAX_WRITTEN:
                         break
                     if size(option) > largest:
                         continue

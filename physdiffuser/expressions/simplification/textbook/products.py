@@ -32,7 +32,7 @@ from physdiffuser.expressions.simplification.textbook.sums import (
 )
 from physdiffuser.expressions.tree import Apply, Expression, Number, Variable, variables
 
-_MOST_REWRITTEN = 20
+_MAX_REWRITTEN = 20
 """Rules applied to one product; each brings it nearer to its form, so that a few are enough."""
 
 _SIMPLE_DENOMINATOR = 12
@@ -48,7 +48,7 @@ def textbook_product(product: Factors) -> Expression:
         Its factors have been written before.
     """
     product = with_small_phase(product)
-    for _ in range(_MOST_REWRITTEN):
+    for _ in range(_MAX_REWRITTEN):
         made = _rewritten(product)
         if made is None:
             break

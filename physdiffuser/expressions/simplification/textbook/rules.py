@@ -20,7 +20,7 @@ from physdiffuser.expressions.simplification.textbook.sums import is_column, is_
 from physdiffuser.expressions.tree import Apply, Expression, Variable
 
 _ALGEBRA = ("mul", "div", "pow", "sqrt", "neg")
-_LARGEST_EXPONENT = 600.0
+_MAX_EXPONENT = 600.0
 _SMALL_RATE = 0.01
 """A rate below it is written as the scale it is the reciprocal of: `exp(-h/8431)`."""
 
@@ -98,7 +98,7 @@ def _exponential(argument: Expression) -> Expression:
     """`A*exp(-k*t)` for `exp(a - k*t)`."""
     terms = terms_of(argument)
     numbers = [term for term in terms if term.is_number and term.is_fitted]
-    if len(numbers) == 1 and len(terms) > 1 and abs(float(numbers[0].coefficient)) < _LARGEST_EXPONENT:
+    if len(numbers) == 1 and len(terms) > 1 and abs(float(numbers[0].coefficient)) < _MAX_EXPONENT:
         rest = sum_of([term for term in terms if term is not numbers[0]])
         return Factors(math.exp(float(numbers[0].coefficient)), ((_exponential(rest), 1),)).tree
     return Apply("exp", (_argument(argument),))

@@ -38,7 +38,7 @@ from physdiffuser.generation.enumeration.registry import Size, Stage, register
 # Starts and steps of a fit, nominal seconds of one, and how many of the best get exact exponents.
 STARTS, ITERATIONS, SECONDS, BEST = 3, 25, 0.006, 8
 # Ratios and products of columns are arguments of tables with at most so many columns.
-MOST_OF_RATIOS = 3
+MAX_OF_RATIOS = 3
 # Exponents of the best fits are multiples of this.
 UNIT = Fraction(1, 2)
 
@@ -135,7 +135,7 @@ def _forms(problem: Problem, reduction: Reduction) -> Iterator[_Form]:
     """The usual laws of each argument, those of columns first."""
     positive = sorted(problem.positive)
     arguments: list[Expression] = [feature for feature in reduction.features if isinstance(feature, Variable)]
-    if len(arguments) <= MOST_OF_RATIOS:
+    if len(arguments) <= MAX_OF_RATIOS:
         pairs = list(combinations([Variable(column) for column in positive], 2))
         arguments += [div(one, other) for one, other in pairs]
         arguments += [div(other, one) for one, other in pairs]
