@@ -41,7 +41,7 @@ def check_writable(folder: Path, option: str = "--out") -> None:
         remove_empty(made)
 
 
-def check_writable_file(path: Path, option: str = "--out") -> None:
+def check_writable_file(path: Path) -> None:
     """Check that a file can be written: its folder must exist, and it must not be a folder itself.
 
     Raises
@@ -52,10 +52,10 @@ def check_writable_file(path: Path, option: str = "--out") -> None:
     shown = visible(str(path), 300)
     folder = Path(os.path.realpath(path)).parent
     if path.is_dir():
-        raise FileError(f"cannot write '{shown}': it is a folder. Name a file with {option}.")
+        raise FileError(f"cannot write '{shown}': it is a folder. Name a file with --out.")
     if not folder.is_dir():
-        raise FileError(f"cannot write '{shown}': its folder does not exist. Create it, or change {option}.")
-    check_writable(folder, option)
+        raise FileError(f"cannot write '{shown}': its folder does not exist. Create it, or change --out.")
+    check_writable(folder, "--out")
 
 
 def free_names(stem: str, ending: str = "") -> Iterator[str]:

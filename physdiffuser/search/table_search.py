@@ -172,13 +172,15 @@ def search_table(
     """
     first = initial_candidates(prepared.initial, options, prepared.dataset, prepared.problem)
     first += candidates
-    loop, result = _loop(prepared, options, control), None
+    result = None
     if prepared.dataset.input_errors is not None:
-        prepared, loop, paused = _search_with_input_errors(prepared, loop, first, options, control)
+        prepared, loop, paused = _search_with_input_errors(prepared, first, options, control)
         result, first = paused if paused.settled else None, []
     elif _noise_is_unknown(prepared, options):
-        prepared, loop, paused = _search_with_noise_models(prepared, loop, first, options, control)
+        prepared, loop, paused = _search_with_noise_models(prepared, first, options, control)
         result, first = paused if paused.settled else None, []
+    else:
+        loop = _loop(prepared, options, control)
     dataset, split, reweighted = prepared.dataset, prepared.split, prepared.reweighted
     problem = prepared.problem
     if options.loss == "auto" and reweighted.full_dataset is None:
@@ -230,17 +232,12 @@ def _pauses(
 
 
 def _search_with_input_errors(
-    prepared: PreparedSearch,
-    loop: SearchLoop,
-    first: Sequence[Candidate],
-    options: SolveOptions,
-    control: RunControl,
+    prepared: PreparedSearch, first: Sequence[Candidate], options: SolveOptions, control: RunControl
 ) -> tuple[PreparedSearch, SearchLoop, SearchResult]:
     """Search, and go on with the effective variances of the best law; returns the search to be continued."""
-    pause = _pauses(options, control)
-    result = loop.run(
-        options.steps, float("inf"), first, pause(noise_inference.POLICY.first_share, lambda: loop.spent)
-    )
+    loop, pause = _loop(prepared, options, control), _pauses(options, control)
+    over = pause(noise_inference.POLICY.first_share, lambda: loop.spent)
+    result = loop.run(options.steps, float("inf"), first, over)
     dataset, best = prepared.dataset, loop.best
     if best is None or dataset.input_errors is None or loop.cancelled():
         return prepared, loop, result
@@ -262,11 +259,7 @@ def _search_with_input_errors(
 
 
 def _search_with_noise_models(
-    prepared: PreparedSearch,
-    loop: SearchLoop,
-    first: Sequence[Candidate],
-    options: SolveOptions,
-    control: RunControl,
+    prepared: PreparedSearch, first: Sequence[Candidate], options: SolveOptions, control: RunControl
 ) -> tuple[PreparedSearch, SearchLoop, SearchResult]:
     """Search with equal weights and, where it matters, with those of relative errors; choose the noise model.
 
@@ -287,9 +280,9 @@ def _search_with_noise_models(
         result = early.run(steps, float("inf"), first, lambda: over() or early.spent >= shares.early_steps)
         first = [entry.candidate for entry in early.archive.front()]
         loops.append(early)
-        loop = _loop(prepared, options, control, early.spent)
+    before = sum(one.spent for one in loops)
+    loop = _loop(prepared, options, control, before)
     if not (loops and result.settled and grows_surely(loops[0])):
-        before = sum(one.spent for one in loops)
         result = loop.run(steps, float("inf"), first, pause(shares.first_share, lambda: loop.spent + before))
         if (loop.exact and loop.meets_digits) or loop.cancelled():
             return prepared, loop, result

@@ -157,7 +157,7 @@ class JointFits:
         length = self.measure.total(nats, len(start), fit.loss)
         return Model(forms, fit.parameters, fit.loss, length, composed)
 
-    def with_known(self, model: Model, name: str, form: Form, starts: int = 1) -> Model | None:
+    def with_known(self, model: Model, name: str, form: Form) -> Model | None:
         """The model with another form of one function, fitted from the constants of the model."""
         places = self.template.constants_of(model.skeletons)
         now = {
@@ -165,7 +165,7 @@ class JointFits:
             for other, one in model.forms.items()
         }
         constants = model.parameters[: len(self.template.constants)]
-        return self.fit({**now, name: form}, constants, starts)
+        return self.fit({**now, name: form}, constants, 1)
 
     def polynomials(self) -> Model | None:
         """The polynomials that describe the table in the fewest nats; None where no fit is finite."""

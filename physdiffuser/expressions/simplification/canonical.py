@@ -59,15 +59,15 @@ def canonical(
     return to_tree(to_normal(expression, Algebra(Signs(positive, ranges))))
 
 
-def to_normal(expression: Expression, algebra: Algebra, seen: dict[Expression, Sum] | None = None) -> Sum:
-    """The normal form of a tree; `seen` keeps the forms of subtrees already met."""
-    return _Reader(algebra, {} if seen is None else seen).read(expression)
+def to_normal(expression: Expression, algebra: Algebra) -> Sum:
+    """The normal form of a tree."""
+    return _Reader(algebra).read(expression)
 
 
 class _Reader:
-    def __init__(self, algebra: Algebra, seen: dict[Expression, Sum]) -> None:
+    def __init__(self, algebra: Algebra) -> None:
         self.algebra = algebra
-        self.seen = seen
+        self.seen: dict[Expression, Sum] = {}
 
     def read(self, node: Expression) -> Sum:
         if isinstance(node, Number):
