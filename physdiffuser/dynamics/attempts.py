@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from physdiffuser.dynamics.options import DynamicsOptions
-from physdiffuser.dynamics.schedule import CANDIDATES, EXACT, SEARCHED, Period, Stop
+from physdiffuser.dynamics.schedule import POLICY as SCHEDULE
+from physdiffuser.dynamics.schedule import Period, Stop
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation
 from physdiffuser.dynamics.search.choice import Choice, Rival, Shortlist, shortlist
 from physdiffuser.dynamics.search.coarse import has_exact_values, may_be_exact, system_of_exact_values
@@ -257,14 +258,14 @@ def attempted(
         table = table.second_order()
     division = divide(table)
     prepared, found, selector, best, rivals = _selected(
-        division.fitted, options, plan, period.part(SEARCHED), workers
+        division.fitted, options, plan, period.part(SCHEDULE.searched), workers
     )
     if not np.isfinite(best.length):
         raise NothingFoundError(
             "no system of equations follows the trajectories. Give more time (--time) or steps (--steps), "
             "or check that the states are all that the system depends on."
         )
-    selector.stop = period.part(EXACT).is_over
+    selector.stop = period.part(SCHEDULE.exact).is_over
     exact = with_exact_constants(selector, best)
     selector.stop = period.is_over
     everything = prepare(table, options, plan.explicit_time, prepared.exact)
@@ -302,7 +303,7 @@ def _selected(
         if selected is not None:
             return selected
     search = None if plan.only_sums else options.search()
-    shortlists = _all_candidates(prepared, search, period.part(CANDIDATES), workers)
+    shortlists = _all_candidates(prepared, search, period.part(SCHEDULE.candidates), workers)
     found = [list(one.found) for one in shortlists]
     selector = Selector(prepared, period.is_over)
     best, rivals = Choice(selector).choose(shortlists)

@@ -7,16 +7,35 @@ import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass
 
-ATTEMPTS = 0.8
-"""Share of the time by which the best system is found and checked; the rest is for the report."""
-FINAL_FIT = 0.9
-"""... and by which its constants are fitted to all rows."""
-SEARCHED, EXACT = 0.75, 0.9
-"""Shares of an attempt by which the search ends, and by which constants are set to special values."""
-CANDIDATES = 0.75
-"""Share of the search in which candidates are chosen; in the rest systems of these are compared."""
-FOUND = 0.8
-"""Share of the time of one state in which candidates are found; then its trajectory chooses from them."""
+
+@dataclass(frozen=True)
+class SchedulePolicy:
+    """Shares of the time by which parts of a run end.
+
+    Set by hand on the development systems.
+
+    Attributes
+    ----------
+    attempts, final_fit
+        By which the best system is found and checked, and by which its constants are fitted to all rows;
+        the rest is for the report.
+    searched, exact
+        Of an attempt: by which the search ends, and by which constants are set to special values.
+    candidates
+        Of the search: in which candidates are chosen; in the rest systems of these are compared.
+    found
+        Of the time of one state: in which candidates are found; then its trajectory chooses from them.
+    """
+
+    attempts: float = 0.8
+    final_fit: float = 0.9
+    searched: float = 0.75
+    exact: float = 0.9
+    candidates: float = 0.75
+    found: float = 0.8
+
+
+POLICY = SchedulePolicy()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from physdiffuser.dynamics.options import DynamicsOptions
 from physdiffuser.dynamics.report.answer import equations, summary
 from physdiffuser.dynamics.report.conserved import conserved
 from physdiffuser.dynamics.report.solution import Conserved, DynamicsSolution, SimulatedRun
-from physdiffuser.dynamics.schedule import ATTEMPTS, FINAL_FIT, Period
+from physdiffuser.dynamics.schedule import POLICY as SCHEDULE
+from physdiffuser.dynamics.schedule import Period
 from physdiffuser.dynamics.trajectories.reading import TrajectoryRequest, read_trajectories
 from physdiffuser.dynamics.trajectories.runs import Trajectories
 from physdiffuser.dynamics.trajectories.units import with_units
@@ -101,9 +102,9 @@ def solve_trajectories(
     limit = options.time_limit
     period = Period(started, math.inf if limit is None else started + limit)
     with forked_workers(options.jobs) as workers:
-        attempt = best_attempt(table, options, period.part(ATTEMPTS), workers)
+        attempt = best_attempt(table, options, period.part(SCHEDULE.attempts), workers)
     searched = clock.monotonic()
-    final, selector = on_all_rows(attempt, period.part(FINAL_FIT).is_over)
+    final, selector = on_all_rows(attempt, period.part(SCHEDULE.final_fit).is_over)
     solutions = equations(
         attempt.table, selector, final, attempt.found, attempt.rivals, attempt.judged, options.seed
     )

@@ -23,15 +23,37 @@ from physdiffuser.noise.models import KINDS, fit_noise_model
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.search.table_search import Found, on_rows
 
-# Laws that describe the table in more nats than the shortest are excluded: odds of 20,000 to 1.
-EXCLUDED = 10.0
-MAX_LAWS = 12
-# Nats by which a law counts e times less: lengths are no exact odds (docs/calibration.md).
-TEMPERATURE = 4.0
-# Laws that differ by less than this share of the noise at every point are the same.
-SAME = 0.1
-# Rows on which the constants of laws are fitted, at most.
-MAX_ROWS = 2_000
+
+@dataclass(frozen=True)
+class SuggestionPolicy:
+    """Which laws take part in suggestions.
+
+    The temperature follows from the calibration of description lengths (docs/calibration.md), the others
+    were set by hand.
+
+    Attributes
+    ----------
+    excluded
+        Laws that describe the table in so many nats more than the shortest are excluded: odds of 20,000
+        to 1.
+    max_laws
+        Laws that take part.
+    temperature
+        Nats by which a law counts e times less: lengths are no exact odds.
+    same
+        Laws that differ by less than this share of the noise at every point are the same.
+    max_rows
+        Rows on which the constants of laws are fitted.
+    """
+
+    excluded: float = 10.0
+    max_laws: int = 12
+    temperature: float = 4.0
+    same: float = 0.1
+    max_rows: int = 2_000
+
+
+POLICY = SuggestionPolicy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +93,7 @@ def next_measurements(
     """
     if solution.best is None:
         return None
-    rows = np.sort(np.random.default_rng(0).permutation(found.dataset.rows)[:MAX_ROWS])
+    rows = np.sort(np.random.default_rng(0).permutation(found.dataset.rows)[: POLICY.max_rows])
     problem = on_rows(found.problem, found.dataset, rows)
     laws = surviving_laws(solution, found)
     # Also the columns that no law uses: their influence may not have been seen yet.
@@ -90,7 +112,7 @@ def next_measurements(
         if prediction is not None and not any(_same(prediction, other, noise) for other in predictions):
             kept.append(law)
             predictions.append(prediction)
-        if len(kept) == MAX_LAWS:
+        if len(kept) == POLICY.max_laws:
             break
     texts = tuple(to_text(law.expression, solution.names) for law in kept)
     shown = (tuple(law.expression for law in kept), texts, tuple(law.row for law in kept))
@@ -99,7 +121,7 @@ def next_measurements(
     if len(kept) < 2 and not unknown:
         return NextMeasurements(*shown, tuple(ranges), ())
     shortest = min(law.length for law in kept)
-    weights = [float(np.exp((shortest - law.length) / TEMPERATURE)) for law in kept]
+    weights = [float(np.exp((shortest - law.length) / POLICY.temperature)) for law in kept]
     places, measured = (as_shares(one, ranges, used) for one in (points, problem.inputs))
     exploration = Exploration(places, measured, unknown)
     design = discriminating_points(predictions, weights, noise, count, exploration)
@@ -126,7 +148,7 @@ def surviving_laws(solution: Solution, found: Found) -> list[SurvivingLaw]:
         laws.append(SurvivingLaw(expression, None, archive.length(entry)))
     chosen = next((law for law in laws if law.expression == best.expression), None)
     first = chosen or SurvivingLaw(best.expression, None, own)
-    others = [law for law in laws if law is not first and law.length < shortest + EXCLUDED]
+    others = [law for law in laws if law is not first and law.length < shortest + POLICY.excluded]
     return [first, *sorted(others, key=lambda law: law.length)]
 
 
@@ -179,7 +201,7 @@ def law_prediction(expression: Expression, points: FloatArray, problem: Problem)
 @np.errstate(all="ignore")
 def _same(prediction: Prediction, other: Prediction, noise: FloatArray) -> bool:
     apart = np.abs(prediction.mean - other.mean)
-    return bool((apart <= SAME * noise).all())
+    return bool((apart <= POLICY.same * noise).all())
 
 
 def _measurement(

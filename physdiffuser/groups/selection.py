@@ -21,7 +21,7 @@ from physdiffuser.groups.sharing import GroupDescriptionLength, GroupLaw, best_s
 class GroupPolicy:
     """How the law of several groups is chosen.
 
-    Set on development tables of groups; those in nats or standard errors are usual levels of evidence.
+    Set on development tables of groups.
 
     Attributes
     ----------

@@ -33,11 +33,11 @@ class NeighbourPolicy:
 
     Attributes
     ----------
-    most_rows, fewest_rows, most_columns
+    max_rows, min_rows, max_columns
         Tables that are judged: neighbours are close in few columns, and wrong weights do harm in few rows.
     weighted_rows, weighted_columns
         Weights are proposed for smaller tables only, which a person wrote down and can check.
-    span, most_span
+    span, max_span
         Weights matter if the target spans the first ratio, and at most the second: the tail of a peak over
         more decades would dominate the fit.
     decisive
@@ -51,10 +51,10 @@ class NeighbourPolicy:
         Smaller relative errors are not noise.
     far, far_share
         A row is off when its error is this many times the usual one, and larger than this share of the value.
-    fewest_similar, blocks
+    min_similar, blocks
         The usual error of a row is also that of the rows with similar predictions, at least so many, in at
         most so many blocks.
-    most_off, most_together
+    max_off, max_together
         Largest share of rows that may be off, and of those that may be neighbours of one another: more are a
         feature of the law.
     small
@@ -68,13 +68,13 @@ class NeighbourPolicy:
         Neighbours are searched among so many rows.
     """
 
-    most_rows: int = 10_000
-    fewest_rows: int = 8
-    most_columns: int = 6
+    max_rows: int = 10_000
+    min_rows: int = 8
+    max_columns: int = 6
     weighted_rows: int = 300
     weighted_columns: int = 3
     span: float = 6.0
-    most_span: float = 1e12
+    max_span: float = 1e12
     decisive: float = 3.0
     unexplained: float = 0.6
     weighted_unexplained: float = 0.3
@@ -82,10 +82,10 @@ class NeighbourPolicy:
     no_noise: float = 1e-6
     far: float = 8.0
     far_share: float = 0.3
-    fewest_similar: int = 20
+    min_similar: int = 20
     blocks: int = 20
-    most_off: float = 0.16
-    most_together: float = 0.6
+    max_off: float = 0.16
+    max_together: float = 0.6
     small: float = 0.5
     round_share: float = 0.5
     matters: float = 4.0
@@ -125,7 +125,7 @@ def judge_by_neighbours(inputs: FloatArray, target: FloatArray) -> NoiseReport:
         Shape (rows,).
     """
     rows, columns = inputs.shape
-    if not POLICY.fewest_rows <= rows <= POLICY.most_rows or not 1 <= columns <= POLICY.most_columns:
+    if not POLICY.min_rows <= rows <= POLICY.max_rows or not 1 <= columns <= POLICY.max_columns:
         return NOTHING
     choices = [
         (_unexplained(image, unit), number, image, unit)
@@ -225,7 +225,7 @@ def _around_zero(target: FloatArray, possible: BoolArray) -> bool:
 
 
 def _most_off(rows: int) -> int:
-    return max(1, int(POLICY.most_off * rows))
+    return max(1, int(POLICY.max_off * rows))
 
 
 def _unexplained(image: _Image, unit: FloatArray) -> float:
@@ -280,7 +280,7 @@ def _usual_at(predicted: FloatArray, error: FloatArray, kept: BoolArray) -> Floa
     """The usual error of the rows with similar predictions, shape (rows,)."""
     rows = np.flatnonzero(kept)
     rows = rows[np.argsort(predicted[rows], kind="stable")]
-    blocks = np.array_split(rows, max(1, min(POLICY.blocks, len(rows) // POLICY.fewest_similar)))
+    blocks = np.array_split(rows, max(1, min(POLICY.blocks, len(rows) // POLICY.min_similar)))
     usual = [usual_error(error[block]) for block in blocks]
     result: FloatArray = np.interp(predicted, [np.median(predicted[block]) for block in blocks], usual)
     return result
@@ -294,7 +294,7 @@ def _are_neighbours(unit: FloatArray, kept: BoolArray) -> bool:
     nearest, _ = neighbours(unit, off, np.arange(len(unit)), 2)
     beside = (~kept)[nearest].any(axis=1)
     # Of three that are off, two may be neighbours by chance.
-    return bool(beside.mean() > POLICY.most_together and (beside.sum() > 2 or len(off) == 2))
+    return bool(beside.mean() > POLICY.max_together and (beside.sum() > 2 or len(off) == 2))
 
 
 def _systematic(unit: FloatArray, found: _Predictions) -> bool:
@@ -307,7 +307,7 @@ def _systematic(unit: FloatArray, found: _Predictions) -> bool:
 def _weights(found: _Predictions) -> FloatArray | None:
     """Weights where errors are in proportion to the value."""
     kept, error, predicted = found.kept, found.error, found.predicted
-    if not np.log(POLICY.span) < np.ptp(predicted[kept]) < np.log(POLICY.most_span):
+    if not np.log(POLICY.span) < np.ptp(predicted[kept]) < np.log(POLICY.max_span):
         return None
     # Laplace's distribution for the errors of the logarithm, with a width that is the same everywhere or
     # falls as 1/value.

@@ -36,7 +36,7 @@ T = TypeVar("T")
 class GuardPolicy:
     """How much misbehaviour of a plugin a run tolerates.
 
-    Set by hand, far above what the built-in generators and the plugins of the tests do.
+    Set by hand (docs/plugins.md).
 
     Attributes
     ----------

@@ -13,6 +13,7 @@ from data and of AI Feynman (Udrescu and Tegmark 2020).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -24,16 +25,36 @@ from physdiffuser.expressions import Expression, Variable
 from physdiffuser.expressions.tree import add, sub, substitute
 from physdiffuser.reduction.surrogate import careful_slopes, fit_slopes
 
-MAX_EXPONENT = 6
-# The finest parts of 1 that an exponent read off slopes is counted in.
-FINEST = 5
-# Doubt about an exponent up to which it is divided out where no column is dropped.
-CAREFUL = 0.1
-# Symmetries are looked for among at most so many columns, and the relevant columns are at most so many.
-MAX_COLUMNS = 14
-MAX_RELEVANT = 6
-# Rows, and exponents tried, when columns are separated from a target that changes sign.
-SEPARABLE_ROWS = 500
+
+@dataclass(frozen=True)
+class FactorPolicy:
+    """When an exponent read off slopes is divided out.
+
+    Set on development laws (docs/methods/reduction.md).
+
+    Attributes
+    ----------
+    max_exponent, finest
+        Largest exponent, and the finest parts of 1 that it is counted in.
+    careful
+        Doubt about an exponent up to which it is divided out where no column is dropped.
+    max_columns, max_relevant
+        Symmetries are looked for among at most so many columns, and the relevant columns are at most so
+        many.
+    separable_rows
+        Rows that are used when columns are separated from a target that changes sign.
+    """
+
+    max_exponent: int = 6
+    finest: int = 5
+    careful: float = 0.1
+    max_columns: int = 14
+    max_relevant: int = 6
+    separable_rows: int = 500
+
+
+POLICY = FactorPolicy()
+
 _SEPARABLE_EXPONENTS = tuple(Fraction(n, 2) for n in (-4, -2, -1, 0, 1, 2, 3, 4, 6))
 # Ratios of exponents that a group of columns may have.
 _RATIOS = np.array([-3, -2, -1.5, -1, -2 / 3, -0.5, -1 / 3, 1 / 3, 0.5, 2 / 3, 1, 1.5, 2, 3])
@@ -72,7 +93,7 @@ def reductions(inputs: FloatArray, target: FloatArray) -> list[Reduction]:
     """Hypotheses, the boldest first, ending with the bare columns."""
     columns = inputs.shape[1]
     bare = Reduction.of_columns((), range(columns))
-    if columns > MAX_COLUMNS:
+    if columns > POLICY.max_columns:
         relevant = relevant_columns(inputs, target)
         return [*_some_columns(inputs, target, relevant), bare]
     if (target > 0).any() and (target < 0).any():
@@ -105,7 +126,7 @@ def reductions(inputs: FloatArray, target: FloatArray) -> list[Reduction]:
         surer = np.abs(middle - finer) + spread
         chosen = ~signed & (surer < most) & (2 * surer < doubt)
         nearest, doubt = np.where(chosen, finer, nearest), np.where(chosen, surer, doubt)
-    doubt[(np.abs(nearest) > MAX_EXPONENT) | (inputs == 0).any(axis=0)] = np.inf
+    doubt[(np.abs(nearest) > POLICY.max_exponent) | (inputs == 0).any(axis=0)] = np.inf
     found: list[Reduction] = []
     for threshold in (0.6, 0.3, 0.1, 0.03, 0.0):
         chosen = doubt < threshold
@@ -120,7 +141,7 @@ def reductions(inputs: FloatArray, target: FloatArray) -> list[Reduction]:
             if reduction is not None and reduction not in found:
                 found.append(reduction)
     # A column whose slope is nearly nothing may be needed all the same: 343 + u, where u is small.
-    sure = (doubt < CAREFUL) & (nearest != 0)
+    sure = (doubt < POLICY.careful) & (nearest != 0)
     careful = Reduction.of_columns(_powers_of(nearest, sure), np.flatnonzero(~sure).tolist())
     return list(dict.fromkeys([*found, careful, bare]))
 
@@ -128,7 +149,7 @@ def reductions(inputs: FloatArray, target: FloatArray) -> list[Reduction]:
 def _powers_of(exponents: FloatArray, chosen: BoolArray) -> Exponents:
     """Chosen columns and their exponents, those of exponent zero left out."""
     return tuple(
-        (int(column), Fraction(float(exponents[column])).limit_denominator(FINEST))
+        (int(column), Fraction(float(exponents[column])).limit_denominator(POLICY.finest))
         for column in np.flatnonzero(chosen)
         if exponents[column] != 0
     )
@@ -140,7 +161,7 @@ def _separable(inputs: FloatArray, target: FloatArray) -> Exponents:
     A column is a factor `x**e` if the target divided by it needs the column no more: a polynomial in the
     other columns then fits as well as one in all columns fits the target.
     """
-    rows = np.arange(min(len(target), SEPARABLE_ROWS))
+    rows = np.arange(min(len(target), POLICY.separable_rows))
     some, wanted = inputs[rows], target[rows]
     columns = inputs.shape[1]
     if columns < 2 or len(rows) < 20:
@@ -216,7 +237,7 @@ def relevant_columns(inputs: FloatArray, target: FloatArray) -> list[int]:
         residual = image - image.mean()
         residual = residual / (np.linalg.norm(residual) or 1.0)
         basis = design.copy()
-        for _ in range(min(2 * MAX_RELEVANT, len(target) // 4)):
+        for _ in range(min(2 * POLICY.max_relevant, len(target) // 4)):
             gain = np.square(basis @ residual)
             best = int(np.argmax(gain))
             scores[owners[best]] += float(gain[best])
@@ -225,7 +246,7 @@ def relevant_columns(inputs: FloatArray, target: FloatArray) -> list[int]:
             basis = basis - np.outer(basis @ direction, direction)
             norm = np.linalg.norm(basis, axis=1, keepdims=True)
             basis = np.where(norm > 1e-6, basis / np.maximum(norm, 1e-6), 0.0)
-    ranked = sorted(scores, key=lambda column: -scores[column])[:MAX_RELEVANT]
+    ranked = sorted(scores, key=lambda column: -scores[column])[: POLICY.max_relevant]
     return sorted(column for column in ranked if scores[column] > 0)
 
 

@@ -22,7 +22,7 @@ from physdiffuser.core.reduction import Reduction
 from physdiffuser.expressions import Expression, Parameter, Variable
 from physdiffuser.expressions.tree import mul, power
 from physdiffuser.fitting import fit_constants, uncertainty
-from physdiffuser.reduction.factors import MAX_EXPONENT
+from physdiffuser.reduction.factors import POLICY as FACTORS
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def power_law_reductions(problem: Problem) -> list[Reduction]:
     if fit is None:
         return []
     exponents, errors = fit
-    nearest = np.clip(np.round(2 * exponents) / 2, -MAX_EXPONENT, MAX_EXPONENT)
+    nearest = np.clip(np.round(2 * exponents) / 2, -FACTORS.max_exponent, FACTORS.max_exponent)
     off = np.abs(exponents - nearest)
     known = errors < POLICY.max_error
     # The worst agreement first; what cannot be a factor at all before any other.

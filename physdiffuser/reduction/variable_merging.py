@@ -10,6 +10,7 @@ neighbours.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
@@ -23,18 +24,41 @@ from physdiffuser.reduction.merges import (
 )
 from physdiffuser.reduction.trend import divided, trend
 
-# Reductions of fewer features are left to `data_collapse`, and of more than these pairs are too many.
-MIN_FEATURES, MAX_FEATURES = 4, 12
-# A polynomial may leave so much of what it left before, and must leave so many times less than with any
-# other pair merged. Of ways to merge one pair that are as good as this the simplest is taken.
-_AS_GOOD, _ALONE, _ALIKE = 1.0, 1.15, 1.05
+
+@dataclass(frozen=True)
+class MergingPolicy:
+    """When two columns are merged.
+
+    Set on development laws (docs/methods/reduction.md).
+
+    Attributes
+    ----------
+    min_features, max_features
+        Reductions of fewer features are left to `data_collapse`, and of more than these pairs are too
+        many.
+    as_good, alone, alike
+        A polynomial may leave so much of what it left before, and must leave so many times less than with
+        any other pair merged. Of ways to merge one pair that are as good as this the simplest is taken.
+    predicts
+        Where a polynomial leaves more of the variance than this, it says nothing about the law.
+    seconds
+        Nominal seconds to judge one merge.
+    """
+
+    min_features: int = 4
+    max_features: int = 12
+    as_good: float = 1.0
+    alone: float = 1.15
+    alike: float = 1.05
+    predicts: float = 0.2
+    seconds: float = 1.5e-3
+
+
+POLICY = MergingPolicy()
+
 # From simple to complex.
 _MERGES = (DIFFERENCE, SUM, DIFFERENCE_OF_SQUARES, SUM_OF_SQUARES)
 _EXPONENTS = tuple(Fraction(n, 2) for n in (2, 1, -1, -2, 4, -4))
-# Where a polynomial leaves more of the variance than this, it says nothing about the law.
-_PREDICTS = 0.2
-# Nominal seconds to judge one merge.
-_SECONDS = 1.5e-3
 
 
 def merged(problem: Problem, reduction: Reduction) -> Generator[float, None, list[Reduction]]:
@@ -44,26 +68,26 @@ def merged(problem: Problem, reduction: Reduction) -> Generator[float, None, lis
     """
     found: list[Reduction] = []
     error = _error(problem, reduction)
-    while MIN_FEATURES <= len(reduction.features) <= MAX_FEATURES and error < _PREDICTS:
+    while POLICY.min_features <= len(reduction.features) <= POLICY.max_features and error < POLICY.predicts:
         tried: list[tuple[float, Reduction]] = []
         for first, second in combinations(range(len(reduction.features)), 2):
             ways = [(_error(problem, made), made) for made in _merges(problem, reduction, first, second)]
-            yield _SECONDS * len(ways)
+            yield POLICY.seconds * len(ways)
             if ways:
                 least = min(error for error, _ in ways)
                 # The simplest comes first.
-                tried.append(next(way for way in ways if way[0] <= _ALIKE * least))
+                tried.append(next(way for way in ways if way[0] <= POLICY.alike * least))
         tried.sort(key=lambda item: item[0])
-        if not tried or tried[0][0] > _AS_GOOD * error:
+        if not tried or tried[0][0] > POLICY.as_good * error:
             break
-        if len(tried) > 1 and tried[1][0] < _ALONE * tried[0][0]:
+        if len(tried) > 1 and tried[1][0] < POLICY.alone * tried[0][0]:
             break
         error, reduction = tried[0]
         found.insert(0, reduction)
         powers = [(_error(problem, made), made) for made in _taken_out(reduction)]
-        yield _SECONDS * len(powers)
+        yield POLICY.seconds * len(powers)
         least, taken = min(powers, key=lambda item: item[0])
-        if least <= _ALIKE * error:
+        if least <= POLICY.alike * error:
             error, reduction = least, taken
             found[0] = reduction
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,17 +17,37 @@ from physdiffuser.reduction.analysis import SharedAnalysis
 from physdiffuser.selection.cancellation import cancels
 from physdiffuser.selection.description_length import DescriptionLength
 
-# Formulas off the front that describe the rows in nearly as few words are remembered: exact constants may yet
-# make one of them the shortest. So many nats more at most, and so many of them.
-NEAR = 10.0
-MAX_NEAR = 40
-# Where there are many more rows than the search looks at, all of them judge what its own rows tell
-# from no simpler one by so many nats; constants are fitted again to all where so many nats are lacking.
-CONTENDS, REFITTED = 12.0, 100.0
-# A form that takes this much less to write down is worth showing beside a simpler formula that fits better.
-SAME_FORM = 0.5
-# With more constants than these, a formula may fit exactly because it follows any smooth law so closely.
-FEW_CONSTANTS = 6
+
+@dataclass(frozen=True)
+class ArchivePolicy:
+    """Which formulas off the front are remembered, and when all rows of a table are asked.
+
+    Set on development laws (docs/search.md).
+
+    Attributes
+    ----------
+    near, max_near
+        Formulas off the front whose description is nearly as short are remembered, since exact constants
+        may yet make one of them the shortest: so many nats longer at most, and so many of them.
+    undecided, refitted
+        Where the table has many more rows than the search uses, all of them decide what its own rows do
+        not by so many nats; constants are fitted again to all where so many nats are lacking.
+    same_form
+        A form that takes this much less to write down is worth showing beside a simpler formula that fits
+        better.
+    few_constants
+        With more constants, a formula may fit exactly because it follows any smooth law so closely.
+    """
+
+    near: float = 10.0
+    max_near: int = 40
+    undecided: float = 12.0
+    refitted: float = 100.0
+    same_form: float = 0.5
+    few_constants: int = 6
+
+
+POLICY = ArchivePolicy()
 
 
 class ParetoArchive:
@@ -79,7 +99,7 @@ class ParetoArchive:
             return False
         constants = fitted_constants(candidate.expression)
         # What its form takes costs more to find out than the loss did, and would change nothing.
-        hopeless = self.description_length.total(0.0, constants, loss) > self._shortest + NEAR
+        hopeless = self.description_length.total(0.0, constants, loss) > self._shortest + POLICY.near
         simpler = [
             kept for kept in self._best.values() if kept.complexity <= cost and kept.constants <= constants
         ]
@@ -88,7 +108,7 @@ class ParetoArchive:
         nats = self.description_length.formula_nats(candidate.expression)
         seen = loss
         if self.problem.full_problem is not None and loss > NOTHING_LEFT:
-            clearly = loss * np.exp(-2 * CONTENDS / self.problem.rows)
+            clearly = loss * np.exp(-2 * POLICY.undecided / self.problem.rows)
             if any(kept.nats <= nats and kept.search_loss <= clearly for kept in simpler):
                 return False
             candidate, loss = self._judged(candidate, self.problem.full_problem, nats)
@@ -96,7 +116,7 @@ class ParetoArchive:
                 return False
         entry = Entry(candidate, cost, loss, nats, constants, seen)
         length = self.length(entry)
-        remembered = constants and length < self._shortest + NEAR
+        remembered = constants and length < self._shortest + POLICY.near
         # Of two that differ in their exact numbers alone (`T**4`, `T**3.75`) the shorter description.
         known = self._best.get((cost, constants))
         stored = (known is None or self.length(known) > length) and not any(
@@ -123,7 +143,7 @@ class ParetoArchive:
         loss = loss_of(expression, whole)
         constants = fitted_constants(expression)
         length = self.description_length.total(nats, constants, loss)
-        if not constants or length > self._shortest + REFITTED:
+        if not constants or length > self._shortest + POLICY.refitted:
             return candidate, loss
         new = refitted(expression, whole)
         fitted = loss_of(new, whole)
@@ -131,14 +151,14 @@ class ParetoArchive:
 
     def _remember(self, entry: Entry, length: float) -> None:
         self._near[entry.candidate.expression] = (length, entry)
-        if len(self._near) > 2 * MAX_NEAR:
+        if len(self._near) > 2 * POLICY.max_near:
             ranked = sorted(self._near.items(), key=lambda item: item[1][0])
-            self._near = dict(ranked[:MAX_NEAR])
+            self._near = dict(ranked[: POLICY.max_near])
 
     def near(self) -> list[Entry]:
         """Formulas with fitted constants that describe the rows in nearly as few nats, best first."""
         ranked = sorted(self._near.values(), key=lambda item: item[0])
-        return [entry for length, entry in ranked[:MAX_NEAR] if length < self._shortest + NEAR]
+        return [entry for length, entry in ranked[: POLICY.max_near] if length < self._shortest + POLICY.near]
 
     def note_competitors(self) -> None:
         """Remember what is known now: formulas that are found later do not count as `competitors`."""
@@ -180,7 +200,8 @@ class ParetoArchive:
     def is_solved(self) -> bool:
         """Whether a formula with few constants fits exactly."""
         return any(
-            kept.loss < NOTHING_LEFT and kept.constants <= FEW_CONSTANTS for kept in self._best.values()
+            kept.loss < NOTHING_LEFT and kept.constants <= POLICY.few_constants
+            for kept in self._best.values()
         )
 
     @property
@@ -198,7 +219,7 @@ def _beats(other: Entry, entry: Entry) -> bool:
         other.constants <= entry.constants
         and other.complexity <= entry.complexity
         and (
-            (other.loss <= entry.loss and other.nats <= entry.nats + SAME_FORM)
+            (other.loss <= entry.loss and other.nats <= entry.nats + POLICY.same_form)
             or same_loss(other.loss, entry.loss)
         )
     )

@@ -9,12 +9,31 @@ import numpy as np
 from physdiffuser.arrays import IndexArray
 from physdiffuser.data.dataset import Dataset
 
-# With fewer rows than this, setting some aside costs more accuracy than the test is worth.
-MINIMUM_ROWS_TO_SPLIT = 30
-TEST_SHARE = 0.2
-MAXIMUM_TEST_ROWS = 50_000
-SEARCH_ROWS = 1_000
-FIT_ROWS = 20_000
+
+@dataclass(frozen=True)
+class SamplingPolicy:
+    """Sizes of the parts of a table.
+
+    Set by hand (docs/methods/search.md).
+
+    Attributes
+    ----------
+    min_rows_to_split
+        With fewer rows, setting some aside costs more accuracy than the test is worth.
+    test_share, max_test_rows
+        Share of the rows that are the test set, and most of them.
+    search_rows, fit_rows
+        Most rows for the generators, and for fits and comparisons.
+    """
+
+    min_rows_to_split: int = 30
+    test_share: float = 0.2
+    max_test_rows: int = 50_000
+    search_rows: int = 1_000
+    fit_rows: int = 20_000
+
+
+POLICY = SamplingPolicy()
 
 
 @dataclass(frozen=True)
@@ -24,9 +43,9 @@ class Split:
     Attributes
     ----------
     search
-        At most `SEARCH_ROWS`, a part of `fit`.
+        At most `POLICY.search_rows`, a part of `fit`.
     fit
-        At most `FIT_ROWS`: constants are fitted and formulas chosen on them.
+        At most `POLICY.fit_rows`: constants are fitted and formulas chosen on them.
     test
         Not in `fit`; empty for small tables.
     """
@@ -44,14 +63,14 @@ def split_rows(dataset: Dataset, seed: int) -> Split:
     """
     rows = dataset.rows
     order = np.random.default_rng([seed, 7]).permutation(rows)
-    held = min(int(TEST_SHARE * rows), MAXIMUM_TEST_ROWS) if rows >= MINIMUM_ROWS_TO_SPLIT else 0
+    held = min(int(POLICY.test_share * rows), POLICY.max_test_rows) if rows >= POLICY.min_rows_to_split else 0
     test, rest = order[:held], order[held:]
-    fit = rest[:FIT_ROWS]
-    if fit.size <= SEARCH_ROWS:
+    fit = rest[: POLICY.fit_rows]
+    if fit.size <= POLICY.search_rows:
         search = fit
     else:
         values = np.column_stack([dataset.inputs[fit], dataset.target[fit]])
         extremes = np.unique(np.concatenate([values.argmin(axis=0), values.argmax(axis=0)]))
-        others = np.setdiff1d(np.arange(SEARCH_ROWS), extremes, assume_unique=True)
-        search = fit[np.concatenate([extremes, others])[:SEARCH_ROWS]]
+        others = np.setdiff1d(np.arange(POLICY.search_rows), extremes, assume_unique=True)
+        search = fit[np.concatenate([extremes, others])[: POLICY.search_rows]]
     return Split(np.sort(search), np.sort(fit), np.sort(test))

@@ -13,9 +13,11 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.models.tokens.skeleton import without_linear_coefficients
-from physdiffuser.search.archive import FEW_CONSTANTS, ParetoArchive
+from physdiffuser.search.archive import POLICY as ARCHIVE
+from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.selection.description_length import leaves_noise
-from physdiffuser.selection.residual_structure import STRUCTURE, residual_structure
+from physdiffuser.selection.residual_structure import POLICY as STRUCTURE
+from physdiffuser.selection.residual_structure import residual_structure
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class StoppingRule:
         since = step - self._reached
         if best is None:
             return False
-        many_are_safe = best.constants <= FEW_CONSTANTS or since >= policy.many_constants_steps
+        many_are_safe = best.constants <= ARCHIVE.few_constants or since >= policy.many_constants_steps
         if best.loss <= self._floor and many_are_safe:
             return True
         if since < max(policy.plain_steps, policy.plain_share * self._reached):
@@ -176,7 +178,8 @@ class StoppingRule:
         problem = self._problem
         roots = 1.0 if problem.weights is None else np.sqrt(problem.weights)
         values = evaluate(expression, problem.inputs) + np.zeros(problem.rows)
-        return residual_structure(roots * (problem.target - values), problem.inputs, values) > STRUCTURE
+        left = roots * (problem.target - values)
+        return residual_structure(left, problem.inputs, values) > STRUCTURE.pattern
 
     def is_certain(self, best: Entry | None) -> bool:
         """Whether deferred generators are not asked before an entry is accepted; see `certain_nats`."""

@@ -33,19 +33,40 @@ if TYPE_CHECKING:
 
 # log of about twenty words to choose from at each place of a formula.
 NATS_PER_UNIT = 3.0
-# What the other code takes to begin with; a large number leaves it out.
-USUAL_NATS = 0.0
-# Weight of a conditional form prior, which has seen the table, beside what is known of forms without it, and
-# by how many nats at most it may find a form less usual. Chosen on development laws (docs/search.md).
-CONDITIONAL_SHARE, MAX_DOUBT = 0.3, 30.0
-# So much of that stays where a form is usual: of two ways to write it the simpler is preferred.
-SIMPLER_NATS = 0.05
+
+
+@dataclass(frozen=True)
+class FormLengthPolicy:
+    """How the form of a formula is priced.
+
+    The weights of the conditional prior were chosen on development laws (docs/search.md); the others
+    follow from the code that is meant.
+
+    Attributes
+    ----------
+    usual_nats
+        What the code of usual forms takes to begin with; a large number leaves it out.
+    conditional_share, max_doubt
+        Weight of a conditional form prior, which has seen the table, beside what is known of forms
+        without it, and by how many nats at most it may find a form less usual.
+    simpler_nats
+        So much of each unit of complexity stays where a form is usual: of two ways to write it the
+        simpler is preferred.
+    exponent_nats
+        Exponents up to 4 and half-integers up to 2 cost nothing: this is what one of them takes.
+    """
+
+    usual_nats: float = 0.0
+    conditional_share: float = 0.3
+    max_doubt: float = 30.0
+    simpler_nats: float = 0.05
+    exponent_nats: float = float(np.log(4))
+
+
+FORMS = FormLengthPolicy()
+
 # Relative mean squared residuals below this are rounding.
 ROUNDING_LOSS = 1e-22
-
-
-# Exponents up to 4 and half-integers up to 2 are what exponents are.
-EXPONENT_NATS = float(np.log(4))
 
 
 def exact_nats(expression: Expression, most: float = float("inf")) -> float:
@@ -74,7 +95,7 @@ def exact_nats(expression: Expression, most: float = float("inf")) -> float:
 def _exponent_nats(node: Expression) -> float:
     nats = _number_nats(node)
     halves = isinstance(node, Number) and Fraction(node.value).denominator <= 2
-    return max(0.0, nats - EXPONENT_NATS) if halves else nats
+    return max(0.0, nats - FORMS.exponent_nats) if halves else nats
 
 
 def _number_nats(node: Expression) -> float:
@@ -113,12 +134,12 @@ def form_nats(expression: Expression, columns: int, conditional: float | None = 
     usual = _with_usual_names(expression)
     by_parts = usual_forms().nats(usual, columns)
     listed = standard_nats(usual, columns, by_parts)
-    nats = min(NATS_PER_UNIT * size, USUAL_NATS + by_parts, listed)
+    nats = min(NATS_PER_UNIT * size, FORMS.usual_nats + by_parts, listed)
     # A usual law is expected as a whole; a conditional form prior reads it part by part.
     if conditional is not None and nats < listed:
-        nats += CONDITIONAL_SHARE * min(conditional - nats, MAX_DOUBT)
+        nats += FORMS.conditional_share * min(conditional - nats, FORMS.max_doubt)
     # Of two ways to write one form, the simpler.
-    return nats + SIMPLER_NATS * size + NATS_PER_UNIT * set_complexity(expression)
+    return nats + FORMS.simpler_nats * size + NATS_PER_UNIT * set_complexity(expression)
 
 
 def _with_usual_names(expression: Expression) -> Expression:
@@ -262,8 +283,27 @@ def residual_is_noise(inputs: FloatArray, residual: FloatArray, weights: FloatAr
     )
 
 
-# Neighbours of each row whose residuals are compared with its own.
-NEIGHBOURS = 4
+@dataclass(frozen=True)
+class NoiseTestPolicy:
+    """The test whether residuals are noise.
+
+    Set on development laws with noise (docs/search.md).
+
+    Attributes
+    ----------
+    neighbours
+        Neighbours of each row whose residuals are compared with its own.
+    plane_rows, plane_columns, plane_deviations
+        Rows and columns of the test in planes, and the deviations that one of its many tests may show.
+    """
+
+    neighbours: int = 4
+    plane_rows: int = 400
+    plane_columns: int = 6
+    plane_deviations: float = 4.3
+
+
+NOISE_TEST = NoiseTestPolicy()
 
 
 def _neighbours(unit: FloatArray) -> IndexArray:
@@ -273,7 +313,7 @@ def _neighbours(unit: FloatArray) -> IndexArray:
     square = np.square(unit).sum(axis=1)
     distance = square[:, None] + square[None, :] - 2 * unit @ unit.T
     np.fill_diagonal(distance, np.inf)
-    some = np.argpartition(distance, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]
+    some = np.argpartition(distance, NOISE_TEST.neighbours, axis=1)[:, : NOISE_TEST.neighbours]
     order = np.argsort(np.take_along_axis(distance, some, axis=1), axis=1)
     return np.take_along_axis(some, order, axis=1)
 
@@ -296,18 +336,16 @@ def _signs_independent(residual: FloatArray, near: IndexArray, deviations: float
     return bool(agreement < deviations * np.sqrt(2.0 / near.size))
 
 
-# Rows and columns of the test in planes, and the deviations that one of its many tests may show.
-PLANE_ROWS, PLANE_COLUMNS, PLANE_DEVIATIONS = 400, 6, 4.3
-
-
 def _planes_independent(unit: FloatArray, residual: FloatArray) -> bool:
     """Whether signs are independent among neighbours in each column and each two of three columns or more."""
-    columns = range(min(unit.shape[1], PLANE_COLUMNS))
+    columns = range(min(unit.shape[1], NOISE_TEST.plane_columns))
     if unit.shape[1] < 3:
         return True
-    some, left = unit[:PLANE_ROWS], residual[:PLANE_ROWS]
+    some, left = unit[: NOISE_TEST.plane_rows], residual[: NOISE_TEST.plane_rows]
     planes = [[column] for column in columns] + [list(pair) for pair in combinations(columns, 2)]
-    return all(_signs_independent(left, _neighbours(some[:, plane]), PLANE_DEVIATIONS) for plane in planes)
+    return all(
+        _signs_independent(left, _neighbours(some[:, plane]), NOISE_TEST.plane_deviations) for plane in planes
+    )
 
 
 def _no_quadratic(unit: FloatArray, residual: FloatArray) -> bool:

@@ -12,21 +12,44 @@ References
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from physdiffuser.arrays import FloatArray
 
-# Shares of the variance of the residuals that the process may have.
-SHARES = (0.01, 0.03, 0.1, 0.3, 0.7)
-# Length scales of the process over all columns; every column is spread evenly over 0 to 1.
-LENGTHS = (0.2, 0.5, 1.0)
-COSINES, FOURIER = 12, 100
-# Nats by which residuals must be better described by a smooth function of the inputs to show a pattern.
-STRUCTURE = 4.0
-# More rows are sampled down to this many.
-MAX_ROWS = 5000
+
+@dataclass(frozen=True)
+class ResidualStructurePolicy:
+    """Smooth functions that residuals are compared with.
+
+    Set on development laws (docs/calibration.md).
+
+    Attributes
+    ----------
+    shares
+        Shares of the variance of the residuals that the process may have.
+    lengths
+        Length scales of the process over all columns; every column is spread evenly over 0 to 1.
+    cosines, fourier
+        Cosines of one column, and Fourier features of all columns.
+    pattern
+        Nats by which residuals must be better described by a smooth function of the inputs to show a
+        pattern.
+    max_rows
+        More rows are sampled down to this many.
+    """
+
+    shares: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 0.7)
+    lengths: tuple[float, ...] = (0.2, 0.5, 1.0)
+    cosines: int = 12
+    fourier: int = 100
+    pattern: float = 4.0
+    max_rows: int = 5000
+
+
+POLICY = ResidualStructurePolicy()
 
 
 def residual_structure(residuals: FloatArray, inputs: FloatArray, prediction: FloatArray) -> float:
@@ -51,12 +74,14 @@ def residual_structure(residuals: FloatArray, inputs: FloatArray, prediction: Fl
     rows = np.flatnonzero(np.isfinite(residuals) & np.isfinite(columns).all(axis=1))
     if len(rows) < 8:
         return -math.inf
-    if len(rows) > MAX_ROWS:
-        rows = rng.choice(rows, MAX_ROWS, replace=False)
+    if len(rows) > POLICY.max_rows:
+        rows = rng.choice(rows, POLICY.max_rows, replace=False)
     scores = _normal_scores(residuals[rows])
     even = np.column_stack([_ranks(column) for column in columns[rows].T])
     processes = [_cosines(column) for column in even.T]
-    processes += [_fourier(even[:, :-1], length * math.sqrt(inputs.shape[1]), rng) for length in LENGTHS]
+    processes += [
+        _fourier(even[:, :-1], length * math.sqrt(inputs.shape[1]), rng) for length in POLICY.lengths
+    ]
     best = max(_log_bayes_factor(process, scores) for process in processes)
     return best - math.log(len(processes))
 
@@ -77,19 +102,19 @@ def _normal_scores(values: FloatArray) -> FloatArray:
 
 
 def _cosines(column: FloatArray) -> FloatArray:
-    """A cosine series whose coefficients fall off with the frequency, shape (rows, COSINES)."""
-    orders = np.arange(1, COSINES + 1)
+    """A cosine series whose coefficients fall off with the frequency, shape (rows, POLICY.cosines)."""
+    orders = np.arange(1, POLICY.cosines + 1)
     return np.asarray(np.cos(math.pi * column[:, None] * orders) / orders)
 
 
 def _fourier(columns: FloatArray, length: float, rng: np.random.Generator) -> FloatArray:
-    """Random Fourier features of a Gaussian kernel, shape (rows, FOURIER)."""
-    frequencies = rng.standard_normal((columns.shape[1], FOURIER)) / length
-    return np.asarray(np.cos(columns @ frequencies + rng.uniform(0.0, 2.0 * math.pi, FOURIER)))
+    """Random Fourier features of a Gaussian kernel, shape (rows, POLICY.fourier)."""
+    frequencies = rng.standard_normal((columns.shape[1], POLICY.fourier)) / length
+    return np.asarray(np.cos(columns @ frequencies + rng.uniform(0.0, 2.0 * math.pi, POLICY.fourier)))
 
 
 def _log_bayes_factor(features: FloatArray, scores: FloatArray) -> float:
-    """Of noise plus a process with these features against noise alone, at the best of `SHARES`."""
+    """Of noise plus a process with these features against noise alone, at the best of `POLICY.shares`."""
     rows = len(scores)
     features = features - features.mean(axis=0)
     total = float(np.sum(np.square(features)))
@@ -99,7 +124,7 @@ def _log_bayes_factor(features: FloatArray, scores: FloatArray) -> float:
     along = np.square(left.T @ scores)
     outside = max(float(scores @ scores - along.sum()), 0.0)
     best = -math.inf
-    for share in SHARES:
+    for share in POLICY.shares:
         variances = share * np.square(sizes) + (1.0 - share)
         change = np.log(variances).sum() + (rows - len(sizes)) * math.log(1.0 - share)
         change += float(np.sum(along / variances)) + outside / (1.0 - share) - float(scores @ scores)

@@ -15,14 +15,8 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Apply, Number, Variable, evaluate, parse
 from physdiffuser.search import archive as archive_module
-from physdiffuser.search.archive import (
-    FEW_CONSTANTS,
-    MAX_NEAR,
-    NEAR,
-    NOTHING_LEFT,
-    SAME_FORM,
-    ParetoArchive,
-)
+from physdiffuser.search.archive import NOTHING_LEFT, ParetoArchive
+from physdiffuser.search.archive import POLICY as ARCHIVE
 from physdiffuser.selection.description_length import DescriptionLength
 
 
@@ -41,8 +35,8 @@ class TestDominance:
             ({"constants": 3}, False),
             ({"loss": 0.09}, True),
             ({"loss": 0.11}, False),
-            ({"nats": 20.0 + SAME_FORM}, True),
-            ({"nats": 20.1 + SAME_FORM, "loss": 0.09}, False),
+            ({"nats": 20.0 + ARCHIVE.same_form}, True),
+            ({"nats": 20.1 + ARCHIVE.same_form, "loss": 0.09}, False),
             # Equal losses are those of one function: then the form does not count.
             ({"nats": 99.0}, True),
             ({"nats": 99.0, "loss": 0.1 * (1 + 5e-7)}, True),
@@ -202,9 +196,9 @@ class TestSolved:
         return archive
 
     def test_few_constants_that_leave_nothing_solve_a_table(self) -> None:
-        archive = self.exact(FEW_CONSTANTS)
+        archive = self.exact(ARCHIVE.few_constants)
         assert archive.best_loss < NOTHING_LEFT and archive.is_solved
-        archive = self.exact(FEW_CONSTANTS + 1)
+        archive = self.exact(ARCHIVE.few_constants + 1)
         assert archive.best_loss < NOTHING_LEFT and not archive.is_solved
 
 
@@ -240,16 +234,16 @@ class TestNear:
         assert texts(archive.near()) == ["3.1*a*b"]
         length = archive.latest
         archive.offer(candidate("a**2*b"))
-        assert archive.latest < length - NEAR
+        assert archive.latest < length - ARCHIVE.near
         assert not archive.near()
 
     def test_they_are_ranked_and_their_number_is_limited(self) -> None:
         archive = self.archive()
-        for number in range(3 * MAX_NEAR):
+        for number in range(3 * ARCHIVE.max_near):
             archive.offer(candidate(f"a**2*b + {1e-4 * (97 * number % 500 + 1)!r}e0"))
         near = archive.near()
-        assert len(near) == MAX_NEAR
+        assert len(near) == ARCHIVE.max_near
         lengths = [archive.length(entry) for entry in near]
         assert lengths == sorted(lengths)
         best = archive.length(archive.front()[-1])
-        assert all(length < best + NEAR for length in lengths)
+        assert all(length < best + ARCHIVE.near for length in lengths)

@@ -15,12 +15,8 @@ from physdiffuser.core.candidate import Candidate
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import evaluate, parse, to_text
 from physdiffuser.fitting import refit
-from physdiffuser.search.archive import (
-    CONTENDS,
-    NOTHING_LEFT,
-    REFITTED,
-    ParetoArchive,
-)
+from physdiffuser.search.archive import NOTHING_LEFT, ParetoArchive
+from physdiffuser.search.archive import POLICY as ARCHIVE
 from physdiffuser.selection.description_length import DescriptionLength
 
 
@@ -64,7 +60,7 @@ class TestAllRows:
         # Few constants and few nodes: on the front, though far too long.
         archive.offer(candidate("3.0e0*a"))
         found = next(entry for entry in archive.front() if entry.constants)
-        assert archive.length(found) > best + REFITTED
+        assert archive.length(found) > best + ARCHIVE.refitted
         assert to_text(found.candidate.expression, NAMES) == "3*a"
 
     def test_a_refit_never_makes_a_formula_worse(self) -> None:
@@ -83,7 +79,7 @@ class TestAllRows:
     ) -> None:
         """Clearly: by so many nats on the rows of the search."""
         rows = 300
-        ratio = math.exp(2 * CONTENDS * factor / rows)
+        ratio = math.exp(2 * ARCHIVE.undecided * factor / rows)
         x = np.linspace(-1, 1, rows)
         # Two columns; the residuals of `a` and of `b + 0*a` have mean squares 1 and `ratio`.
         noise = np.where(np.arange(rows) % 2, 1.0, -1.0)

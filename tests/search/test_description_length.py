@@ -12,11 +12,9 @@ import pytest
 from physdiffuser.expressions import Apply, Number, complexity, parse
 from physdiffuser.expressions.tree import fitted_constants
 from physdiffuser.selection.description_length import (
-    CONDITIONAL_SHARE,
-    MAX_DOUBT,
+    FORMS,
     NATS_PER_UNIT,
     ROUNDING_LOSS,
-    SIMPLER_NATS,
     DescriptionLength,
     exact_nats,
     form_nats,
@@ -85,7 +83,7 @@ class TestForm:
     def test_the_cheaper_of_two_codes_and_a_small_price_of_complexity(self, text: str) -> None:
         tree = parse(text, NAMES)
         size = complexity(tree)
-        expected = min(NATS_PER_UNIT * size, usual_forms().nats(tree, 2)) + SIMPLER_NATS * size
+        expected = min(NATS_PER_UNIT * size, usual_forms().nats(tree, 2)) + FORMS.simpler_nats * size
         assert form_nats(tree, 2) == pytest.approx(expected, abs=1e-12)
 
     def test_both_codes_are_the_cheaper_one_somewhere(self) -> None:
@@ -96,12 +94,14 @@ class TestForm:
         assert common("a/sqrt(1 - b**2)")
         assert not common("tan(tan(tan(a)))")
 
-    @pytest.mark.parametrize("difference", [-12.0, 0.0, 7.5, MAX_DOUBT, MAX_DOUBT + 50, math.inf])
+    @pytest.mark.parametrize("difference", [-12.0, 0.0, 7.5, FORMS.max_doubt, FORMS.max_doubt + 50, math.inf])
     def test_a_conditional_prior_is_pooled_and_its_doubt_is_limited(self, difference: float) -> None:
         tree = parse("a/sqrt(1 - b**2)", NAMES)
-        alone = form_nats(tree, 2) - SIMPLER_NATS * complexity(tree)
+        alone = form_nats(tree, 2) - FORMS.simpler_nats * complexity(tree)
         pooled = form_nats(tree, 2, alone + difference)
-        assert pooled - form_nats(tree, 2) == pytest.approx(CONDITIONAL_SHARE * min(difference, MAX_DOUBT))
+        assert pooled - form_nats(tree, 2) == pytest.approx(
+            FORMS.conditional_share * min(difference, FORMS.max_doubt)
+        )
 
     def test_more_columns_make_a_form_longer(self) -> None:
         tree = parse("a/sqrt(1 - b**2)", NAMES)

@@ -14,7 +14,8 @@ from physdiffuser.expressions import Apply, Expression, Number, evaluate, parse,
 from physdiffuser.expressions.tree import substitute, variables
 from physdiffuser.finalize.finalize import finalize
 from physdiffuser.fitting import refit
-from physdiffuser.search.archive import NEAR, ParetoArchive
+from physdiffuser.search.archive import POLICY as ARCHIVE
+from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.selection.description_length import DescriptionLength
 
 NAMES = ("g", "r", "a")
@@ -65,7 +66,7 @@ def test_the_archive_remembers_what_is_nearly_as_short_and_nothing_else() -> Non
     archive = archive_of(problem, RIVAL, LAW, "1.1*g", "2.2*sqrt(g) - 0.4*r")
     lengths = [archive.length(entry) for entry in archive.near()]
     assert lengths == sorted(lengths) and len(lengths) == 2
-    assert lengths[-1] < min(archive.length(entry) for entry in archive.front()) + NEAR
+    assert lengths[-1] < min(archive.length(entry) for entry in archive.front()) + ARCHIVE.near
 
 
 def test_the_memory_does_not_grow_with_the_search() -> None:

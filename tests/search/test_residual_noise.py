@@ -14,14 +14,7 @@ import pytest
 
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import parse
-from physdiffuser.selection.description_length import (
-    NEIGHBOURS,
-    PLANE_COLUMNS,
-    PLANE_DEVIATIONS,
-    PLANE_ROWS,
-    leaves_noise,
-    residual_is_noise,
-)
+from physdiffuser.selection.description_length import NOISE_TEST, leaves_noise, residual_is_noise
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -45,7 +38,7 @@ def _nearest(values: bytes, shape: tuple[int, int]) -> npt.NDArray[np.intp]:
     unit = np.frombuffer(values).reshape(shape)
     distance = np.square(unit[:, None, :] - unit[None, :, :]).sum(axis=2)
     np.fill_diagonal(distance, np.inf)
-    return np.argsort(distance, axis=1)[:, :NEIGHBOURS]
+    return np.argsort(distance, axis=1)[:, : NOISE_TEST.neighbours]
 
 
 def neighbour_statistic(unit: FloatArray, residual: FloatArray) -> float:
@@ -81,10 +74,10 @@ def quadratic_statistic(unit: FloatArray, residual: FloatArray) -> float:
 
 def plane_statistic(unit: FloatArray, residual: FloatArray) -> float:
     """The largest sign statistic among neighbours in one column and in two."""
-    columns = range(min(unit.shape[1], PLANE_COLUMNS))
+    columns = range(min(unit.shape[1], NOISE_TEST.plane_columns))
     if unit.shape[1] < 3:
         return 0.0
-    some, left = unit[:PLANE_ROWS], residual[:PLANE_ROWS]
+    some, left = unit[: NOISE_TEST.plane_rows], residual[: NOISE_TEST.plane_rows]
     planes = [[c] for c in columns] + [list(pair) for pair in combinations(columns, 2)]
     return max(sign_statistic(some[:, plane], left) for plane in planes)
 
@@ -104,7 +97,7 @@ def is_noise(inputs: FloatArray, residual: FloatArray) -> bool:
         neighbour_statistic(unit[:1000], residual[:1000]) < 3.1
         and sign_statistic(unit[:1000], residual[:1000]) < 3.1
         and quadratic_statistic(unit, residual) < 1
-        and plane_statistic(unit, residual) < PLANE_DEVIATIONS
+        and plane_statistic(unit, residual) < NOISE_TEST.plane_deviations
     )
 
 

@@ -17,7 +17,8 @@ from physdiffuser.expressions import Number, parse, to_text
 from physdiffuser.expressions.tree import walk
 from physdiffuser.noise.precision import DOUBLE, decimal_precision
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.sampling import SEARCH_ROWS, split_rows
+from physdiffuser.search.sampling import POLICY as SAMPLING
+from physdiffuser.search.sampling import split_rows
 from physdiffuser.selection.description_length import DescriptionLength, residual_is_noise
 from physdiffuser.units.unit import parse_unit
 
@@ -201,7 +202,7 @@ class TestSplit:
         split = split_rows(dataset, 1)
         assert set(split.search) <= set(split.fit)
         assert not set(split.fit) & set(split.test)
-        assert len(split.search) == SEARCH_ROWS and len(split.test) == 1000
+        assert len(split.search) == SAMPLING.search_rows and len(split.test) == 1000
         again = split_rows(dataset, 1)
         assert all(
             np.array_equal(x, y)

@@ -9,6 +9,7 @@ between runs. Of a single run nothing is concluded: its orbit satisfies equation
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,15 +20,36 @@ from physdiffuser.dynamics.search.sparse import extended, pairs
 from physdiffuser.expressions import ZERO, Expression, Number, evaluate
 from physdiffuser.expressions.tree import variables
 
-MAX_TERMS = 3
-WITHIN = 2.0
-"""Variation of a conserved quantity in its standard errors."""
-MAX_RATE = 0.02
-"""Its rate by the equations, relative to the parts of that rate."""
-MIN_VARIATION = 20.0
-"""Its terms vary by so many times the error of the sum; otherwise anything would seem constant."""
-_BEAM = 8
-_DIGITS = 4
+
+@dataclass(frozen=True)
+class ObservedPolicy:
+    """When a sum of terms counts as conserved along noisy trajectories.
+
+    Set on the development systems (docs/dynamics.md).
+
+    Attributes
+    ----------
+    max_terms, beam
+        Terms of a sum, and sums that are followed.
+    within
+        Variation of a conserved quantity in its standard errors.
+    max_rate
+        Its rate by the equations, relative to the parts of that rate.
+    min_variation
+        Its terms vary by so many times the error of the sum; otherwise anything would seem constant.
+    digits
+        Digits of its coefficients.
+    """
+
+    max_terms: int = 3
+    beam: int = 8
+    within: float = 2.0
+    max_rate: float = 0.02
+    min_variation: float = 20.0
+    digits: int = 4
+
+
+POLICY = ObservedPolicy()
 
 
 def observed_quantities(
@@ -55,8 +77,8 @@ def observed_quantities(
     for place in range(len(terms)):
         target, others = columns[:, place], columns[:, place + 1 :]
         beam: list[tuple[int, ...]] = [()]
-        for size in range(1, min(MAX_TERMS, others.shape[1] + 1)):
-            beam = (pairs(others, target) if size == 2 else extended(others, target, beam))[:_BEAM]
+        for size in range(1, min(POLICY.max_terms, others.shape[1] + 1)):
+            beam = (pairs(others, target) if size == 2 else extended(others, target, beam))[: POLICY.beam]
             for subset in beam:
                 values = np.linalg.lstsq(others[:, subset], target, rcond=None)[0]
                 parts = [(terms[place], 1.0)]
@@ -92,7 +114,7 @@ def _expression(parts: list[tuple[Expression, float]]) -> Expression | None:
         return None
     expression: Expression = ZERO
     for term, value in normalised(parts):
-        expression = total(expression, product(Number(float(f"{value:.{_DIGITS}g}")), term))
+        expression = total(expression, product(Number(float(f"{value:.{POLICY.digits}g}")), term))
     return expression
 
 
@@ -120,15 +142,15 @@ def _is_constant(
             gradient = np.stack([at(slope, run) for slope in known], axis=1)
             sigma = np.sqrt(np.square(gradient * error).sum(axis=1))
             spread = float(np.abs(gradient * run.std(axis=0)).sum(axis=1).mean())
-            if not np.sqrt(np.mean(deviation**2)) <= WITHIN * np.sqrt(np.mean(sigma**2)):
+            if not np.sqrt(np.mean(deviation**2)) <= POLICY.within * np.sqrt(np.mean(sigma**2)):
                 return False
-            if not spread > MIN_VARIATION * np.sqrt(np.mean(sigma**2)):
+            if not spread > POLICY.min_variation * np.sqrt(np.mean(sigma**2)):
                 return False
             levels.append(float(at(quantity, run).mean()))
             largest = max(largest, float(np.sqrt(np.mean(sigma**2))))
-        if np.ptp(levels) < MIN_VARIATION * largest:
+        if np.ptp(levels) < POLICY.min_variation * largest:
             return False
         pairs_of = zip(known, flow, strict=True)
         parts = np.stack([at(slope, states) * at(rate, states) for slope, rate in pairs_of])
     size = float(np.sqrt(np.mean(np.abs(parts).sum(axis=0) ** 2)))
-    return bool(np.sqrt(np.mean(parts.sum(axis=0) ** 2)) <= MAX_RATE * size)
+    return bool(np.sqrt(np.mean(parts.sum(axis=0) ** 2)) <= POLICY.max_rate * size)

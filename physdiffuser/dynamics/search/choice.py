@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from physdiffuser.dynamics.integration.shooting import RANKING_TOLERANCE, TOLERANCE
-from physdiffuser.dynamics.schedule import FOUND, Period, Stop, never
+from physdiffuser.dynamics.schedule import POLICY as SCHEDULE
+from physdiffuser.dynamics.schedule import Period, Stop, never
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation, candidates, renumbered
 from physdiffuser.dynamics.search.form_code import form_nats
 from physdiffuser.dynamics.search.linearised import finite_terms, linearised_sums
@@ -21,15 +22,38 @@ from physdiffuser.expressions.tree import mul
 from physdiffuser.options import SolveOptions
 from physdiffuser.selection.description_length import DescriptionLength
 
-JOINT, WEAK_JOINT = 4, 4
-"""Candidates of a state that are tried in systems: by their fits, and by the weak form."""
-LINEARISED, ROUNDS = 3, 2
-"""Sums of products, and of any terms, that the trajectories choose for each equation, and how often."""
-NEAR = 15.0
-"""Nats by which systems may be worse on short segments and still be compared on longer ones."""
-EXACT_JOINT = 5
-SAME_EXACT, SAME_NOISY = 1e-6, 0.02
-"""Right-hand sides that differ by so little of the spread of the rate are no rivals."""
+
+@dataclass(frozen=True)
+class ChoicePolicy:
+    """How many systems are tried.
+
+    Set on the development systems (docs/dynamics.md).
+
+    Attributes
+    ----------
+    joint, weak_joint, exact_joint
+        Candidates of a state that are tried in systems: by their fits, by the weak form, and of exact
+        values.
+    linearised, rounds
+        Sums of products, and of any terms, that the trajectories choose for each equation, and how often.
+    near
+        Nats by which systems may be worse on short segments and still be compared on longer ones.
+    same_exact, same_noisy
+        Right-hand sides that differ by so little of the spread of the rate are no rivals.
+    """
+
+    joint: int = 4
+    weak_joint: int = 4
+    exact_joint: int = 5
+    linearised: int = 3
+    rounds: int = 2
+    near: float = 15.0
+    same_exact: float = 1e-6
+    same_noisy: float = 0.02
+
+
+POLICY = ChoicePolicy()
+
 
 Rival = tuple[int, Candidate, float]
 """A state, a candidate that takes part in another system, and the nats by which that system is worse."""
@@ -57,16 +81,16 @@ def shortlist(prepared: Preparation, state: int, search: SolveOptions | None, pe
     period
         The time for it.
     """
-    found = candidates(prepared, state, search, period.part(FOUND))
+    found = candidates(prepared, state, search, period.part(SCHEDULE.found))
     if prepared.exact or len(found) <= 1:
-        return Shortlist(found, found[:EXACT_JOINT])
+        return Shortlist(found, found[: POLICY.exact_joint])
     driven = [one for _, one in Selector(prepared, period.is_over).by_trajectory(state, found)]
     if len(prepared.table.states) == 1:
-        return Shortlist(found, driven[: JOINT + WEAK_JOINT])
+        return Shortlist(found, driven[: POLICY.joint + POLICY.weak_joint])
     # Curves of the other states bias the fits that they drive.
     weak = sorted(found, key=lambda one: one.length)
-    further = [one for one in weak if one not in driven[:JOINT]][:WEAK_JOINT]
-    return Shortlist(found, [*driven[:JOINT], *further])
+    further = [one for one in weak if one not in driven[: POLICY.joint]][: POLICY.weak_joint]
+    return Shortlist(found, [*driven[: POLICY.joint], *further])
 
 
 @dataclass(eq=False)
@@ -132,7 +156,7 @@ class Choice:
         """
         beam = self.exchanged([list(own.chosen) for own in shortlists])
         if not self.prepared.exact:
-            for _ in range(ROUNDS):
+            for _ in range(POLICY.rounds):
                 if not self.with_linearised(beam):
                     break
             for intervals in (3 * self.selector.first, self.selector.longest):
@@ -243,7 +267,7 @@ class Choice:
                 nats += 0.5 * count * math.log(max(square / count, self.selector.floor))
                 found.append(Candidate(skeleton, factors, math.nan, nats, "trajectories"))
             found.sort(key=lambda one: one.length)
-            chosen |= {one.skeleton: one for one in found[:LINEARISED]}
+            chosen |= {one.skeleton: one for one in found[: POLICY.linearised]}
         return list(chosen.values())
 
     def _library(self) -> list[Expression]:
@@ -260,7 +284,9 @@ class Choice:
     def _longer(self, beam: Beam, intervals: int) -> bool:
         """Compare the system and those nearly as good on longer segments; whether it follows these."""
         before = beam.best
-        near = {place: other for place, other in beam.tried.items() if other.length < before.length + NEAR}
+        near = {
+            place: other for place, other in beam.tried.items() if other.length < before.length + POLICY.near
+        }
         best = self._refit(before, intervals)
         longer = Beam(beam.lists, list(beam.chosen), best)
         for (state, number), other in sorted(near.items(), key=lambda pair: pair[1].length):
@@ -288,7 +314,7 @@ class Choice:
         with np.errstate(all="ignore"):
             apart = np.abs(evaluate(one, nodes) - evaluate(other, nodes))
         spread = float(self.prepared.weak.rates[:, state].std())
-        limit = SAME_EXACT if self.prepared.exact else SAME_NOISY
+        limit = POLICY.same_exact if self.prepared.exact else POLICY.same_noisy
         return bool(np.nanmax(apart, initial=0.0) <= limit * spread)
 
     def _fit_candidates(self, chosen: Sequence[Candidate], stop: Stop | None = None) -> Fitted:

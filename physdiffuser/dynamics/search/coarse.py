@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from physdiffuser.dynamics.search.candidates import Preparation, ranked, term_candidates
-from physdiffuser.dynamics.search.choice import EXACT_JOINT, Beam, Choice, Rival
+from physdiffuser.dynamics.search.choice import POLICY as CHOICE
+from physdiffuser.dynamics.search.choice import Beam, Choice, Rival
 from physdiffuser.dynamics.search.selection import Selector, mean_square
 from physdiffuser.dynamics.trajectories.smoothing import falls_with_neighbours, neighbour_noise
 
@@ -57,7 +58,7 @@ def system_of_exact_values(selector: Selector, enough: float) -> tuple[Beam, lis
     """
     choice, prepared = Choice(selector), selector.prepared
     states = range(len(prepared.table.states))
-    found = [ranked(term_candidates(prepared, state), EXACT_JOINT) for state in states]
+    found = [ranked(term_candidates(prepared, state), CHOICE.exact_joint) for state in states]
     if not all(found):
         return None
     beam = choice.exchanged(found)

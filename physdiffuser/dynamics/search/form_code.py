@@ -23,7 +23,7 @@ class FormCosts:
     """Nats for the parts of a right-hand side.
 
     Roughly minus the logarithm of how often a part occurs in the equations of the development systems
-    (docs/dynamics.md); rarer parts, which have too few examples, were set by hand.
+    (docs/dynamics.md).
 
     Attributes
     ----------

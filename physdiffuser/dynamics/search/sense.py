@@ -7,21 +7,44 @@ matter here: they are left out one by one (`physdiffuser.dynamics.search.choice`
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
 from physdiffuser.expressions.tree import variables
 
-NEGLIGIBLE = 1e-7
-"""A function that varies by a smaller share of its value is constant."""
-MAX_ARGUMENT = 1e4
-"""Largest argument of a function that bends within the data."""
-SATURATED = 20.0
-"""Arguments beyond this, at all rows, leave of a hyperbolic tangent or arcus tangent a sign alone."""
-LINEAR = 1e-4
-"""Arguments below this, at all rows, leave of a sine or tangent its argument alone."""
-MAX_POWER = 12.0
+
+@dataclass(frozen=True)
+class SensePolicy:
+    """Constants that make no sense in a function.
+
+    Set by hand.
+
+    Attributes
+    ----------
+    negligible
+        A function that varies by a smaller share of its value is constant.
+    max_argument
+        Largest argument of a function that bends within the data.
+    saturated
+        Arguments beyond this, at all rows, leave of a hyperbolic tangent or arcus tangent a sign alone.
+    linear
+        Arguments below this, at all rows, leave of a sine or tangent its argument alone.
+    max_power
+        Largest power.
+    """
+
+    negligible: float = 1e-7
+    max_argument: float = 1e4
+    saturated: float = 20.0
+    linear: float = 1e-4
+    max_power: float = 12.0
+
+
+POLICY = SensePolicy()
+
 
 BENT = frozenset({"sin", "cos", "tan", "exp", "sinh", "cosh", "tanh", "atan", "asin"})
 ODD = frozenset({"sin", "tan", "sinh", "tanh", "atan", "asin"})
@@ -70,13 +93,13 @@ def _values(node: Expression, nodes: FloatArray) -> FloatArray:
 def _matters(node: Apply, parts: list[FloatArray], found: FloatArray) -> bool:
     if node.operator == "pow":
         exponent = node.arguments[1]
-        return not (isinstance(exponent, Number) and abs(float(exponent.value)) > MAX_POWER)
+        return not (isinstance(exponent, Number) and abs(float(exponent.value)) > POLICY.max_power)
     if node.operator not in BENT:
         return True
     size = np.abs(parts[0])
     largest = float(np.max(size, initial=0.0))
-    if not largest <= MAX_ARGUMENT or (node.operator in ODD and largest < LINEAR):
+    if not largest <= POLICY.max_argument or (node.operator in ODD and largest < POLICY.linear):
         return False
-    if node.operator in SATURATING and float(np.min(size, initial=np.inf)) > SATURATED:
+    if node.operator in SATURATING and float(np.min(size, initial=np.inf)) > POLICY.saturated:
         return False
-    return float(np.ptp(found)) > NEGLIGIBLE * float(np.max(np.abs(found), initial=0.0))
+    return float(np.ptp(found)) > POLICY.negligible * float(np.max(np.abs(found), initial=0.0))

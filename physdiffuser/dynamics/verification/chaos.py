@@ -19,15 +19,38 @@ from physdiffuser.dynamics.integration.segments import run_inputs
 from physdiffuser.dynamics.trajectories.runs import Trajectories
 from physdiffuser.expressions.tree import variables
 
-MIN_DIMENSIONS = 3
-"""In a plane no bounded flow is chaotic (Poincare and Bendixson)."""
-MIN_GROWTH = 5.0
-"""Logarithm by which an error must grow along the runs; shear of a regular motion makes it grow a little."""
-MAX_SPREADING = 3.0
-"""Growth of the motion from the first half of a run to the second; beyond it errors grow with the states."""
-LOST = 0.5
-"""Standard deviations of a state by which a simulation that has lost the measured rows is away from them."""
-_STEP = 1e-6
+
+@dataclass(frozen=True)
+class ChaosPolicy:
+    """When a system is called chaotic.
+
+    Set on the development systems (docs/dynamics.md).
+
+    Attributes
+    ----------
+    min_dimensions
+        In a plane no bounded flow is chaotic (Poincare and Bendixson).
+    min_growth
+        Logarithm by which an error must grow along the runs; shear of a regular motion makes it grow a
+        little.
+    max_spreading
+        Growth of the motion from the first half of a run to the second; beyond it errors grow with the
+        states.
+    lost
+        Standard deviations of a state by which a simulation that has lost the measured rows is away from
+        them.
+    step
+        Relative step of finite differences.
+    """
+
+    min_dimensions: int = 3
+    min_growth: float = 5.0
+    max_spreading: float = 3.0
+    lost: float = 0.5
+    step: float = 1e-6
+
+
+POLICY = ChaosPolicy()
 
 
 @dataclass(frozen=True)
@@ -75,12 +98,12 @@ def lyapunov_exponent(
     states = path.shape[1]
     starts = np.repeat(path[:-1].T[:, None, :], states + 1, axis=1)
     for state in range(states):
-        starts[state, 1 + state] += _STEP * scales[state]
+        starts[state, 1 + state] += POLICY.step * scales[state]
     steps = np.stack([times[:-1], times[1:]], axis=1)
     found = integrate(system, np.zeros((0, states + 1)), starts, steps, inputs_at, substeps)[1]
     # Shape (states, states, intervals): how each state at the end depends on each at the beginning.
     # Both are in units of the scales, so that errors of different states compare.
-    slopes = (found[:, 1:] - found[:, :1]) / (_STEP * scales[:, None, None])
+    slopes = (found[:, 1:] - found[:, :1]) / (POLICY.step * scales[:, None, None])
     direction = np.ones(states) / math.sqrt(states)
     growth = []
     for interval in range(slopes.shape[2]):
@@ -105,12 +128,12 @@ def horizon(system: System, table: Trajectories, paths: Sequence[FloatArray]) ->
         The runs, and each as simulated from its first point.
     """
     driven = any(variables(equation) - set(range(system.dimension)) for equation in system.equations)
-    if system.dimension + driven < MIN_DIMENSIONS:
+    if system.dimension + driven < POLICY.min_dimensions:
         return None
     scales = np.where(table.scales > 0.0, table.scales, 1.0)
     exponents, followed, durations = [], [], []
     for number, (run, path) in enumerate(zip(table.runs, paths, strict=True)):
-        if run.points < MIN_DIMENSIONS or not np.isfinite(path).all() or _spreads(path):
+        if run.points < POLICY.min_dimensions or not np.isfinite(path).all() or _spreads(path):
             return None
         own = lyapunov_exponent(system, path, run.times, scales, run_inputs(table, number))
         exponents.append(own)
@@ -118,7 +141,7 @@ def horizon(system: System, table: Trajectories, paths: Sequence[FloatArray]) ->
         followed.append(_followed(run.times, run.states, path, scales))
     weights = np.array(durations)
     exponent = float(np.array(exponents) @ weights / weights.sum())
-    if not exponent * float(weights.max()) > MIN_GROWTH:
+    if not exponent * float(weights.max()) > POLICY.min_growth:
         return None
     return Horizon(exponent, exponent * min(followed))
 
@@ -127,12 +150,12 @@ def _spreads(path: FloatArray) -> bool:
     """Whether the second half of a path is much wider than the first."""
     half = path.shape[0] // 2
     apart = np.abs(path - path.mean(axis=0)).max(axis=1)
-    return bool(apart[half:].max() > MAX_SPREADING * apart[:half].max())
+    return bool(apart[half:].max() > POLICY.max_spreading * apart[:half].max())
 
 
 def _followed(times: FloatArray, measured: FloatArray, path: FloatArray, scales: FloatArray) -> float:
     """How long a path stays near the measured values."""
     with np.errstate(invalid="ignore"):
-        away = np.abs(measured - path) > LOST * scales
+        away = np.abs(measured - path) > POLICY.lost * scales
     lost = np.flatnonzero(away.any(axis=1))
     return float(times[lost[0] if lost.size else -1] - times[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -32,15 +32,37 @@ from physdiffuser.fitting.exact_constants.forms import (
 )
 from physdiffuser.fitting.exact_constants.odds import DEFAULT_RULE, as_exponent, odds
 
-_FORMS = 4
-_NODE_CREDIT = 0.75
-"""What a dropped node is worth, in nats, beyond the constant that goes with it."""
-_RELATION_COST = 2.0
-"""Price of tying two constants, beside that of the choice among all of them."""
-_FORM = 2.5
-"""Standard errors by which the form of a formula may move a constant, where the noise level is known: a
-factor 1, a power by quarters, or one constant that is tied to another. They are no values of constants."""
-_MAX_DENOMINATOR = 2000
+
+@dataclass(frozen=True)
+class ProposalPolicy:
+    """What exact values are proposed for a constant.
+
+    Prices are in nats; docs/fitting.md measures the rule as a whole.
+
+    Attributes
+    ----------
+    forms
+        Forms near a value that are proposed.
+    node_credit
+        What a dropped node is worth, beyond the constant that goes with it.
+    relation_cost
+        Price of tying two constants, beside that of the choice among all of them.
+    form
+        Standard errors by which the form of a formula may move a constant, where the noise level is
+        known: a factor 1, a power by quarters, or one constant that is tied to another. They are no
+        values of constants.
+    max_denominator
+        Largest denominator of a fraction.
+    """
+
+    forms: int = 4
+    node_credit: float = 0.75
+    relation_cost: float = 2.0
+    form: float = 2.5
+    max_denominator: int = 2000
+
+
+POLICY = ProposalPolicy()
 
 
 def proposals(evidence: Evidence, state: State, table: FormTable) -> list[Proposal]:
@@ -51,7 +73,7 @@ def proposals(evidence: Evidence, state: State, table: FormTable) -> list[Propos
         value, error = float(state.values[index]), float(state.errors[index])
         found += _drop(evidence, state, index)
         if value != 0.0:
-            reach = error * max(evidence.rule.farthest, evidence.with_few_rows(_FORM))
+            reach = error * max(evidence.rule.farthest, evidence.with_few_rows(POLICY.form))
             for form in _forms(value, reach, table, index in in_exponent):
                 if not _is_near(evidence, value, error, form, index in in_exponent):
                     continue
@@ -86,7 +108,7 @@ def special_value(value: float, error: float, table: FormTable, exponent: bool =
     """
     if not 0.0 < error < abs(value) < math.inf:
         return None
-    near = [form for form in _forms(value, _FORM * error, table, exponent) if abs(form.value) != 1.0]
+    near = [form for form in _forms(value, POLICY.form * error, table, exponent) if abs(form.value) != 1.0]
     chances = [odds(table, value, error, form, exponent) for form in near]
     best = min(chances, default=math.inf)
     return near[chances.index(best)] if best <= DEFAULT_RULE.most_odds else None
@@ -172,7 +194,7 @@ def _drop(evidence: Evidence, state: State, index: int) -> list[Proposal]:
     if not isinstance(skeleton, Apply):
         return []
     saved = size(state.skeleton) - size(skeleton)
-    cost = -_NODE_CREDIT * saved
+    cost = -POLICY.node_credit * saved
     gone = state.values.size - 1 - values.size
     gain = _gain(evidence, state, index, abs(value), cost) + gone
     change = f"{_known(value, error)} is compatible with 0: its term is dropped"
@@ -181,12 +203,12 @@ def _drop(evidence: Evidence, state: State, index: int) -> list[Proposal]:
 
 def _forms(value: float, reach: float, table: FormTable, exponent: bool) -> list[Form]:
     width = min(reach / abs(value) + 4e-16, 3.0)
-    found = table.near(value, width, _FORMS if not exponent else 4 * _FORMS)
+    found = table.near(value, width, POLICY.forms if not exponent else 4 * POLICY.forms)
     if exponent:
         # Nothing is raised to the power of pi or of the square root of two.
-        found = [as_exponent(form) for form in found if isinstance(form.expression, Number)][:_FORMS]
+        found = [as_exponent(form) for form in found if isinstance(form.expression, Number)][: POLICY.forms]
     if width < 1e-5:
-        fraction = Fraction(value).limit_denominator(_MAX_DENOMINATOR)
+        fraction = Fraction(value).limit_denominator(POLICY.max_denominator)
         if fraction != 0 and abs(float(fraction) - value) <= width * abs(value):
             found.append(Form(float(fraction), fraction_cost(fraction), number_expression(fraction)))
     return found
@@ -259,9 +281,9 @@ def _ties(evidence: Evidence, state: State, table: FormTable, exponents: frozens
                 error = math.sqrt(max(spread, 0.0)) + 4e-16
                 if error > 0.3 or not 0.0 < abs(ratio) < math.inf:
                     continue
-                reach = min(evidence.with_few_rows(_FORM) * error, 1.0)
+                reach = min(evidence.with_few_rows(POLICY.form) * error, 1.0)
                 for form in table.near(ratio, reach, 1):
-                    cost = form.cost + _RELATION_COST + math.log(count) + _POWER_COST[abs(k), k > 0]
+                    cost = form.cost + POLICY.relation_cost + math.log(count) + _POWER_COST[abs(k), k > 0]
                     # All relations that are as simple count, with this and with other constants.
                     priced = replace(form, cost=cost)
                     if odds(table, ratio, error * abs(ratio), priced) > evidence.rule.most_odds:

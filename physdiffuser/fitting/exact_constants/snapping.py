@@ -33,7 +33,7 @@ if TYPE_CHECKING or CHECK_ARRAYS:
 class SnappingPolicy:
     """How long exact constants are searched for, and what they must gain.
 
-    Set by measurement (docs/fitting.md).
+    docs/fitting.md measures the rule as a whole.
 
     Attributes
     ----------

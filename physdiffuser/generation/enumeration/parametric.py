@@ -24,8 +24,38 @@ from physdiffuser.functions.family import Family
 from physdiffuser.functions.table import families_for
 from physdiffuser.transforms.transform import OutputTransform
 
-# Pairs of columns that functions of two are tried on, first ones first.
-MAX_PAIRS = 15
+
+@dataclass(frozen=True)
+class ParametricPolicy:
+    """How many functions with constants inside are fitted, and how.
+
+    Set on development laws (docs/search.md).
+
+    Attributes
+    ----------
+    max_pairs
+        Pairs of columns that functions of two are tried on, first ones first.
+    iterations, tolerance
+        Steps of Levenberg-Marquardt for a find, and the relative gain below which they end.
+    together
+        Skeletons fitted in one go: enough to share the overhead, few enough to stop in time.
+    rows_of_constant
+        Rows to each constant of sums and curves with several inside: with fewer, they describe chance.
+    best, best_of_family, best_of_complexity
+        Finds followed up with Levenberg-Marquardt: of all, of each family, and of each complexity.
+    """
+
+    max_pairs: int = 15
+    iterations: int = 15
+    tolerance: float = 1e-8
+    together: int = 60
+    rows_of_constant: int = 4
+    best: int = 40
+    best_of_family: int = 5
+    best_of_complexity: int = 6
+
+
+POLICY = ParametricPolicy()
 
 
 @dataclass(frozen=True)
@@ -97,7 +127,7 @@ def entries(products: FloatArray, plain: int, operators: frozenset[str]) -> Para
     """
     table = families_for("enumeration")
     width = max((family.constants for family in table), default=0)
-    pairs = tuple(combinations(range(min(plain, len(products))), 2))[:MAX_PAIRS]
+    pairs = tuple(combinations(range(min(plain, len(products))), 2))[: POLICY.max_pairs]
     # Of no entries to begin with, so that there is something to concatenate.
     values = [np.empty((0, products.shape[1]))]
     families, which = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -134,16 +164,6 @@ def entries(products: FloatArray, plain: int, operators: frozenset[str]) -> Para
     )
 
 
-# Steps of Levenberg-Marquardt for a find, and the relative gain below which they end.
-ITERATIONS, TOLERANCE = 15, 1e-8
-# Skeletons fitted in one go: enough to share the overhead, few enough to stop in time.
-TOGETHER = 60
-# Rows to each constant of sums and curves with several inside: with fewer, they describe chance.
-ROWS_OF_CONSTANT = 4
-# Finds followed up with Levenberg-Marquardt: of all, of each family, and of each complexity.
-BEST, BEST_OF_FAMILY, BEST_OF_COMPLEXITY = 40, 5, 6
-
-
 def finds(
     found: list[tuple[float, int, int]],
     entries_: ParametricEntries,
@@ -176,7 +196,11 @@ def finds(
         size = entries_.argument_size(entry, products) + target_sizes[target]
         families[family] = families.get(family, 0) + 1
         complexities[size] = complexities.get(size, 0) + 1
-        if rank < BEST or families[family] <= BEST_OF_FAMILY or complexities[size] <= BEST_OF_COMPLEXITY:
+        if (
+            rank < POLICY.best
+            or families[family] <= POLICY.best_of_family
+            or complexities[size] <= POLICY.best_of_complexity
+        ):
             chosen.append((entry, target))
     return chosen
 
@@ -187,11 +211,11 @@ def fitted(
     output_transforms: Sequence[OutputTransform],
     laws: Sequence[Expression],
     initial: Sequence[Sequence[float]],
-    iterations: int = ITERATIONS,
-    tolerance: float = TOLERANCE,
+    iterations: int = POLICY.iterations,
+    tolerance: float = POLICY.tolerance,
     device: Device = HOST,
 ) -> Iterator[list[Fit]]:
-    """Laws with parameters, each under its output transform and a factor, fitted in batches of `TOGETHER`.
+    """Laws with parameters, each under its output transform and a factor, fitted in batches.
 
     Under an outer function constants are first fitted to the transformed target, where most of them are
     linear and need no start: `1/(a + b*p*exp(c/(T + q)))` so reaches its minimum from four times c in 60
@@ -205,8 +229,8 @@ def fitted(
         As for `fit_batched`.
     """
     factor = reduction.factor()
-    for begin in range(0, len(laws), TOGETHER):
-        some = slice(begin, begin + TOGETHER)
+    for begin in range(0, len(laws), POLICY.together):
+        some = slice(begin, begin + POLICY.together)
         starts = [list(start) for start in initial[some]]
         skeletons = [
             transform.redo(law) for transform, law in zip(output_transforms[some], laws[some], strict=True)
@@ -254,8 +278,8 @@ def _started(
         problem.inputs,
         transformed[0],
         weights=transformed[1] * left[1],
-        iterations=ITERATIONS,
-        tolerance=TOLERANCE,
+        iterations=POLICY.iterations,
+        tolerance=POLICY.tolerance,
         device=device,
     )
     return [

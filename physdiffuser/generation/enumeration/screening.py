@@ -28,16 +28,36 @@ from physdiffuser.transforms.transform import OutputTransform
 # Blocks of residuals must stay in the second-level cache: 128 x 2048 single floats are a megabyte. Work is
 # counted by them on every device.
 TARGETS = HOST_ROWS
-ENTRIES = 2048
-# Finds looked at in one block.
-BEST_OF_BLOCK = 6
-# Finds that leave more of the variance than this are none.
-UNEXPLAINED = 0.9
-# A term whose share of the transformed target is below this is dropped.
-NEGLIGIBLE = 1e-6
 
-# Finds kept at each search cost.
-KEPT = 6
+
+@dataclass(frozen=True)
+class ScreeningPolicy:
+    """How many finds of a screening are kept.
+
+    Set on noisy development laws (docs/search.md).
+
+    Attributes
+    ----------
+    entries
+        Entries of one block.
+    best_of_block
+        Finds of one block.
+    unexplained
+        Finds that leave more of the variance than this are none.
+    negligible
+        A term whose share of the transformed target is below this is dropped.
+    kept
+        Finds kept at each search cost.
+    """
+
+    entries: int = 2048
+    best_of_block: int = 6
+    unexplained: float = 0.9
+    negligible: float = 1e-6
+    kept: int = 6
+
+
+POLICY = ScreeningPolicy()
 
 
 class TopK:
@@ -50,7 +70,7 @@ class TopK:
     def admits(self, cost: int, residual: float) -> bool:
         """Whether a find would be kept."""
         kept = self._best.get(cost, [])
-        return len(kept) < KEPT or -kept[0][0] > residual
+        return len(kept) < POLICY.kept or -kept[0][0] > residual
 
     def add(self, cost: int, residual: float, make: Callable[[], Match]) -> None:
         """Keep a find if it is among the best of its cost; `make` builds it when it is looked at."""
@@ -59,7 +79,7 @@ class TopK:
         self._count += 1
         kept = self._best.setdefault(cost, [])
         heapq.heappush(kept, (-residual, self._count, make))
-        if len(kept) > KEPT:
+        if len(kept) > POLICY.kept:
             heapq.heappop(kept)
 
     def take(self, slack: float = 1.3) -> list[Match]:
@@ -129,7 +149,7 @@ class ScreeningStage(Stage):
         yield from self.screen(table, size, top_k)
         # Matches are fitted and written down, whatever the size of the library.
         yield 0.02
-        yield from context.offer(top_k.take(), NEGLIGIBLE)
+        yield from context.offer(top_k.take(), POLICY.negligible)
         yield from self.afterwards(context, table)
 
     def afterwards(self, context: Context, table: ScreeningTable) -> Work:

@@ -12,7 +12,8 @@ from physdiffuser.core.reduction import Reduction
 from physdiffuser.core.work import Work
 from physdiffuser.expressions import Expression
 from physdiffuser.generation.enumeration.context import Context
-from physdiffuser.generation.enumeration.parametric import ITERATIONS, TOLERANCE, fitted
+from physdiffuser.generation.enumeration.parametric import POLICY as PARAMETRIC
+from physdiffuser.generation.enumeration.parametric import fitted
 from physdiffuser.transforms.transform import OutputTransform
 
 
@@ -29,8 +30,8 @@ def offer_fitted(
     context: Context,
     reduction: Reduction,
     skeletons: Sequence[Skeleton],
-    iterations: int = ITERATIONS,
-    tolerance: float = TOLERANCE,
+    iterations: int = PARAMETRIC.iterations,
+    tolerance: float = PARAMETRIC.tolerance,
 ) -> Work:
     """Fit skeletons in batches and offer those that fit; see `parametric.fitted`."""
     remaining = iter(skeletons)

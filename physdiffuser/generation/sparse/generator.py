@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,15 +28,36 @@ from physdiffuser.generation.sparse.targets import EXACT_TRANSFORMS, transformed
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.transforms.transform import OutputTransform
 
-# Long dictionaries are searched on so many rows; coefficients are then fitted on all.
-SCREEN_ROWS = 300
-# Exact spans take time that grows with the square of the terms.
-MAX_SPAN = 450
-# Rungs of the ladder that are cheap; features of reductions whose ladders are short, and of any.
-FIRST_RUNGS = 3
-FEW_FEATURES, MAX_FEATURES = 4, 12
-# Features up to this, and down to its negative, may be angles in radians.
-FULL_TURN = 2 * np.pi + 0.1
+
+@dataclass(frozen=True)
+class SparsePolicy:
+    """How long dictionaries are.
+
+    Set on development laws (docs/methods/generators.md).
+
+    Attributes
+    ----------
+    screen_rows
+        Long dictionaries are searched on so many rows; coefficients are then fitted on all.
+    max_span
+        Exact spans take time that grows with the square of the terms: so many at most.
+    first_rungs
+        Rungs of the ladder that are cheap.
+    few_features, max_features
+        Features of reductions whose ladders are short, and of any.
+    full_turn
+        Features up to this, and down to its negative, may be angles in radians.
+    """
+
+    screen_rows: int = 300
+    max_span: int = 450
+    first_rungs: int = 3
+    few_features: int = 4
+    max_features: int = 12
+    full_turn: float = 2 * np.pi + 0.1
+
+
+POLICY = SparsePolicy()
 
 
 class SparseGenerator(MeteredGenerator):
@@ -50,26 +72,30 @@ class SparseGenerator(MeteredGenerator):
         tolerance = 30 * decimal_precision(problem.target)
         analysis = archive.analysis.first
         suited = [
-            reduction for reduction in analysis.reductions if 0 < len(reduction.features) <= MAX_FEATURES
+            reduction
+            for reduction in analysis.reductions
+            if 0 < len(reduction.features) <= POLICY.max_features
         ]
         first = _with_rungs(problem, suited)
         yield from _logarithmic(problem, first)
         if analysis.noisy:
-            yield from self._rungs(problem, archive, first, slice(FIRST_RUNGS), tolerance)
+            yield from self._rungs(problem, archive, first, slice(POLICY.first_rungs), tolerance)
         else:
             # Exact spans are quick and decisive on clean data, but ladders of many features are long.
-            small = [item for item in first if len(item[0].features) <= FEW_FEATURES]
-            large = [item for item in first if len(item[0].features) > FEW_FEATURES]
+            small = [item for item in first if len(item[0].features) <= POLICY.few_features]
+            large = [item for item in first if len(item[0].features) > POLICY.few_features]
             yield from self._rungs(problem, archive, small, slice(None), tolerance, exact=True)
-            yield from self._rungs(problem, archive, large, slice(FIRST_RUNGS), tolerance, exact=True)
+            yield from self._rungs(problem, archive, large, slice(POLICY.first_rungs), tolerance, exact=True)
         later = _with_rungs(problem, (yield from archive.analysis.later()))
         yield from _logarithmic(problem, later)
         if not analysis.noisy:
             yield from self._rungs(problem, archive, later, slice(None), tolerance, exact=True)
-            yield from self._rungs(problem, archive, first, slice(FIRST_RUNGS), tolerance)
-            yield from self._rungs(problem, archive, large, slice(FIRST_RUNGS, None), tolerance, exact=True)
-        yield from self._rungs(problem, archive, later, slice(FIRST_RUNGS), tolerance)
-        yield from self._rungs(problem, archive, [*first, *later], slice(FIRST_RUNGS, None), tolerance)
+            yield from self._rungs(problem, archive, first, slice(POLICY.first_rungs), tolerance)
+            yield from self._rungs(
+                problem, archive, large, slice(POLICY.first_rungs, None), tolerance, exact=True
+            )
+        yield from self._rungs(problem, archive, later, slice(POLICY.first_rungs), tolerance)
+        yield from self._rungs(problem, archive, [*first, *later], slice(POLICY.first_rungs, None), tolerance)
 
     def _rungs(
         self,
@@ -94,7 +120,7 @@ class SparseGenerator(MeteredGenerator):
     ) -> Work:
         terms = rung.terms()
         yield 2e-5 * len(terms)
-        if not exact or (len(terms) <= MAX_SPAN and enough_rows(len(terms), problem.rows, exact)):
+        if not exact or (len(terms) <= POLICY.max_span and enough_rows(len(terms), problem.rows, exact)):
             dictionary = make(terms, problem.inputs)
             yield 2e-5 * len(terms)
             if exact:
@@ -124,7 +150,7 @@ class SparseGenerator(MeteredGenerator):
         """Sums of few terms that leave little over."""
         for transform, target, weights in transformed(problem, reduction):
             design, wanted = scaled(dictionary.values, target, weights)
-            some = slice(None, SCREEN_ROWS if len(dictionary) > 500 else None)
+            some = slice(None, POLICY.screen_rows if len(dictionary) > 500 else None)
             for supports in forward(design[some], wanted[some]):
                 for support in supports:
                     candidate = _sum(
@@ -149,7 +175,7 @@ def _logarithmic(problem: Problem, some: Iterable[tuple[Reduction, list[Rung]]])
 def _rungs_of(problem: Problem, reduction: Reduction) -> list[Rung]:
     """The dictionaries made of a reduction's features."""
     largest = np.abs(reduction.values(problem.inputs)).max(axis=0)
-    angles = np.flatnonzero(largest < FULL_TURN).tolist()
+    angles = np.flatnonzero(largest < POLICY.full_turn).tolist()
     return list(ladder(reduction, problem.operators, problem.rows, angles))
 
 

@@ -8,7 +8,7 @@ of quadratics are levels of two coupled states, principal stresses, concentratio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,14 +33,35 @@ from physdiffuser.generation.sparse.targets import transformed
 from physdiffuser.transforms.output_transforms import SQUARE
 from physdiffuser.transforms.transform import OutputTransform
 
-# Terms by which a relation is normalised in turn, and terms of one that is not exact.
-PIVOTS, FEW_TERMS = 7, 6
-# Products with the target are nearly equal to others: in noise few can be distinguished.
-MAX_CHOSEN = 60
-# They lose digits as well, by so much: a relation that nearly holds is refused later, by the law it gives.
-DIGITS_LOST = 100.0
-# Share of the rows that a root of one sign must hold for.
-ONE_SIGN = 0.98
+
+@dataclass(frozen=True)
+class ImplicitPolicy:
+    """Which linear relations between products with the target are tried.
+
+    Set on development laws (docs/methods/generators.md).
+
+    Attributes
+    ----------
+    pivots, few_terms
+        Terms by which a relation is normalised in turn, and terms of one that is not exact.
+    max_chosen
+        Products with the target are nearly equal to others: in noise few can be distinguished.
+    digits_lost
+        They lose digits as well, by so much: a relation that nearly holds is refused later, by the law it
+        gives.
+    one_sign
+        Share of the rows that a root of one sign must hold for.
+    """
+
+    pivots: int = 7
+    few_terms: int = 6
+    max_chosen: int = 60
+    digits_lost: float = 100.0
+    one_sign: float = 0.98
+
+
+POLICY = ImplicitPolicy()
+
 
 # The target as it is and its square: a law may be the root of a ratio.
 SQUARED = (OutputTransform(()), OutputTransform((SQUARE,)))
@@ -53,7 +74,7 @@ def ratios(
     count = len(dictionary)
     for transform, target, weights in transformed(problem, reduction, SQUARED):
         # Each denominator in turn is normalised by one of its terms: the constant may be missing.
-        for pivot in range(min(count, PIVOTS)):
+        for pivot in range(min(count, POLICY.pivots)):
             others = [column for column in range(count) if column != pivot]
             values = np.column_stack([dictionary.values, -target[:, None] * dictionary.values[:, others]])
             goal = target * dictionary.values[:, pivot]
@@ -90,7 +111,8 @@ def quadratics(
     for transform, target, weights in transformed(problem, reduction, SQUARED[:1]):
         values = np.column_stack([plain.values, target[:, None] * linear.values])
         if not (
-            enough_rows(values.shape[1], problem.rows, exact) and (exact or values.shape[1] <= MAX_CHOSEN)
+            enough_rows(values.shape[1], problem.rows, exact)
+            and (exact or values.shape[1] <= POLICY.max_chosen)
         ):
             continue
         leading: list[tuple[Expression, FloatArray]] = [(ONE, np.ones(problem.rows))]
@@ -99,7 +121,7 @@ def quadratics(
             leading += list(zip(reduction.features, features, strict=True))
         for pivot, (first, factor) in enumerate(leading):
             goal = factor * np.square(target)
-            for columns in _supports(values, goal, weights, exact, DIGITS_LOST * tolerance, pivot):
+            for columns in _supports(values, goal, weights, exact, POLICY.digits_lost * tolerance, pivot):
                 coefficients = least_squares(values[:, columns], goal, weights)
                 if coefficients is None:
                     continue
@@ -109,7 +131,7 @@ def quadratics(
                 halves = np.array([c / 2 for c, _ in with_target])
                 half = linear.values[:, [place for _, place in with_target]] @ halves
                 larger = float(np.mean(factor * target > half))
-                if max(larger, 1 - larger) >= ONE_SIGN:
+                if max(larger, 1 - larger) >= POLICY.one_sign:
                     sums = (plain, alone), (linear, with_target)
                     for found in _root(reduction, transform, first, *sums, larger > 0.5):
                         yield _shorter(problem, found)
@@ -134,7 +156,9 @@ def _supports(
     if exact:
         span = exact_span(design, wanted, tolerance)
         return [] if span is None else [span]
-    return [] if pivot else [one.columns for size in forward(design, wanted, FEW_TERMS) for one in size]
+    return (
+        [] if pivot else [one.columns for size in forward(design, wanted, POLICY.few_terms) for one in size]
+    )
 
 
 def _parted(columns: Sequence[int], coefficients: FloatArray, count: int) -> tuple[_Weighted, _Weighted]:

@@ -15,14 +15,35 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 
-BEAM = 10
-BRANCHES = 4
-MAX_TERMS = 8
-# Pairs are screened over at most so many columns.
-PAIR_COLUMNS = 1500
-# Rows that a sum must have for each term that may be in it; and, if it fits exactly, rows beyond its
-# terms, each of which would otherwise have to agree to all digits by chance.
-ROWS_OF_TERM, SPARE_ROWS = 2, 10
+
+@dataclass(frozen=True)
+class RegressionPolicy:
+    """How widely sums of dictionary terms are searched.
+
+    Set on development laws (docs/methods/generators.md).
+
+    Attributes
+    ----------
+    beam, branches
+        Supports that are followed, and columns that each is extended by.
+    max_terms
+        Terms of a sum.
+    pair_columns
+        Pairs are screened over at most so many columns.
+    rows_of_term, spare_rows
+        Rows that a sum must have for each term that may be in it; and, if it fits exactly, rows beyond
+        its terms, each of which would otherwise have to agree to all digits by chance.
+    """
+
+    beam: int = 10
+    branches: int = 4
+    max_terms: int = 8
+    pair_columns: int = 1500
+    rows_of_term: int = 2
+    spare_rows: int = 10
+
+
+POLICY = RegressionPolicy()
 
 
 @dataclass(frozen=True)
@@ -49,7 +70,7 @@ def enough_rows(terms: int, rows: int, exact: bool) -> bool:
     exact
         Whether it is to fit exactly.
     """
-    return terms + SPARE_ROWS <= rows if exact else terms * ROWS_OF_TERM <= rows
+    return terms + POLICY.spare_rows <= rows if exact else terms * POLICY.rows_of_term <= rows
 
 
 def scaled(values: FloatArray, target: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -169,7 +190,7 @@ def _extensions(
 def best_pairs(design: FloatArray, target: FloatArray, count: int) -> list[Support]:
     """The pairs of columns (besides column 0, the constant) that leave the least."""
     first = design[:, :1]
-    inner = design[:, 1 : PAIR_COLUMNS + 1]
+    inner = design[:, 1 : POLICY.pair_columns + 1]
     inner = inner - first @ (first.T @ inner)
     norm = np.linalg.norm(inner, axis=0)
     usable = norm > 1e-6
@@ -192,27 +213,27 @@ def best_pairs(design: FloatArray, target: FloatArray, count: int) -> list[Suppo
     ]
 
 
-def forward(design: FloatArray, target: FloatArray, most: int = MAX_TERMS) -> Iterator[list[Support]]:
+def forward(design: FloatArray, target: FloatArray, most: int = POLICY.max_terms) -> Iterator[list[Support]]:
     """The best supports of each size, from one column to `most`, size by size.
 
     The constant is a column like any other here. Stops early when nothing is left to explain.
     """
     beam = [Support((), 1.0)]
-    pairs = best_pairs(design, target, 3 * BEAM) if design.shape[1] > 2 else []
+    pairs = best_pairs(design, target, 3 * POLICY.beam) if design.shape[1] > 2 else []
     for size in range(1, min(most, design.shape[1], len(design) // 4) + 1):
         proposals: dict[tuple[int, ...], float] = {}
         for support in beam:
-            for column, left in _extensions(design, target, support.columns, BRANCHES):
+            for column, left in _extensions(design, target, support.columns, POLICY.branches):
                 proposals[tuple(sorted((*support.columns, column)))] = left
         if size == 3:
             proposals.update({tuple(sorted(pair.columns)): pair.residual for pair in pairs})
         if size == 2:
-            for pair in pairs[:BEAM]:
+            for pair in pairs[: POLICY.beam]:
                 proposals[pair.columns[1:]] = residual_of(design, target, pair.columns[1:])
-        ranked = sorted(proposals.items(), key=lambda item: (item[1], item[0]))[: 2 * BEAM]
+        ranked = sorted(proposals.items(), key=lambda item: (item[1], item[0]))[: 2 * POLICY.beam]
         exact = [Support(columns, residual_of(design, target, columns)) for columns, _ in ranked]
         exact.sort(key=lambda support: (support.residual, support.columns))
-        beam = exact[:BEAM]
+        beam = exact[: POLICY.beam]
         if not beam or not np.isfinite(beam[0].residual):
             return
         beam[0] = _swapped(design, target, beam[0])

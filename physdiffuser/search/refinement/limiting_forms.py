@@ -9,6 +9,7 @@ Fits drive constants there when a formula can take the shape of another only in 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -17,14 +18,37 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.expressions import ONE, Apply, Expression, Number, evaluate
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub, variables
 
-# What a constant leaves of the function beside it, where they cancel.
-CANCELLED = 0.02
-# Arguments from which on, or up to which, the first term of the series is the function.
-FAR, FAR_EXPONENT, NEAR = 10.0, 2.0, 0.1
-# Changes of an argument within which a function is a line, and the share of a sum that a constant must have.
-STRAIGHT, NEGLIGIBLE = 1e-3, 1e-6
-# A constant left over that is below this share of the rest is rounding.
-ROUNDING = 1e-9
+
+@dataclass(frozen=True)
+class LimitingFormPolicy:
+    """When a function is replaced by the first term of its series.
+
+    Set by hand.
+
+    Attributes
+    ----------
+    cancelled
+        Share that a constant leaves of the function beside it, where they cancel.
+    far, far_exponent, near
+        Arguments from which on, or up to which, the first term of the series is the function.
+    straight, negligible
+        Changes of an argument within which a function is a line, and the share of a sum that a constant
+        must have.
+    rounding
+        A constant left over that is below this share of the rest is rounding.
+    """
+
+    cancelled: float = 0.02
+    far: float = 10.0
+    far_exponent: float = 2.0
+    near: float = 0.1
+    straight: float = 1e-3
+    negligible: float = 1e-6
+    rounding: float = 1e-9
+
+
+POLICY = LimitingFormPolicy()
+
 # Functions that a line takes the place of; at a point where they are level they are left alone.
 _SMOOTH = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "atan")
 
@@ -44,7 +68,7 @@ def limiting_form(expression: Expression, inputs: FloatArray) -> Expression | No
             return taken
     if node.operator == "log" and variables(node):
         with np.errstate(all="ignore"):
-            near = np.abs(evaluate(node, inputs)).max() < CANCELLED
+            near = np.abs(evaluate(node, inputs)).max() < POLICY.cancelled
         if near:
             return sub(node.arguments[0], ONE)
     if node.operator in ("sinh", "cosh"):
@@ -63,7 +87,7 @@ def _exponential(node: Apply, inputs: FloatArray) -> Expression | None:
     with np.errstate(all="ignore"):
         argument = evaluate(node.arguments[0], inputs)
     side = math.copysign(1.0, float(argument[0]))
-    if not (argument * side > FAR).all():
+    if not (argument * side > POLICY.far).all():
         return None
     sign = side if node.operator == "sinh" else 1.0
     tail = node.arguments[0] if side > 0 else call("neg", node.arguments[0])
@@ -77,7 +101,7 @@ def _larger_part(node: Apply, inputs: FloatArray) -> Expression | None:
         if isinstance(constant, Number) and variables(other):
             with np.errstate(all="ignore"):
                 least = np.abs(evaluate(other, inputs)).min()
-            if abs(float(constant.value)) < NEGLIGIBLE * least:
+            if abs(float(constant.value)) < POLICY.negligible * least:
                 return call("neg", other) if node.operator == "sub" and place == 0 else other
     return None
 
@@ -86,14 +110,14 @@ def _line(node: Apply, inputs: FloatArray) -> Expression | None:
     """`f(p + u)` with a small u as `f(p) + f'(p)*u`."""
     moving, at = _without_constant(node.arguments[0])
     with np.errstate(all="ignore"):
-        if not variables(moving) or not np.abs(evaluate(moving, inputs)).max() < STRAIGHT:
+        if not variables(moving) or not np.abs(evaluate(moving, inputs)).max() < POLICY.straight:
             return None
         near = [
             evaluate(Apply(node.operator, (Number(at + step),)), inputs[:1]) for step in (-1e-5, 0.0, 1e-5)
         ]
     below, value, above = (float(np.ravel(one)[0]) for one in near)
     slope = (above - below) / 2e-5
-    if not (math.isfinite(value) and abs(slope) > STRAIGHT):
+    if not (math.isfinite(value) and abs(slope) > POLICY.straight):
         return None
     line = moving if at == 0 else mul(Number(slope), moving)
     return line if value == 0 else add(line, Number(value))
@@ -122,7 +146,7 @@ def _cancelled(node: Apply, inputs: FloatArray) -> Expression | None:
         with np.errstate(all="ignore"):
             left, whole = np.abs(evaluate(node, inputs)).max(), np.abs(evaluate(other, inputs)).max()
             argument = evaluate(function.arguments[0], inputs)
-        if not left < CANCELLED * whole:
+        if not left < POLICY.cancelled * whole:
             return None
         found = _series(function.operator, function.arguments[0], argument)
         if found is None:
@@ -130,7 +154,7 @@ def _cancelled(node: Apply, inputs: FloatArray) -> Expression | None:
         limit, scale, tail = found
         rest = before * float(constant.value) + beside * factor * limit
         term = _times(beside * factor * scale, tail)
-        return term if abs(rest) <= ROUNDING * left else add(term, Number(rest))
+        return term if abs(rest) <= POLICY.rounding * left else add(term, Number(rest))
     return None
 
 
@@ -144,7 +168,7 @@ def _difference(node: Apply, inputs: FloatArray) -> Expression | None:
     with np.errstate(all="ignore"):
         rest = np.abs(evaluate(node, inputs)).max()
         whole = np.abs(left * evaluate(second, inputs)).max()
-    if not rest < CANCELLED * whole:
+    if not rest < POLICY.cancelled * whole:
         return None
     near = second.arguments[0]
     slope = _slope(second, near)
@@ -152,7 +176,7 @@ def _difference(node: Apply, inputs: FloatArray) -> Expression | None:
         return None
     term = mul(Number(left), mul(slope, sub(first.arguments[0], near)))
     with np.errstate(over="ignore"):
-        equal = abs(left - right) * whole <= ROUNDING * rest * abs(left)
+        equal = abs(left - right) * whole <= POLICY.rounding * rest * abs(left)
     return term if equal else add(term, mul(Number(left - right), second))
 
 
@@ -243,12 +267,12 @@ def _series(operator: str, tree: Expression, values: FloatArray) -> tuple[float,
         return None
     aside = bool((values * side >= 0).all())
     match operator:
-        case "atan" if aside and least > FAR:
+        case "atan" if aside and least > POLICY.far:
             return side * math.pi / 2, -1.0, div(ONE, tree)
-        case "tanh" if aside and least > FAR_EXPONENT:
+        case "tanh" if aside and least > POLICY.far_exponent:
             return side, -2.0 * side, call("exp", mul(Number(int(-2 * side)), tree))
-        case "exp" if most < NEAR:
+        case "exp" if most < POLICY.near:
             return 1.0, 1.0, tree
-        case "cos" if most < NEAR:
+        case "cos" if most < POLICY.near:
             return 1.0, -0.5, power(tree, Number(2))
     return None

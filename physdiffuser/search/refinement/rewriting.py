@@ -24,7 +24,7 @@ from physdiffuser.expressions.tree import (
 class RewritingPolicy:
     """Which formulas are rewritten, and what is tried.
 
-    Sizes were set by the time that rewriting takes, the others on development laws.
+    Sizes were set by the time that rewriting takes, the others by hand.
 
     Attributes
     ----------

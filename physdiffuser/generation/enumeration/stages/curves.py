@@ -15,7 +15,7 @@ from physdiffuser.functions.curves import best_points, skeleton
 from physdiffuser.functions.family import Family, linear_form
 from physdiffuser.functions.table import families_for
 from physdiffuser.generation.enumeration.context import Context, TransformedTarget
-from physdiffuser.generation.enumeration.parametric import ROWS_OF_CONSTANT
+from physdiffuser.generation.enumeration.parametric import POLICY as PARAMETRIC
 from physdiffuser.generation.enumeration.registry import Size, Stage, register
 from physdiffuser.generation.enumeration.skeletons import Skeleton, offer_fitted
 from physdiffuser.transforms.output_transforms import INVERSE
@@ -86,7 +86,7 @@ def _skeletons(
     """The curve at the best points of its grid, as far as there are rows for its constants."""
     feature = reduction.features[0]
     for _, inside, coefficients in best_points(family, u, target.target, target.weights):
-        if ROWS_OF_CONSTANT * (len(inside) + len(coefficients)) > problem.rows:
+        if PARAMETRIC.rows_of_constant * (len(inside) + len(coefficients)) > problem.rows:
             break
         law, start = skeleton(family, feature, inside, coefficients, sign)
         said = f"fitted a {family.name} of {to_text(feature, problem.names)}"

@@ -29,7 +29,8 @@ from physdiffuser.generation.enumeration.function_pool import (
     plain_functions,
     products_of_two,
 )
-from physdiffuser.generation.enumeration.parametric import ROWS_OF_CONSTANT, fitted
+from physdiffuser.generation.enumeration.parametric import POLICY as PARAMETRIC
+from physdiffuser.generation.enumeration.parametric import fitted
 from physdiffuser.generation.enumeration.registry import Size, Stage, register
 from physdiffuser.transforms.transform import OutputTransform
 
@@ -85,7 +86,7 @@ class FunctionProducts(Stage):
 
     def accepts(self, problem: Problem, reduction: Reduction) -> bool:
         """Whether nothing is factored out: a product is found under a factor as well as beside it."""
-        return not reduction.factors and problem.rows >= ROWS_OF_CONSTANT * 4
+        return not reduction.factors and problem.rows >= PARAMETRIC.rows_of_constant * 4
 
     def run(self, context: Context, size: Size, reduction: Reduction) -> Work:
         """Rank pairs of factors, fit the best, and look for a third; see `Stage`."""
@@ -200,7 +201,7 @@ def _fit(
             for term in terms:
                 law = mul(law, term.law(len(starts)))
                 starts += term.starts
-            if ROWS_OF_CONSTANT * len(starts) <= problem.rows:
+            if PARAMETRIC.rows_of_constant * len(starts) <= problem.rows:
                 laws.append(add(Parameter(0), law) if constant else law)
                 initial.append(starts)
                 of.append(terms)

@@ -25,7 +25,8 @@ from physdiffuser.expressions.tree import add, mul
 from physdiffuser.generation.enumeration import parametric
 from physdiffuser.generation.enumeration.context import PROBES, Context, TransformedTarget
 from physdiffuser.generation.enumeration.registry import Size, Stage, register
-from physdiffuser.generation.enumeration.screening import ENTRIES, TARGETS
+from physdiffuser.generation.enumeration.screening import POLICY as SCREENING
+from physdiffuser.generation.enumeration.screening import TARGETS
 from physdiffuser.library.ranking import PairBlocks
 from physdiffuser.library.screening import unexplained
 from physdiffuser.library.terms import power_products
@@ -113,7 +114,7 @@ class ParametricSums(Stage):
 
     def accepts(self, problem: Problem, reduction: Reduction) -> bool:
         """Whether there are rows for the constants."""
-        return problem.rows >= parametric.ROWS_OF_CONSTANT * POLICY.min_constants
+        return problem.rows >= parametric.POLICY.rows_of_constant * POLICY.min_constants
 
     def run(self, context: Context, size: Size, reduction: Reduction) -> Work:
         """Rank pairs of parts, and fit the best; see `Stage`."""
@@ -234,7 +235,7 @@ def _ranked_pairs(
     device, plain, last = context.device, parts.products, len(parts.values)
     found: list[_Pair] = []
     # Power products apart: among finds with more constants inside, theirs would rank low.
-    columns = [slice(at, min(at + ENTRIES, last)) for at in range(plain, last, ENTRIES)]
+    columns = [slice(at, min(at + SCREENING.entries, last)) for at in range(plain, last, SCREENING.entries)]
     blocks = PairBlocks(
         device.put(unit), device.put(correlation), columns, POLICY.best_of_block, device, once=False
     )
@@ -357,7 +358,7 @@ def _follow(
                 term = mul(Parameter(place + constant), inner)
                 law = term if law is None else add(law, term)
                 starts += more
-            if law is None or parametric.ROWS_OF_CONSTANT * (linear + len(starts)) > problem.rows:
+            if law is None or parametric.POLICY.rows_of_constant * (linear + len(starts)) > problem.rows:
                 continue
             laws.append(law)
             initial.append([*([1.0] * linear), *starts])

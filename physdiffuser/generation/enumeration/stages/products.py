@@ -11,11 +11,9 @@ from physdiffuser.core.work import Work
 from physdiffuser.device import Device
 from physdiffuser.generation.enumeration.context import PROBES, Context, TransformedTarget
 from physdiffuser.generation.enumeration.registry import Size, register
+from physdiffuser.generation.enumeration.screening import POLICY as SCREENING
 from physdiffuser.generation.enumeration.screening import (
-    ENTRIES,
-    NEGLIGIBLE,
     TARGETS,
-    UNEXPLAINED,
     ScreeningStage,
     ScreeningTable,
     TopK,
@@ -51,7 +49,7 @@ class Products(ScreeningStage):
         """Rank and offer entries without a constant beside them."""
         top_k = TopK()
         yield from screen_without_constants(table, top_k)
-        yield from context.offer(top_k.take(), NEGLIGIBLE)
+        yield from context.offer(top_k.take(), SCREENING.negligible)
 
 
 def screen_products(table: ScreeningTable, factors: IntArray, top_k: TopK) -> Iterator[float]:
@@ -66,14 +64,14 @@ def screen_products(table: ScreeningTable, factors: IntArray, top_k: TopK) -> It
     divisors, prices = library.values[factors], library.costs[factors]
     prepared = Standardised.of(table.on_device(order))
     on_device = table.on_device(factors)
-    columns = row_blocks(table.costs, ENTRIES)
+    columns = row_blocks(table.costs, SCREENING.entries)
     for transformed in table.transformed:
         transform, target, weights = transformed
         total = variation(target, weights)
         for rows, ranking in _divided(prepared, columns, transformed, on_device, table.device):
             for (level, some), residual_block in zip(columns, ranking, strict=True):
                 least = residual_block.least() / total
-                for row in np.flatnonzero(least < UNEXPLAINED):
+                for row in np.flatnonzero(least < SCREENING.unexplained):
                     left = int(rows[row])
                     cost = level + transform.cost + int(prices[left]) + 1
                     if top_k.admits(cost, float(least[row])):
@@ -155,7 +153,7 @@ def screen_without_constants(table: ScreeningTable, top_k: TopK) -> Iterator[flo
                     for entry in (
                         some.start + np.argsort(residual[some], kind="stable")[:BEST_WITHOUT_CONSTANTS]
                     ).tolist():
-                        if residual[entry] < UNEXPLAINED * total:
+                        if residual[entry] < SCREENING.unexplained * total:
                             known = best.setdefault((kind, level + transform.cost), [])
                             known.append(
                                 (float(residual[entry]) / total, int(order[start + entry]), transform)
@@ -186,7 +184,7 @@ def screen_singles(table: ScreeningTable, top_k: TopK) -> Iterator[float]:
                 # Affine images of each other leave the same residual.
                 _, first = np.unique(np.round(residual[leading] * 1e5), return_index=True)
                 for entry in leading[first[:BEST_SINGLES]]:
-                    if residual[entry] < UNEXPLAINED and top_k.admits(cost, float(residual[entry])):
+                    if residual[entry] < SCREENING.unexplained and top_k.admits(cost, float(residual[entry])):
                         make = table.maker(Single, transform, cost, int(piece[entry]))
                         top_k.add(cost, float(residual[entry]), make)
         yield 2e-9 * len(wanted) * piece.size * PROBES

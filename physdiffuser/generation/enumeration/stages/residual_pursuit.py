@@ -113,7 +113,7 @@ class ResidualPursuit(Stage):
 
     def accepts(self, problem: Problem, reduction: Reduction) -> bool:
         """Whether nothing is factored out, and there are rows for the constants."""
-        return not reduction.factors and problem.rows >= parametric.ROWS_OF_CONSTANT * 5
+        return not reduction.factors and problem.rows >= parametric.POLICY.rows_of_constant * 5
 
     def run(self, context: Context, size: Size, reduction: Reduction) -> Work:
         """Add functions until there are four or they gain nothing, then replace some; see `Stage`."""
@@ -217,7 +217,7 @@ def _fitted(
 ) -> Generator[Candidate | float, None, list[_Sum]]:
     """Fit sums and offer all; returns the best, one of each set of forms."""
     problem = context.problem
-    sums = [one for one in sums if parametric.ROWS_OF_CONSTANT * len(one.values) <= problem.rows]
+    sums = [one for one in sums if parametric.POLICY.rows_of_constant * len(one.values) <= problem.rows]
     measure = DescriptionLength(problem.rows, problem.columns)
     found: list[_Sum] = []
     nothing_known = Reduction((), ())

@@ -13,9 +13,8 @@ from physdiffuser.core.reduction import Reduction
 from physdiffuser.device import Device
 from physdiffuser.generation.enumeration.context import PROBES
 from physdiffuser.generation.enumeration.registry import Size, register
+from physdiffuser.generation.enumeration.screening import POLICY as SCREENING
 from physdiffuser.generation.enumeration.screening import (
-    ENTRIES,
-    UNEXPLAINED,
     ScreeningStage,
     ScreeningTable,
     TopK,
@@ -59,7 +58,7 @@ def screen_scaled_sums(table: ScreeningTable, factors: IntArray, top_k: TopK) ->
     """
     library, order, costs, device = table.library, table.order, table.costs, table.device
     prepared = Standardised.of(table.on_device(order))
-    columns = row_blocks(costs, ENTRIES)
+    columns = row_blocks(costs, SCREENING.entries)
     leading = min(len(order), SCALED_PAIRS // max(len(order), 1))
     for transform, target, weights in table.transformed:
         if transform.steps:
@@ -79,7 +78,7 @@ def screen_scaled_sums(table: ScreeningTable, factors: IntArray, top_k: TopK) ->
             residuals = _of_leading(pairs, prepared, columns, rank, share, device)
             for (level, some), residual_block in zip(columns, ranked(residuals, device), strict=True):
                 least = residual_block.least()
-                for row in np.flatnonzero(least < UNEXPLAINED):
+                for row in np.flatnonzero(least < SCREENING.unexplained):
                     left = int(pairs.leading[row])
                     cost = level + int(costs[left]) + price
                     if top_k.admits(cost, float(least[row])):

@@ -32,7 +32,7 @@ from physdiffuser.expressions.tree import (
 from physdiffuser.fitting import Fit, fit_constants
 from physdiffuser.functions.standard_forms import standard_forms
 from physdiffuser.generation.enumeration.context import Context
-from physdiffuser.generation.enumeration.parametric import ROWS_OF_CONSTANT
+from physdiffuser.generation.enumeration.parametric import POLICY as PARAMETRIC
 from physdiffuser.generation.enumeration.registry import Size, Stage, register
 
 # Starts and steps of a fit, nominal seconds of one, and how many of the best get exact exponents.
@@ -86,7 +86,7 @@ class StandardProducts(Stage):
         for form in (_factored if reduction.factors else _forms)(problem, reduction):
             skeleton = form.skeleton()
             yield SECONDS
-            if ROWS_OF_CONSTANT * parameter_count(skeleton) > problem.rows:
+            if PARAMETRIC.rows_of_constant * parameter_count(skeleton) > problem.rows:
                 continue
             fit = fit_constants(skeleton, *some, weights=weights, starts=STARTS, iterations=ITERATIONS)
             if np.isfinite(fit.loss):

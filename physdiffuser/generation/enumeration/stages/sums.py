@@ -8,11 +8,9 @@ import numpy as np
 
 from physdiffuser.generation.enumeration.context import PROBES
 from physdiffuser.generation.enumeration.registry import Size, register
+from physdiffuser.generation.enumeration.screening import POLICY as SCREENING
 from physdiffuser.generation.enumeration.screening import (
-    BEST_OF_BLOCK,
-    ENTRIES,
     TARGETS,
-    UNEXPLAINED,
     ScreeningStage,
     ScreeningTable,
     TopK,
@@ -38,7 +36,7 @@ def screen_sums(table: ScreeningTable, top_k: TopK) -> Iterator[float]:
     """Rank `T⁻¹(y) ~ a + b*A + c*B`."""
     library, order, costs = table.library, table.order, table.costs
     values = table.on_device(order)
-    columns = row_blocks(costs, ENTRIES)
+    columns = row_blocks(costs, SCREENING.entries)
     for transform, target, weights in table.transformed:
         root = np.sqrt(weights)
         mean = (values @ weights)[:, None] / weights.sum()
@@ -52,7 +50,12 @@ def screen_sums(table: ScreeningTable, top_k: TopK) -> Iterator[float]:
         correlation = unit32 @ wanted.astype(np.float32)
         total = variation(target, weights)
         pairs = PairBlocks(
-            unit32, correlation, [some for _, some in columns], BEST_OF_BLOCK, table.device, once=True
+            unit32,
+            correlation,
+            [some for _, some in columns],
+            SCREENING.best_of_block,
+            table.device,
+            once=True,
         )
         for level, block in row_blocks(costs, TARGETS):
             for number, (other, some) in enumerate(columns):
@@ -61,9 +64,9 @@ def screen_sums(table: ScreeningTable, top_k: TopK) -> Iterator[float]:
                 cost = level + other + transform.cost + 1
                 residual_block = pairs.residual_block(block, number, len(order))
                 least = residual_block.lowest()
-                if least >= UNEXPLAINED or not top_k.admits(cost, least):
+                if least >= SCREENING.unexplained or not top_k.admits(cost, least):
                     continue
-                for residual, row, column in residual_block.best(BEST_OF_BLOCK):
+                for residual, row, column in residual_block.best(SCREENING.best_of_block):
                     left, entry = block.start + row, some.start + column
                     if entry > left and top_k.admits(cost, residual):
                         places = int(order[left]), int(order[entry])
