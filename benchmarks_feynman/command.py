@@ -87,7 +87,7 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
     "--jobs", type=click.IntRange(1), metavar="N", help="Problems at a time; by default what the cores allow."
 )
 @click.option("--cores", type=click.IntRange(1), default=1, metavar="N", help="Cores for each problem.")
-@click.option("--units", is_flag=True, help="Tell the systems the units, where the suite has them.")
+@click.option("--units", is_flag=True, help="Give the systems the units, where the suite has them.")
 @click.option("--dummy", type=click.IntRange(0), metavar="N", help="Add columns that the law does not need.")
 @click.option(
     "--generators", default="", callback=_list(str), metavar="A,B", help="As in `solve`.", show_default=False

@@ -81,7 +81,7 @@ def from_table(table: str, options: dict[str, Any]) -> tuple[Subject, tuple[str,
             f"name at most {MAX_VARIABLES} with --inputs. The most relevant are {relevant}"
         )
     if not names:
-        raise DataError(f"{data.source}: no input column is left to look at")
+        raise DataError(f"{data.source}: no input column is left")
     if data.rows < SMALLEST:
         raise DataError(f"{data.source}: {data.rows} rows; the networks read tables of {SMALLEST} or more")
     if np.ptp(data.target) == 0.0:

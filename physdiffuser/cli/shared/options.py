@@ -202,7 +202,7 @@ def table_options(function: Function) -> Function:
                 "--header/--no-header",
                 "header",
                 default=None,
-                help="Whether the first row holds names; by default the table decides.",
+                help="Whether the first row holds names; found out by default.",
             ),
             click.option("--thousands", metavar="CHARACTER", help="What groups digits, as in 1,234."),
         ]

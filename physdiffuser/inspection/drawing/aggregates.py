@@ -239,7 +239,7 @@ def own_columns(trained: Group, control: Group) -> dict[str, dict[str, list[Thre
 def draw_own_columns(numbers: dict[str, dict[str, list[Three]]], laws: int, origin: Origin) -> Picture:
     """One panel a part, one place a layer."""
     figure = new_figure(
-        4.2 * len(numbers) + 0.6, 4.0, "About to write a variable, it looks at its column", origin
+        4.2 * len(numbers) + 0.6, 4.0, "Before it writes a variable, it attends to its column", origin
     )
     panels = np.atleast_1d(figure.subplots(1, len(numbers), sharey=True))
     for panel, (part, found) in zip(panels, numbers.items(), strict=True):

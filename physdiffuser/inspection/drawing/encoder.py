@@ -84,7 +84,7 @@ def induced_blocks(showing: Showing, origin: Origin) -> list[Picture]:
                     "uneven."
                 ),
                 alt=(
-                    f"Heat maps for {heads} heads. An inducing point looks at {np.median(seen):.0f} of "
+                    f"Heat maps for {heads} heads. An inducing point attends to {np.median(seen):.0f} of "
                     f"{rows} rows in the median over points and heads (exponential of the entropy), at "
                     f"{seen.min():.0f} where it is choosiest. On the way back {uneven:.0%} of a row's "
                     "attention differs from an even one."
@@ -119,7 +119,7 @@ def pooling(showing: Showing, origin: Origin) -> Picture:
             "from the rows. Each line sums to 1; white is what attending to all alike would give."
         ),
         alt=(
-            f"Heat maps for {heads} heads. A memory vector looks at {np.median(seen):.0f} of {rows} rows in "
+            f"Heat maps for {heads} heads. A memory vector attends to {np.median(seen):.0f} of {rows} rows in "
             f"the median, between {seen.min():.0f} and {seen.max():.0f}."
         ),
         png=png_of(figure, origin.dpi),
@@ -267,7 +267,7 @@ def close_up(showing: Showing, origin: Origin, pair: tuple[int, int] | None) -> 
         alt=(
             "Scatter plots. "
             + "; ".join(
-                f"point {point + 1} looks at {about(rows[head, point])} of {weights.shape[-1]}"
+                f"point {point + 1} attends to {about(rows[head, point])} of {weights.shape[-1]}"
                 for head, point in chosen
             )
             + "."
