@@ -153,7 +153,7 @@ class Constraint(ABC):
         values
             Shape (tests * points,): values of a formula at the points, one test after the other.
         """
-        values = values.reshape(self.points.shape[:2])
+        values = values.reshape(self.points.shape[:2])  # (tests, points)
         amounts = self.amounts(values)
         missing = ~np.isfinite(values).all(axis=1)
         return np.where(missing, np.inf if self.needs_values else 0.0, amounts), values
@@ -168,7 +168,7 @@ class Constraint(ABC):
         spread
             Standard deviation of the target.
         """
-        points = self.points.reshape(-1, self.points.shape[2])
+        points = self.points.reshape(-1, self.points.shape[2])  # (tests * points, columns)
         amounts, values = self.measured(evaluate(expression, points))
         finite = np.abs(values[np.isfinite(values)])
         if not finite.size:

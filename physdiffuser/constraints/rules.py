@@ -68,6 +68,7 @@ class ConstraintRules:
         weights = 1.0 if problem.weights is None else np.sqrt(problem.weights)
         scale = self.spread or 1.0
         start = np.array(values)
+        # (tests, points, columns) of each constraint -> (all points, columns)
         points = np.concatenate([one.points.reshape(-1, problem.columns) for one in self.constraints])
         ends = np.cumsum([one.count for one in self.constraints])[:-1]
         sizes = np.where(start == 0.0, 1.0, np.abs(start))

@@ -152,7 +152,7 @@ class PhysDiffuserDynamics(BaseEstimator):  # type: ignore[misc]  # sklearn has 
         if phase.shape[1] != count:
             raise UsageError(f"X has {phase.shape[1]} columns; the equations have {count} coordinates")
         driving = np.zeros((phase.shape[0], 0)) if u is None else np.asarray(u, dtype=np.float64)
-        driving = driving.reshape(phase.shape[0], -1)
+        driving = driving.reshape(phase.shape[0], -1)  # (times, inputs), also for one input (times,)
         if driving.shape[1] != inputs:
             raise UsageError(f"u has {driving.shape[1]} columns; the equations have {inputs} inputs")
         moments = np.broadcast_to(np.asarray(t, dtype=np.float64), phase.shape[:1])

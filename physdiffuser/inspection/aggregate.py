@@ -205,6 +205,7 @@ def _denoiser(showing: Showing, tokens: list[str], one: LawStatistics) -> None:
         one.own_column["denoiser"] = np.mean(about, axis=0)
     mean = own.mean(axis=1)[..., :length, :length]
     edges = [(place, root) for place, roots in arguments_of(tokens) for root in roots]
+    # (layers, heads, length, length) -> (all heads, length, length)
     one.tree["denoiser"] = agreement(
         mean.reshape(-1, length, length), edges, np.ones((length, length), dtype=np.bool_)
     )
@@ -237,6 +238,7 @@ def _decoder(showing: Showing, tokens: list[str], one: LawStatistics) -> None:
     edges = [(root + 1, place + 1) for place, roots in arguments_of(tokens) for root in roots]
     allowed = np.tril(np.ones((len(words), len(words)), dtype=np.bool_))
     allowed[:, 0] = False
+    # (layers, heads, words, words) -> (all heads, words, words)
     one.tree["decoder"] = agreement(own.reshape(-1, len(words), len(words)), edges, allowed)
 
 

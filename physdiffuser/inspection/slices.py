@@ -57,6 +57,7 @@ def slices_of(heard: Heard) -> Slices | None:
         vectors = heard.query[:1]
         content = vectors if module.content is None else module.content(vectors)
         rows, head = content.shape[1], module.width // module.heads
+        # (1, rows, width) -> (heads, rows, head width); the batch of one is taken up by the view
         split = content.view(rows, module.heads, head).transpose(0, 1)
         mass = weights.sum(dim=1)
         tokens = (weights.transpose(1, 2) @ split.float()) / (mass.unsqueeze(-1) + 1e-6)

@@ -59,6 +59,7 @@ def received(
         got, even = weights @ is_kind, np.broadcast_to(is_kind.mean(axis=0), (queries, count))
     if got.shape[-2] == 0:
         return np.full(count, np.nan), np.full(count, np.nan)
+    # (..., queries, kinds) -> (all queries, kinds)
     return got.reshape(-1, count).mean(axis=0), even.mean(axis=0)
 
 

@@ -143,6 +143,7 @@ class TruncatedBlock:
 
     def best_of_rows(self, count: int) -> list[tuple[float, int, int]]:
         """See `ResidualBlock`."""
+        # (rows, few): the place of each entry in the flattened values
         every = np.arange(self.values.size).reshape(self.values.shape)
         return self._found(every[:, :count].ravel())
 

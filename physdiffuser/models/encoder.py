@@ -37,7 +37,7 @@ def to_bits(rows: Float16[Tensor, "batch rows places"]) -> Int16[Tensor, "batch 
     """The bits of half-precision rows: (batch, rows, 10) float16 to (batch, rows, 160) of 0 and 1."""
     places = torch.arange(BITS, device=rows.device, dtype=torch.int16)
     bits = (rows.contiguous().view(torch.int16).unsqueeze(-1) >> places) & 1
-    return bits.flatten(-2)
+    return bits.flatten(-2)  # (batch, rows, places, 16) -> (batch, rows, places * 16)
 
 
 # Feed-forward size over the width.

@@ -222,6 +222,7 @@ class _Group:
             table = np.empty((rows, 3, instances.count + constants.shape[1]), dtype=np.complex128)
             table[:, :, : instances.count] = _POINTS[None, :, : instances.count]
             table[:, :, instances.count :] = constants[:, None, :]
+            # (rows, 3 points, columns) -> (rows * 3, columns), and back
             found = _values(instances.expression, table.reshape(3 * rows, -1))
             if _any_of(_keys(np.broadcast_to(found, 3 * rows).reshape(rows, 3)), self.keys):
                 return True

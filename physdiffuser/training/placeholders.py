@@ -192,4 +192,5 @@ def _tables(roles: tuple[str, ...], choices: frozenset[frozenset[float]]) -> Ite
     tuples = dict.fromkeys(row for choice in choices for row in product(sorted(choice), repeat=len(powers)))
     rows = (row + rest for row in tuples for rest in product(*(_VALUES[roles[index]] for index in others)))
     while chunk := list(islice(rows, _ROWS)):
+        # (choices, placeholders), also without placeholders
         yield np.array(chunk, dtype=np.float64).reshape(len(chunk), len(roles))[:, order]

@@ -23,6 +23,7 @@ def normalise(values: Tensor, padding_mask: Tensor | None) -> Tensor:
         keep = torch.ones(values.shape[:2], dtype=values.dtype, device=values.device)
     else:
         keep = (~padding_mask).to(values.dtype)
+    # (batch, rows) -> (batch, rows, 1, ...)
     keep = keep.reshape(*keep.shape, *([1] * (values.dim() - 2)))
     count = keep.sum(dim=1, keepdim=True).clamp_min(1.0)
     mean = (values * keep).sum(dim=1, keepdim=True) / count

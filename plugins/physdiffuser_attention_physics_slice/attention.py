@@ -106,5 +106,6 @@ class PhysicsSliceAttention(nn.Module):
         mixed = F.scaled_dot_product_attention(self.query(tokens), self.key(tokens), self.value(tokens))
         rows = weights.to(mixed.dtype) @ mixed  # (batch, heads, rows, head width)
         batch, _, length, _ = rows.shape
+        # (batch, heads, rows, head width) -> (batch, rows, width)
         output = self.output(rows.transpose(1, 2).reshape(batch, length, self.width))
         return output, (weights if need_weights else None)

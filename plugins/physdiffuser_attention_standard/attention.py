@@ -114,6 +114,7 @@ class StandardAttention(nn.Module):
             mixed = weights.to(value.dtype) @ value
         else:
             mixed = F.scaled_dot_product_attention(chosen, key, value, attn_mask=mask)
+        # (batch, heads, length, head width) -> (batch, length, width)
         batch, _, length, _ = mixed.shape
         return self.output(
             mixed.transpose(1, 2).reshape(batch, length, self.width)

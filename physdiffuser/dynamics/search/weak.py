@@ -163,6 +163,7 @@ class _Grid:
     @property
     def errors(self) -> FloatArray:
         """Weight of each step between two times: larger where the interpolation is inaccurate."""
+        # (steps * nodes,) -> (steps, nodes)
         bent = _interpolation_error(self.points, self.curves).reshape(self.steps.size, -1).mean(axis=1)
         return np.asarray(1.0 + bent / _INTERPOLATED, dtype=np.float64)
 

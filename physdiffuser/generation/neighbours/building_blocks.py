@@ -132,6 +132,7 @@ def _curves(
         if problem.admits(curve)
     ]
     with np.errstate(all="ignore"):
+        # (curves, rows), also without curves
         values = np.array(Evaluator(inputs)(curves), np.float64).reshape(-1, len(inputs))
         varies = np.ptp(values, axis=1)
     good = np.flatnonzero((varies > 0.0) & (varies < LARGEST))

@@ -119,8 +119,8 @@ def pooling(showing: Showing, origin: Origin) -> Picture:
             "from the rows. Each line sums to 1; white is what attending to all alike would give."
         ),
         alt=(
-            f"Heat maps for {heads} heads. A memory vector attends to {np.median(seen):.0f} of {rows} rows in "
-            f"the median, between {seen.min():.0f} and {seen.max():.0f}."
+            f"Heat maps for {heads} heads. A memory vector attends to {np.median(seen):.0f} of {rows} rows "
+            f"in the median, between {seen.min():.0f} and {seen.max():.0f}."
         ),
         png=png_of(figure, origin.dpi),
         section=SECTION,

@@ -93,6 +93,7 @@ def _matches(
             return left[rows % inner.size] if shifted else third[rows // inner.size], target
 
         kind = ShiftedProduct if shifted else ScaledSum
+        # (third, second, probes) -> (third * second, probes)
         for row, entry in table.lookup(queries.reshape(-1, target.size), price, restored):
             other, second = block.start + row // inner.size, row % inner.size
             cost = int(outer.costs[other] + inner.costs[second] + library.costs[entry])
