@@ -23,13 +23,33 @@ KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
 # Values of the mixed model's ratio that are tried, as quantiles of |f| times these factors.
 _QUANTILES = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9)
 _FACTORS = (0.1, 0.3, 1.0, 3.0)
-# Nats by which a model with one parameter more must be better than a simple one, beside its parameter.
-PARAMETER_NATS = 2.0
-# Nats for errors that grow with the square root of the value: errors in proportion to the value are more
-# usual, and few rows hardly distinguish the two.
-SQUARE_ROOT_NATS = 1.0
-# Predictions of counts below this share of the median get no larger weights.
-MIN_COUNT = 1e-3
+
+
+@dataclass(frozen=True)
+class NoiseModelPolicy:
+    """What a noise model costs.
+
+    Set by hand (docs/methods/noise.md).
+
+    Attributes
+    ----------
+    parameter_nats
+        Nats by which a model with one parameter more must be better than a simple one, beside its
+        parameter.
+    square_root_nats
+        Nats for errors that grow with the square root of the value: errors in proportion to the value are
+        more usual, and few rows hardly distinguish the two.
+    min_count
+        Predictions of counts below this share of the median get no larger weights.
+    """
+
+    parameter_nats: float = 2.0
+    square_root_nats: float = 1.0
+    min_count: float = 1e-3
+
+
+POLICY = NoiseModelPolicy()
+
 # Power of the target's unit in the scale of each model.
 _EXPONENTS: dict[NoiseKind, float] = {"constant": 1.0, "relative": 0.0, "poisson": 0.5, "mixed": 0.0}
 
@@ -65,7 +85,7 @@ class NoiseModel:
         shape = _shape(self.kind, prediction / unit, self.ratio / unit)
         if self.kind == "poisson":
             # The error of a count does not vanish with its expectation.
-            shape = np.maximum(shape, MIN_COUNT * float(np.median(shape)))
+            shape = np.maximum(shape, POLICY.min_count * float(np.median(shape)))
         inverse = shape.min() / shape
         return np.asarray(inverse / inverse.mean(), float)
 
@@ -96,14 +116,14 @@ def fit_noise_model(
         sizes = np.quantile(np.abs(prediction), _QUANTILES)
         ratios = [factor * size for size in sizes for factor in _FACTORS if size > 0] or [1.0]
     if kind == "poisson":
-        extra += SQUARE_ROOT_NATS
+        extra += POLICY.square_root_nats
     fits = [_fitted(kind, ratio, target, prediction, max(rows - constants, 1)) for ratio in ratios]
     best = min(fits, key=lambda fit: fit.nats)
     return replace(best, nats=best.nats + extra)
 
 
 def _parameter_nats(rows: int) -> float:
-    return 0.5 * float(np.log(max(rows, 2))) + PARAMETER_NATS
+    return 0.5 * float(np.log(max(rows, 2))) + POLICY.parameter_nats
 
 
 def _fitted(

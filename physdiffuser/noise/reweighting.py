@@ -15,7 +15,8 @@ from physdiffuser.data.checks import weights_of
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.fitting.losses import root_mean_square
-from physdiffuser.noise.models import MIN_COUNT, NoiseModel
+from physdiffuser.noise.models import POLICY as NOISE_MODELS
+from physdiffuser.noise.models import NoiseModel
 from physdiffuser.noise.neighbour_report import NOTHING, judge_by_neighbours
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ def reweight(dataset: Dataset, loss: Loss | Literal["auto"], noise_model: NoiseM
         weights = weights_of(np.abs(dataset.target))
     elif weights is None and noise_model == "poisson":
         size = np.abs(dataset.target)
-        weights = weights_of(np.sqrt(np.maximum(size, MIN_COUNT * float(np.median(size)) or 1.0)))
+        weights = weights_of(
+            np.sqrt(np.maximum(size, NOISE_MODELS.min_count * float(np.median(size)) or 1.0))
+        )
     elif weights is None and noise_model == "auto" and found.weights is not None and found.outliers:
         # Without rows that are off the noise model is chosen together with the law.
         weights = found.weights

@@ -17,20 +17,38 @@ from physdiffuser.plugin_system.calls import PluginWorker
 LIMIT_VARIABLE = "PHYSDIFFUSER_PLUGIN_LIMIT"
 """Environment variable: seconds on the clock for each plugin, in place of the limits below."""
 
-WORKING_LIMIT = 4.0
-"""Seconds of processor time for loading one plugin; importing torch takes about 2."""
 
-IDLE_LIMIT = 2.0
-"""Seconds without progress."""
+@dataclass(frozen=True)
+class LoadPolicy:
+    """How long plugins may take to load.
 
-WALL_LIMIT = 20.0
-"""Seconds on the clock for all plugins."""
+    Set by hand (docs/plugins.md); importing torch takes about 2 s of processor time.
 
-SHARE = 0.5
-"""None of these is more than this share of a run's time."""
+    Attributes
+    ----------
+    working
+        Seconds of processor time for loading one plugin.
+    idle, progress
+        Seconds without progress, and processor time in them that counts as progress.
+    wall
+        Seconds on the clock for all plugins.
+    share
+        None of these is more than this share of a run's time.
+    negligible
+        Seconds used up by earlier plugins that are neglected.
+    """
 
-_PROGRESS = 1e-3
-_NEGLIGIBLE = 1.0
+    working: float = 4.0
+    idle: float = 2.0
+    progress: float = 1e-3
+    wall: float = 20.0
+    share: float = 0.5
+    negligible: float = 1.0
+
+
+POLICY = LoadPolicy()
+
+
 HINT = (
     "Give more time (--time), or set another limit in the environment "
     f"({LIMIT_VARIABLE}=SECONDS). A plugin should import heavy libraries inside build"
@@ -53,9 +71,9 @@ class LoadLimit:
         Why the last plugin was given up.
     """
 
-    working: float = WORKING_LIMIT
-    idle: float = IDLE_LIMIT
-    left: float = WALL_LIMIT
+    working: float = POLICY.working
+    idle: float = POLICY.idle
+    left: float = POLICY.wall
     fixed: float | None = None
     reason: str = ""
 
@@ -74,8 +92,8 @@ class LoadLimit:
         text = os.environ.get(LIMIT_VARIABLE, "")
         if text:
             return cls(fixed=_seconds(text))
-        share = SHARE * seconds
-        return cls(min(WORKING_LIMIT, share), min(IDLE_LIMIT, share / 2), min(WALL_LIMIT, share))
+        share = POLICY.share * seconds
+        return cls(min(POLICY.working, share), min(POLICY.idle, share / 2), min(POLICY.wall, share))
 
     def watch(self, worker: PluginWorker) -> Watch:
         """Watch the loading of one plugin."""
@@ -91,7 +109,7 @@ class Watch:
         self._started = time.monotonic()
         self._cpu = 0.0
         self._progress = 0.0
-        self._first = limit.left >= limit.total - _NEGLIGIBLE
+        self._first = limit.left >= limit.total - POLICY.negligible
 
     def __call__(self, waited: float) -> bool:
         limit = self._limit
@@ -99,7 +117,7 @@ class Watch:
             return self._over(waited, limit.fixed, "s")
         cpu = self._worker.cpu_seconds()
         if cpu is not None:
-            if cpu > self._cpu + _PROGRESS:
+            if cpu > self._cpu + POLICY.progress:
                 self._cpu, self._progress = cpu, waited
             if self._over(cpu, limit.working, "s of processor time"):
                 return True

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from physdiffuser.errors import PluginError
 from physdiffuser.plugin_system.calls import PluginWorker
-from physdiffuser.plugin_system.limits import SHARE, LoadLimit
+from physdiffuser.plugin_system.limits import POLICY as LOADING
+from physdiffuser.plugin_system.limits import LoadLimit
 from physdiffuser.plugin_system.records import BUILT_IN_PACKAGE as BUILT_IN_PACKAGE
 from physdiffuser.plugin_system.records import (
     CHECKS,
@@ -78,7 +79,7 @@ class Plugins:
         """Seconds that a plugin may take to build a generator."""
         from physdiffuser.plugin_system.guard import POLICY
 
-        return min(POLICY.build_limit, SHARE * self.seconds)
+        return min(POLICY.build_limit, LOADING.share * self.seconds)
 
     def attention(self, name: str) -> AttentionSpec:
         """The attention variant of that name; raises PluginError, saying why, if there is none."""

@@ -13,15 +13,33 @@ from physdiffuser.arrays import FloatArray
 
 CheckState = Literal["passed", "failed", "open"]
 
-# A law with noise is verified from this probability on (docs/calibration.md).
-MIN_PROBABILITY = 0.9
-# Of laws with more noise, relative to the spread of the target, too many were not the law.
-MAX_NOISE = 0.1
-# A simpler formula is better on the test set by more than chance if the mean difference of the squared
-# errors is so many standard errors.
-BETTER = 2.0
-# Rows of a test set on which two formulas can be compared.
-MIN_TEST_ROWS = 8
+
+@dataclass(frozen=True)
+class VerificationPolicy:
+    """When checks of a law pass.
+
+    Chosen so that few verified laws are wrong (docs/calibration.md).
+
+    Attributes
+    ----------
+    min_probability
+        A law with noise is verified from this probability on.
+    max_noise
+        Of laws with more noise, relative to the spread of the target, too many were not the law.
+    better
+        A simpler formula is better on the test set by more than chance if the mean difference of the
+        squared errors is so many standard errors.
+    min_test_rows
+        Rows of a test set on which two formulas can be compared.
+    """
+
+    min_probability: float = 0.9
+    max_noise: float = 0.1
+    better: float = 2.0
+    min_test_rows: int = 8
+
+
+POLICY = VerificationPolicy()
 
 
 @dataclass(frozen=True)
@@ -58,9 +76,9 @@ def probability_check(probability: float) -> Check:
     """Whether the formula is probable enough to be the law."""
     percent = min(math.floor(100 * probability + 1e-9), 99)
     said = f"probability: {percent} % that this is the law"
-    if probability >= MIN_PROBABILITY:
+    if probability >= POLICY.min_probability:
         return Check("passed", said)
-    least = round(100 * MIN_PROBABILITY)
+    least = round(100 * POLICY.min_probability)
     return Check(
         "failed",
         f"{said}, too little for it to be verified",
@@ -76,7 +94,7 @@ def noise_check(noise: float) -> Check | None:
     noise
         Standard deviation of the residuals relative to that of the target.
     """
-    if noise <= MAX_NOISE:
+    if noise <= POLICY.max_noise:
         return None
     share = f"{100 * noise:.0f} %"
     return Check(
@@ -155,13 +173,13 @@ def comparison_check(chosen: FloatArray, simpler: list[FloatArray]) -> Check | N
     -------
     None if there is none, or if the test set is too small.
     """
-    if len(chosen) < MIN_TEST_ROWS or not simpler:
+    if len(chosen) < POLICY.min_test_rows or not simpler:
         return None
     largest = max(float(np.abs(errors).max(initial=0.0)) for errors in (chosen, *simpler)) or 1.0
     for errors in simpler:
         gain = np.square(chosen / largest) - np.square(errors / largest)
         error = float(gain.std(ddof=1)) / np.sqrt(len(gain))
-        if float(gain.mean()) > BETTER * error:
+        if float(gain.mean()) > POLICY.better * error:
             return Check(
                 "failed",
                 "simpler formulas: one of them predicts the test rows better, by more than chance explains",

@@ -19,7 +19,8 @@ from physdiffuser.finalize.evidence.probability import (
     row_probabilities,
 )
 from physdiffuser.selection.residual_structure import residual_structure
-from physdiffuser.verification.checks import MIN_PROBABILITY, probability_check
+from physdiffuser.verification.checks import POLICY as VERIFICATION
+from physdiffuser.verification.checks import probability_check
 from physdiffuser.verification.verify import Verification, verify
 
 NAMES = ("x", "y")
@@ -79,12 +80,12 @@ def test_figures_beyond_all_tables_still_give_a_probability() -> None:
     assert 0 < MODEL.of(extreme) < 1
 
 
-@pytest.mark.parametrize("probability", [None, MIN_PROBABILITY, 0.999])
+@pytest.mark.parametrize("probability", [None, VERIFICATION.min_probability, 0.999])
 def test_a_probable_law_is_verified(probability: float | None) -> None:
     assert checked(probability).verdict == "verified"
 
 
-@pytest.mark.parametrize("probability", [0.0, 0.5, MIN_PROBABILITY - 0.01])
+@pytest.mark.parametrize("probability", [0.0, 0.5, VERIFICATION.min_probability - 0.01])
 def test_an_improbable_law_is_not_verified_and_a_sentence_says_why(probability: float) -> None:
     found = checked(probability)
     assert found.verdict == "unknown"

@@ -17,8 +17,30 @@ from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.selection.residual_structure import residual_structure
 from physdiffuser.selection.standard_code import usual_nats
 
-# More nats than these say no more.
-MAX_NATS = 30.0
+
+@dataclass(frozen=True)
+class EvidenceFigurePolicy:
+    """Limits of the figures from which the probability is computed.
+
+    Set on development tables (docs/calibration.md).
+
+    Attributes
+    ----------
+    max_nats
+        Differences in nats beyond this count as this.
+    same
+        Two formulas are the same law if their predictions differ by less than this share of the
+        residuals.
+    close
+        Formulas that are longer by less than so many nats are rivals.
+    """
+
+    max_nats: float = 30.0
+    same: float = 0.1
+    close: float = 10.0
+
+
+POLICY = EvidenceFigurePolicy()
 
 
 @dataclass(frozen=True)
@@ -93,18 +115,12 @@ def _structure(final: Expression, archive: ParetoArchive) -> float:
     with np.errstate(all="ignore"):
         prediction = np.asarray(evaluate(final, rows.inputs)) + np.zeros(rows.rows)
         found = residual_structure(weights * (rows.target - prediction), rows.inputs, prediction)
-    return float(np.clip(found, -MAX_NATS, MAX_NATS))
-
-
-# Two formulas are the same law if their predictions differ by less than this share of the residuals.
-SAME = 0.1
-# Formulas that are longer by less than so many nats are rivals.
-CLOSE = 10.0
+    return float(np.clip(found, -POLICY.max_nats, POLICY.max_nats))
 
 
 @np.errstate(all="ignore")
 def rivals(law: Entry, archive: ParetoArchive) -> list[Entry]:
-    """Entries that are longer than a law by less than `CLOSE` nats, one for each function, shortest first.
+    """Entries that are longer than a law by a few nats (`POLICY.close`), one for each function, shortest first.
 
     Only `ParetoArchive.competitors` count, and neither the law with other constants nor what predicts the
     same as it does.
@@ -124,12 +140,12 @@ def rivals(law: Entry, archive: ParetoArchive) -> list[Entry]:
             roots * (evaluate(entry.candidate.expression, problem.inputs) + np.zeros(problem.rows))
         )
 
-    form, longest = _form(law.candidate.expression), archive.length(law) + CLOSE
+    form, longest = _form(law.candidate.expression), archive.length(law) + POLICY.close
     close = [entry for entry in archive.competitors if archive.length(entry) < longest]
     known = [predicted(law)]
     residual = roots * problem.target - known[0]
     scale = float(np.abs(residual).max()) or 1.0
-    least = SAME**2 * np.square(residual / scale).mean()
+    least = POLICY.same**2 * np.square(residual / scale).mean()
     found: list[Entry] = []
     for entry in sorted(close, key=archive.length):
         values = predicted(entry)
