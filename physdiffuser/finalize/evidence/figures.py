@@ -120,7 +120,7 @@ def _structure(final: Expression, archive: ParetoArchive) -> float:
 
 @np.errstate(all="ignore")
 def rivals(law: Entry, archive: ParetoArchive) -> list[Entry]:
-    """Entries that are longer than a law by a few nats (`POLICY.close`), one for each function, shortest first.
+    """Entries that are a few nats longer than a law (`POLICY.close`), one for each function, shortest first.
 
     Only `ParetoArchive.competitors` count, and neither the law with other constants nor what predicts the
     same as it does.
