@@ -14,8 +14,8 @@ from physdiffuser.functions.curves import best_points, skeleton
 from physdiffuser.functions.family import Family, linear_form
 from physdiffuser.functions.table import families_for
 from physdiffuser.generation.enumeration.context import Context
+from physdiffuser.generation.enumeration.parametric import POLICY as PARAMETRIC
 from physdiffuser.generation.enumeration.registry import STAGES, Size
-from physdiffuser.generation.enumeration.stages.curves import ROWS_OF_CONSTANT
 from physdiffuser.search.archive import ParetoArchive
 
 CURVES = families_for("curves")
@@ -91,7 +91,7 @@ def test_a_factor_of_other_columns_is_divided_out() -> None:
 
 
 def test_too_few_rows_for_the_constants_give_nothing() -> None:
-    x = np.linspace(1, 4, ROWS_OF_CONSTANT * 3 - 1)[:, None]
+    x = np.linspace(1, 4, PARAMETRIC.rows_of_constant * 3 - 1)[:, None]
     problem = Problem(x, np.exp(-x[:, 0]) + 0.3 * np.sin(9 * x[:, 0]), ("x",))
     assert offered(problem, Reduction.of_columns((), [0])).offered == 0
 
