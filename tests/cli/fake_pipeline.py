@@ -27,6 +27,7 @@ class Progress:
     complexity: int
     generator: str
     front: tuple[str, ...] = ()
+    groups: tuple[dict[str, dict[str, float]], ...] = ()
 
 
 def solve(source: Any, *, on_progress: Any, cancelled: Any, **options: Any) -> Any:
