@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks_feynman.report.layout import Section, Table, number_text, seconds_text
+from benchmarks_feynman.report.layout import Section, Table, formula_text, number_text, seconds_text
 from benchmarks_feynman.report.summary import (
     confident_wrong,
     disagreements,
@@ -36,7 +36,7 @@ def failures(results: Sequence[Result]) -> Section:
                 result["id"],
                 f"{result['noise']:g}",
                 result["truth"],
-                answer,
+                formula_text(answer),
                 result["status"] + (", form right" if form(result) else ""),
                 number_text(result["r2_test"], 6),
                 f"{number_text(result['complexity'])} / {result['truth_complexity']}",
@@ -58,7 +58,10 @@ def failures(results: Sequence[Result]) -> Section:
     )
     return Section(
         "Not recovered",
-        [f"{len(rows)} of {counted(len(results), 'table')}, truth and answer side by side."],
+        [
+            f"{len(rows)} of {counted(len(results), 'table')}, truth and answer side by side. Fitted "
+            "constants have five digits here; the results file has all."
+        ],
         [Table(header, rows, frozenset({"truth", "answer"}))] if rows else [],
     )
 
@@ -84,7 +87,7 @@ def listing(results: list[Result]) -> Table:
             result["id"],
             f"{result['noise']:g}",
             result["truth"],
-            str(result["expression"]),
+            formula_text(str(result["expression"])),
             number_text(result["max_relative_error"]),
             result["strict"],
         )

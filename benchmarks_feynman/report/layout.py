@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from physdiffuser.expressions.printing import format as formulas
+
+# Fitted constants have more decimals than these.
+_LONG_NUMBER = re.compile(r"\d+\.\d{5,}(?:e[+-]?\d+)?")
+_DIGITS = 5
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,17 @@ def seconds_text(value: float | None) -> str:
 def number_text(value: float | None, digits: int = 4) -> str:
     """A number of so many digits, or a dash."""
     return "-" if value is None else f"{value:.{digits}g}"
+
+
+def formula_text(text: str) -> str:
+    """A formula with its fitted constants in five digits; the results file has all of them.
+
+    Examples
+    --------
+    >>> formula_text("0.4*x + 17.123456789*exp(-1.5e-11*t)/2.00000000001e-30")
+    '0.4*x + 17.123*exp(-1.5e-11*t)/2e-30'
+    """
+    return _LONG_NUMBER.sub(lambda found: formulas.number_text(float(found[0]), _DIGITS), text)
 
 
 def labels(result_group: tuple[Any, ...]) -> tuple[str, str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks_feynman.measured_tables import measured_table
-from benchmarks_feynman.report.layout import Section, Table, number_text
+from benchmarks_feynman.report.layout import Section, Table, formula_text, number_text
 from benchmarks_feynman.report.summary import group_by, measured_summary
 from benchmarks_feynman.results import Result
 
@@ -55,7 +55,7 @@ def _line(result: Result) -> tuple[str, ...]:
         result["id"] + ("" if score.get("kind") == "measured" else " (computed)"),
         str(measured_table(result["id"]).rows),
         result["truth"],
-        answer.get("expression") or result["expression"] or reason,
+        formula_text(answer.get("expression") or result["expression"] or reason),
         judged if score else "not scored",
         number_text(score.get("length_difference"), 3),
         f"{number_text(answer.get('left_out_rmse'), 3)} / {number_text(law.get('left_out_rmse'), 3)}",
