@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks_feynman.report.layout import formula_text
 from benchmarks_feynman.report.render import write_report
 from benchmarks_feynman.report.summary import as_document, form, rate, recovered
 from benchmarks_feynman.results import Result
@@ -78,6 +79,12 @@ def test_the_page_is_self_contained_and_runs_nothing(tmp_path: Path) -> None:
         assert f">{heading}</h2>" in text
     assert "PhySO (2023)" in text and "1M evaluations" in text  # published rates with their protocol
     assert "ended by signal SIGSEGV" in text
+
+
+def test_formulas_have_constants_of_five_digits() -> None:
+    assert formula_text("0.4*x1 + 17.123456789*exp(-1.5e-11*t)/2.00000000001e-30") == (
+        "0.4*x1 + 17.123*exp(-1.5e-11*t)/2e-30"
+    )
 
 
 def test_the_markdown_has_whole_tables(tmp_path: Path) -> None:
