@@ -111,6 +111,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--browser", default="chromium")
     given = parser.parse_args()
+    if given.folder.exists():
+        parser.error(f"{given.folder} exists: name a folder that does not")
     trial = Trial(given.folder.resolve())
     print(f"{os.cpu_count()} processors, of which {os.getloadavg()[0]:.1f} are busy with other work")
     torch = re.search(r'"(torch[^"]*)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
