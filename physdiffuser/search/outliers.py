@@ -33,9 +33,9 @@ from physdiffuser.fitting.batched.evaluation_tape import EvaluationTape
 from physdiffuser.fitting.losses import relative_loss, root_mean_square
 from physdiffuser.fitting.varpro import linear_parameters
 from physdiffuser.functions.standard_fits import ITERATIONS, STARTS
+from physdiffuser.noise.outlier_policy import POLICY
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.loop import SearchLoop, SearchResult
-from physdiffuser.search.outlier_policy import POLICY
 from physdiffuser.selection.description_length import DescriptionLength
 
 # Logarithm of the density of a standard normal variable, to which lengths of residuals are relative.

@@ -10,10 +10,10 @@ import pytest
 from physdiffuser.core.problem import Problem
 from physdiffuser.data import dataset_from_arrays
 from physdiffuser.expressions import evaluate, parse
+from physdiffuser.noise.outlier_policy import POLICY as OUTLIERS
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.pipeline import solve_dataset
 from physdiffuser.search.archive import ParetoArchive
-from physdiffuser.search.outlier_policy import POLICY as OUTLIERS
 from physdiffuser.search.outliers import OutlierFinder, Outliers
 from physdiffuser.selection.description_length import rounding_loss
 
