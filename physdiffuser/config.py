@@ -127,7 +127,7 @@ class DataConfig(_Strict):
     a share `short_kept` is kept. With `broad`, ranges are of any width and not those of the published
     benchmarks. `noise_models` are drawn from with equal probability
     (`physdiffuser.training.numbers.with_noise`). `laws` is a file of laws drawn beforehand
-    (`physdiffuser.training.packed_laws`); shares of kinds of laws do not matter then.
+    (`physdiffuser.training.packed_laws`); a share `fresh_laws` is drawn nevertheless.
     """
 
     rows: tuple[Positive, Positive] = (48, 256)
@@ -140,6 +140,7 @@ class DataConfig(_Strict):
     broad: bool = False
     noise_models: tuple[Literal["even", "relative", "heavy", "outliers", "rounded"], ...] = ("even",)
     laws: str | None = None
+    fresh_laws: Share = 0.0
     tables: Positive = 1
     chains: Share = 0.0
     workers: Annotated[int, Field(ge=0)] = 0
@@ -187,8 +188,8 @@ class TrainingConfig(_Strict):
     Of a share `hide_summaries` of the tables the encoder's summaries are hidden, so that the rows have to
     be read; validation then tells the losses without them as well (`rows_only`).
     Each law is masked `masks` times a step for the diffusion generator: the encoder's work is shared.
-    With `compiled`, encoder and generators are compiled by torch (`torch.compile`), which fuses small
-    kernels; the first steps take minutes then.
+    Windows are lengthened to multiples of `window_step`. With `graphs`, a GPU computes a step in bfloat16 by
+    CUDA graphs (`physdiffuser.training.graphs`), one for each length of window and number of rows.
     `precision: auto` is bfloat16 where the processor multiplies in it: where it does not, bfloat16 is an
     order of magnitude slower than single precision.
     """
@@ -201,7 +202,8 @@ class TrainingConfig(_Strict):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     threads: Annotated[int, Field(ge=0)] = 0
     precision: Literal["auto", "bf16", "fp32"] = "auto"
-    compiled: bool = False
+    graphs: bool = False
+    window_step: Positive = 1
     drop_condition: Share = 0.1
     masks: Positive = 1
     hide_summaries: Share = 0.0

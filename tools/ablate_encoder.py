@@ -25,7 +25,7 @@ from physdiffuser.models.shipped import find_weights, shipped
 from physdiffuser.models.tokens.vocabulary import BOS
 from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.loop import VALIDATION
-from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss
+from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss, draw_masks
 from physdiffuser.training.stream import LawStream, benchmark_laws
 
 _BATCH = 64
@@ -68,7 +68,8 @@ def losses(
                 model.decoder, tokens, lengths, memory, mask, begin
             )
         if model.denoiser is not None:
-            found["diffusion"] = diffusion_loss(model.denoiser, tokens, memory, mask, generator)
+            drawn = draw_masks(*tokens.shape, generator)
+            found["diffusion"] = diffusion_loss(model.denoiser, tokens, memory, mask, *drawn)
         for name, loss in found.items():
             sums[name] = sums.get(name, 0.0) + float(loss) / batches
     return {name: round(value, 4) for name, value in sums.items()}

@@ -205,5 +205,6 @@ class _TokenMaker(nn.Module):
         self.outer = nn.Linear(2 * width, width)
 
     def forward(self, features: Tensor) -> Tensor:
+        features = features.to(self.inner.weight.dtype)
         result: Tensor = self.outer(nn.functional.gelu(self.inner(features), approximate="tanh"))
         return result

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -23,13 +22,14 @@ from physdiffuser.errors import FileError, UsageError
 from physdiffuser.models.checkpoint import load_model
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.shipped import fast_bfloat16
-from physdiffuser.models.tokens.vocabulary import BOS, Vocabulary
+from physdiffuser.models.tokens.vocabulary import Vocabulary
 from physdiffuser.training.checkpoints import Checkpoint, save_checkpoint, save_model_of_step
 from physdiffuser.training.decontamination import Excluded
+from physdiffuser.training.graphs import GraphedGradients
 from physdiffuser.training.metrics import append_row, keep_rows_until, open_board
-from physdiffuser.training.objectives import autoregressive_loss, diffusion_loss, memory_loss
+from physdiffuser.training.microbatches import micro_losses, split
 from physdiffuser.training.optimisers import KEPT, build_optimisers
-from physdiffuser.training.processes import Processes, choose_device, moved
+from physdiffuser.training.processes import Processes, choose_device
 from physdiffuser.training.restoring import (
     CHECKPOINTS,
     check_unused,
@@ -91,11 +91,6 @@ class Trainer:
         self.vocabulary = Vocabulary.with_names() if config.data.chains else Vocabulary()
         torch.manual_seed(config.seed)
         self.model = LawModel(config.model, self.vocabulary).to(self.device)
-        if config.compiled:
-            for part in (self.model.encoder, self.model.denoiser, self.model.decoder):
-                if part is not None:
-                    # In place, so that parameters keep their names. Batches differ in rows and windows.
-                    part.compile(dynamic=True)
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(not (config.frozen and name.startswith(config.frozen)))
         self.average = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
@@ -103,6 +98,12 @@ class Trainer:
         self.parameters = list(learning.values())
         self.optimisers = build_optimisers(learning, config.optimiser)
         self.teacher = None if config.teacher is None else self._teacher(config.teacher)
+        self.graphs: GraphedGradients | None = None
+        if config.graphs and self.device.type == "cuda":
+            written = self.teacher is None
+            self.graphs = GraphedGradients(
+                self.model, lambda model, micro: micro_losses(model, config, micro, self.teacher, written)
+            )
         self.excluded = Excluded(benchmark_laws())
         self.stream = LawStream(config.data, self.vocabulary, config.model.length, config.seed, self.excluded)
         self.seconds = 0.0
@@ -217,48 +218,12 @@ class Trainer:
         written
             Whether the losses of the generators are wanted beside that of the memory, if there is a teacher.
         """
-        config = self.config
-        order = np.argsort(batch.lengths, kind="stable")
-        micro = min(config.micro_batch, len(order))
-        fast = config.precision == "auto" and fast_bfloat16(self.device.type)
-        autocast = fast or config.precision == "bf16"
-        for start in range(0, len(order), micro):
-            chosen = order[start : start + micro]
-            # The window of the longest law in it and one more place; now and then the whole length, so
-            # that the denoiser knows what long windows look like.
-            window = min(config.model.length, int(batch.lengths[chosen].max()) + 1)
-            if float(torch.rand((), generator=generator)) < 0.1:
-                window = config.model.length
-            rows = moved(torch.from_numpy(batch.rows[chosen]), self.device)
-            used = moved(torch.from_numpy(batch.used[chosen]), self.device)
-            tokens = moved(torch.from_numpy(batch.tokens[chosen, :window]), self.device)
-            lengths = moved(torch.from_numpy(batch.lengths[chosen]), self.device)
-            near = rows[:, : config.model.encoder.rows]
-            everything = torch.zeros(rows.shape[:2], dtype=torch.bool, device=self.device)
-            dropped = moved(torch.rand(len(chosen), generator=generator) < drop, self.device)
-            hidden = None
-            if hide:
-                hidden = moved(torch.rand(len(chosen), generator=generator) < hide, self.device)
+        fast = self.config.precision == "auto" and fast_bfloat16(self.device.type)
+        autocast = fast or self.config.precision == "bf16"
+        for share, micro in split(batch, self.config, generator, drop, hide):
             with torch.autocast(self.device.type, torch.bfloat16, enabled=autocast):
-                shown = (near, everything[:, : near.shape[1]], used, rows, everything)
-                memory, mask = self.model.encode(*shown, hidden)
-                found: dict[str, Tensor] = {}
-                if self.teacher is not None:
-                    with torch.no_grad():
-                        taught, _ = self.teacher.encode(*shown)
-                    found["memory"] = memory_loss(memory, taught, mask)
-                memory, mask = self.model.without_condition(memory, mask, dropped)
-                if written and self.model.decoder is not None:
-                    begin = self.vocabulary.ids[BOS]
-                    found["autoregressive"], found["exact"] = autoregressive_loss(
-                        self.model.decoder, tokens, lengths, memory, mask, begin
-                    )
-                if written and self.model.denoiser is not None:
-                    tokens, memory, mask = (
-                        tensor.repeat_interleave(config.masks, dim=0) for tensor in (tokens, memory, mask)
-                    )
-                    found["diffusion"] = diffusion_loss(self.model.denoiser, tokens, memory, mask, generator)
-            yield len(chosen) / len(order), found
+                found = micro_losses(self.model, self.config, micro.to(self.device), self.teacher, written)
+            yield share, found
 
     def _generator(self, purpose: int) -> torch.Generator:
         generator = torch.Generator()
@@ -276,13 +241,7 @@ class Trainer:
         for optimiser in self.optimisers:
             optimiser.zero_grad(set_to_none=True)
         sums: dict[str, Tensor] = {}
-        draws, config = self._generator(0), self.config
-        pieces = self.losses(
-            batch, draws, config.drop_condition, config.hide_summaries, written=self.teacher is None
-        )
-        for share, found in pieces:
-            objective = torch.stack([loss for name, loss in found.items() if name != "exact"]).sum()
-            (objective * share).backward()  # type: ignore[no-untyped-call]
+        for share, found in self._gradients(batch):
             for name, loss in found.items():
                 part = share * loss.detach()
                 sums[name] = sums[name] + part if name in sums else part
@@ -301,6 +260,22 @@ class Trainer:
             torch._foreach_lerp_(averaged, list(parameters.values()), 1.0 - decay)
         self.step += 1
         return {**sums, "gradient": norm}
+
+    def _gradients(self, batch: Batch) -> Iterator[tuple[float, dict[str, Tensor]]]:
+        """Add the gradient of each micro-batch to that of the weights; its share and its losses."""
+        draws, config = self._generator(0), self.config
+        if self.graphs is not None:
+            self.graphs.begin()
+            for share, micro in split(batch, config, draws, config.drop_condition, config.hide_summaries):
+                yield share, self.graphs.add(micro, share)
+            return
+        pieces = self.losses(
+            batch, draws, config.drop_condition, config.hide_summaries, written=self.teacher is None
+        )
+        for share, found in pieces:
+            objective = torch.stack([loss for name, loss in found.items() if name != "exact"]).sum()
+            (objective * share).backward()  # type: ignore[no-untyped-call]
+            yield share, found
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
@@ -355,7 +330,9 @@ class Trainer:
         if self.step >= config.steps:
             # An earlier process may have been killed between its last checkpoint and its model.
             self._save_model()
-        while self.step < config.steps:
+        # What `progress` sets as the number of steps holds from then on.
+        while self.step < self.config.steps:
+            config = self.config
             began = time.perf_counter()
             metrics = self.train_step(next(batches))
             self.seconds += time.perf_counter() - began

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from physdiffuser.models.decoder import Decoder
 from physdiffuser.models.denoiser import Denoiser
-from physdiffuser.training.processes import moved
 
 MIN_TIME = 1e-3
 
@@ -46,8 +45,15 @@ def autoregressive_loss(
     return (each * counts).sum() / counts.sum(), right.all(dim=1).float().mean()
 
 
-def draw_masks(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def draw_masks(batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Mask each position with probability t, t stratified over the batch in [1e-3, 1].
+
+    Parameters
+    ----------
+    batch, length
+        Sequences, and positions of each.
+    generator
+        Source of the masks, on the processor.
 
     Returns
     -------
@@ -56,7 +62,6 @@ def draw_masks(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tens
     times
         (batch,).
     """
-    batch, length = tokens.shape
     offset = torch.rand((), generator=generator)
     times = (torch.arange(batch) / batch + offset) % 1.0
     times = MIN_TIME + (1.0 - MIN_TIME) * times[torch.randperm(batch, generator=generator)]
@@ -65,11 +70,11 @@ def draw_masks(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tens
     empty = ~masked.any(dim=1)
     one = torch.randint(length, (batch,), generator=generator)
     masked[empty, one[empty]] = True
-    return moved(masked, tokens.device), moved(times, tokens.device)
+    return masked, times
 
 
 def diffusion_loss(
-    denoiser: Denoiser, tokens: Tensor, memory: Tensor, mask: Tensor, generator: torch.Generator
+    denoiser: Denoiser, tokens: Tensor, memory: Tensor, mask: Tensor, masked: Tensor, times: Tensor
 ) -> Tensor:
     """Cross-entropy on masked tokens weighted by 1/t (MDLM, equation 10; LLaDA, equation 3), per position.
 
@@ -81,10 +86,9 @@ def diffusion_loss(
         (batch, length) ids; the end-of-sequence tokens that fill up the window are part of the loss.
     memory, mask
         As the encoder returns them.
-    generator
-        Source of times and masks.
+    masked, times
+        As `draw_masks` returns them, on the device of the tokens.
     """
-    masked, times = draw_masks(tokens, generator)
     noisy = torch.where(masked, denoiser.mask_token, tokens)
     logits = denoiser(noisy, memory, mask)
     each = F.cross_entropy(logits.transpose(1, 2), tokens, reduction="none")

@@ -27,7 +27,7 @@ MAY_CHANGE = {
     "validate_every",
     "threads",
     "device",
-    "compiled",
+    "graphs",
 }
 """Settings that may differ when a run is continued."""
 

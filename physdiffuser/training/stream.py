@@ -38,7 +38,7 @@ CHECK_FROM = 7
 
 @dataclass(frozen=True)
 class Batch:
-    """Tables and their laws.
+    """Tables and their laws, the shortest laws first.
 
     Attributes
     ----------
@@ -97,7 +97,8 @@ class LawStream:
         config = self.config
         rng = np.random.default_rng([self.seed, part, number])
         source = random.Random(int(rng.integers(2**62)))
-        laws = self._drawn(source) if self.packed is None else self._unpacked(self.packed, source)
+        drawn = self._drawn(source)
+        packed = drawn if self.packed is None else self._unpacked(self.packed, source)
         # Even in the logarithm: twenty rows and forty differ more than 480 and 500 do.
         height = round(float(np.exp(rng.uniform(*np.log(config.rows)))))
         rows = np.zeros((size, height, MAX_VARIABLES + 1), dtype=np.float16)
@@ -106,7 +107,8 @@ class LawStream:
         lengths = np.zeros(size, dtype=np.int64)
         done = 0
         while done < size:
-            law, words = next(laws)
+            fresh = config.fresh_laws > 0.0 and source.random() < config.fresh_laws
+            law, words = next(drawn if fresh else packed)
             for _ in range(min(config.tables, size - done)):
                 table = draw_table(
                     rng,
@@ -128,7 +130,9 @@ class LawStream:
                 tokens[done, : len(words)] = self.vocabulary.encode(words)
                 lengths[done] = len(words)
                 done += 1
-        return Batch(rows, used, tokens, lengths)
+        # Here, in a worker: to put rows in order takes the process that trains longer than to start a step.
+        order = np.argsort(lengths, kind="stable")
+        return Batch(rows[order], used[order], tokens[order], lengths[order])
 
     def laws(self, source: random.Random) -> Iterator[Law]:
         """Endless laws to train on, those of the benchmarks left out and short ones thinned."""
@@ -156,7 +160,7 @@ class LawStream:
             law = packed[source.randrange(len(packed))]
             skeleton = to_prefix(target_skeleton(law))
             words = derivation(skeleton) if source.random() < self.config.chains else skeleton
-            if len(words) < self.length and all(word in self.vocabulary.ids for word in words):
+            if law.places and len(words) < self.length and all(word in self.vocabulary.ids for word in words):
                 yield law, words
 
     def _words(self, law: Law, chained: bool) -> list[str] | None:
@@ -182,6 +186,7 @@ class LawStream:
             batch_size=None,
             sampler=count(first),
             num_workers=self.config.workers,
+            pin_memory=torch.cuda.is_available(),
         )
         for tensors in loader:
             yield Batch(*(tensor.numpy() for tensor in tensors))

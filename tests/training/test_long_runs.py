@@ -1,4 +1,4 @@
-"""What a long run on a lent machine needs: packed laws, a compact state, compiled parts."""
+"""What a long run on a lent machine needs: packed laws, and a compact state."""
 
 from __future__ import annotations
 
@@ -99,19 +99,3 @@ def test_a_damaged_compact_state_is_named(tmp_path: Path, compact: ModuleType) -
     part.write_bytes(part.read_bytes()[:-1] + b"x")
     with pytest.raises(FileError, match=r"state-0\.safetensors"):
         compact.unpack(tmp_path / "state", tmp_path / "two")
-
-
-def test_compiled_parts_give_the_same_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The compiler of the machine is not needed: what is compiled is run as it is.
-    whole = torch.nn.Module.compile
-    monkeypatch.setattr(
-        torch.nn.Module, "compile", lambda self, **options: whole(self, backend="eager", **options)
-    )
-    plain, compiled = (
-        Trainer(config(tmp_path / name, steps=2, compiled=name == "compiled"))
-        for name in ("plain", "compiled")
-    )
-    for trainer in (plain, compiled):
-        trainer.run()
-    for name, tensor in plain.average.items():
-        torch.testing.assert_close(compiled.average[name], tensor, rtol=1e-3, atol=1e-5)

@@ -10,6 +10,10 @@ from types import ModuleType
 import pytest
 from small_runs import settings
 
+from physdiffuser.models.checkpoint import load_model
+from physdiffuser.models.network import LawModel
+from physdiffuser.models.tokens.vocabulary import Vocabulary
+
 TOOLS = Path(__file__).parents[2] / "tools"
 
 
@@ -28,6 +32,7 @@ def _no_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys of all benchmark laws take seconds."""
     monkeypatch.setattr("physdiffuser.training.stream.benchmark_laws", list)
     monkeypatch.setattr("physdiffuser.training.loop.benchmark_laws", list)
+    monkeypatch.syspath_prepend(TOOLS)
 
 
 def test_two_streams_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,3 +62,23 @@ def test_a_run_in_two_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     second = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert second["steps"] == [first["steps"][1], 6]
     assert (tmp_path / "two" / "metrics.jsonl").is_file()
+
+
+def test_a_whole_run_leaves_the_newest_model(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(json.dumps(settings(tmp_path / "run", steps=3, checkpoint_every=1)), encoding="utf-8")
+    _tool("train_part").main([str(config), "--whole", "--minutes", "5", "--out", str(tmp_path / "out")])
+    assert load_model(tmp_path / "out" / "model").decoder is not None
+    assert len(list((tmp_path / "out" / "model").rglob("*.safetensors"))) == 3
+
+
+def test_all_but_the_blocks_of_an_encoder_stay_as_they_are(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(json.dumps(settings(tmp_path / "run", steps=1)), encoding="utf-8")
+    _tool("train_part").main([str(config), "--whole", "--minutes", "5", "--out", str(tmp_path / "out")])
+    model = tmp_path / "out" / "model"
+    made = _tool("train_blocks").configuration(model, "biased", tmp_path, "laws.npz", taught=True)
+    assert (made.model.encoder.attention, made.teacher) == ("biased", str(model))
+    network = LawModel(made.model, Vocabulary())
+    learning = [name for name, _ in network.named_parameters() if not name.startswith(made.frozen)]
+    assert learning and all(name.startswith("encoder.blocks") for name in learning)

@@ -91,8 +91,21 @@ def fit_ridge(
     gram = gram + _RIDGE * torch.eye(columns.shape[2], device=columns.device)
     moment = (columns.transpose(1, 2) @ target.unsqueeze(-1)) / count
     # solve_ex: a check for singular matrices would make a GPU wait, and the ridge rules them out.
-    slopes, _ = torch.linalg.solve_ex(gram, moment)
+    slopes = _eliminated(gram, moment) if gram.is_cuda else torch.linalg.solve_ex(gram, moment)[0]
     return slopes.squeeze(-1), target - (columns @ slopes).squeeze(-1)
+
+
+def _eliminated(gram: Tensor, moment: Tensor) -> Tensor:
+    """Solutions of positive definite systems (b, c, c) and (b, c, 1) by elimination.
+
+    The batched solvers of a GPU cannot be captured in a CUDA graph.
+    """
+    system = torch.cat((gram, moment), dim=2)
+    for place in range(gram.shape[1]):
+        row = system[:, place : place + 1] / system[:, place : place + 1, place : place + 1]
+        others = system - system[:, :, place : place + 1] * row
+        system = torch.cat((others[:, :place], row, others[:, place + 1 :]), dim=1)
+    return system[:, :, -1:]
 
 
 def _functions(values: Tensor) -> Tensor:
