@@ -39,6 +39,7 @@ from physdiffuser.search.table_search import pose_table, prepare, search_table
 from physdiffuser.search.timing import TimeLimit
 from physdiffuser.search.vocabulary import definitions, vocabulary
 from physdiffuser.templates.solving import solve_template, template_of
+from physdiffuser.verification.patience import symbolic_patience
 from physdiffuser.verification.worker import shared_worker
 
 if TYPE_CHECKING:
@@ -189,6 +190,7 @@ def solve_dataset(
     with (
         vocabulary(options, dataset, loaded),
         interruptible(stop),
+        symbolic_patience(options.time_limit, stop),
         notebook_progress(progress, options.time_limit) as show,
         workers_of(options.jobs, options.scheduler) as workers,
     ):

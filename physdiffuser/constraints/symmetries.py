@@ -14,6 +14,7 @@ from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Apply, Expression, Variable
 from physdiffuser.expressions.tree import mul, substitute
 from physdiffuser.verification.equivalence import equivalent
+from physdiffuser.verification.patience import allowed
 
 POINTS = 60
 # Factors by which homogeneous arguments are multiplied.
@@ -38,7 +39,7 @@ class _Transformed(Constraint):
         """By simplification of both sides."""
         left, right = self.sides(expression)
         ranges = list(zip(self.region.low.tolist(), self.region.high.tolist(), strict=True))
-        return equivalent(left, right, ranges, seconds=_PROVING_SECONDS) == "verified"
+        return equivalent(left, right, ranges, seconds=allowed(_PROVING_SECONDS)) == "verified"
 
     def sides(self, expression: Expression) -> tuple[Expression, Expression]:
         """Formulas that must be equal."""
@@ -165,4 +166,4 @@ class Homogeneous(_Transformed):
         """By simplification, the factor positive."""
         left, right = self.sides(expression)
         ranges = list(zip(self.region.low.tolist(), self.region.high.tolist(), strict=True))
-        return equivalent(left, right, [*ranges, (0.5, 3.0)], seconds=_PROVING_SECONDS) == "verified"
+        return equivalent(left, right, [*ranges, (0.5, 3.0)], seconds=allowed(_PROVING_SECONDS)) == "verified"

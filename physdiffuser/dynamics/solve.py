@@ -15,7 +15,7 @@ from physdiffuser.dynamics.report.answer import equations, summary
 from physdiffuser.dynamics.report.conserved import conserved
 from physdiffuser.dynamics.report.solution import Conserved, DynamicsSolution, SimulatedRun
 from physdiffuser.dynamics.schedule import POLICY as SCHEDULE
-from physdiffuser.dynamics.schedule import Period
+from physdiffuser.dynamics.schedule import Period, never
 from physdiffuser.dynamics.trajectories.reading import TrajectoryRequest, read_trajectories
 from physdiffuser.dynamics.trajectories.runs import Trajectories
 from physdiffuser.dynamics.trajectories.units import with_units
@@ -23,6 +23,7 @@ from physdiffuser.dynamics.verification.diagnostics import diagnostics
 from physdiffuser.dynamics.verification.simulation import kept_points
 from physdiffuser.errors import UsageError
 from physdiffuser.search.parallel.workers import forked_workers
+from physdiffuser.verification.patience import symbolic_patience
 
 if TYPE_CHECKING:
     import pandas
@@ -114,7 +115,8 @@ def solve_trajectories(
     if period.is_over():
         notes["conserved"] = "not searched for: the time was used up"
     else:
-        quantities = conserved(answer, attempt.everything, options.seed)
+        with symbolic_patience(limit, never):
+            quantities = conserved(answer, attempt.everything, options.seed)
     return replace(
         answer,
         runs=_simulated_runs(attempt),

@@ -198,13 +198,14 @@ def _verified(
 ) -> Equation:
     """The chosen equation with its verdict."""
     from physdiffuser.verification import verify
+    from physdiffuser.verification.patience import allowed
     from physdiffuser.verification.worker import shared_worker
 
     dataset, split, slowdown = found.dataset, found.split, control.limit.slowdown
     best = front.equations[front.position]
     left = max(slowdown * MIN_VERIFYING, control.limit.finalize_by - control.clock())
     # Whether a law is verified must not depend on how fast the machine is: a start is not counted.
-    limit = slowdown * VERIFYING_SECONDS + shared_worker().starting()
+    limit = allowed(slowdown * VERIFYING_SECONDS + shared_worker().starting())
     law = front.laws[front.position]
     checked = verify(
         rewritten_fit(law.fitted, found.problem) if law.rewritten else law.fitted,

@@ -40,7 +40,6 @@ NOT_CALIBRATED = Check(
     "probability: not checked, it is calibrated on tables without groups",
     "no probability is known for laws of groups",
 )
-_VERIFYING_SECONDS = 3.0
 # An exact law must have so many rows for each fitted constant.
 _ROWS_PER_CONSTANT = 2
 # Rows are held out of groups that have so many.
@@ -313,7 +312,6 @@ def _verified(
         names=best.names,
         weights=table.weights,
         further=further,
-        seconds=_VERIFYING_SECONDS,
         columns=len(table.names) - len(named.constants),
         left_out_ratio=JointModel(law.fit.skeleton, selection.rows).left_out_ratio(law.fit),
     )

@@ -36,7 +36,6 @@ _AGREES, _ROWS = 1e-8, 1_000
 _DENOMINATOR, _SAME = 12, 1e-9
 # Constants below this share of the largest are those of terms that the law does not have.
 _NOTHING = 1e-12
-_VERIFYING_SECONDS = 3.0
 
 
 def with_parts(solution: Solution, template: Template, models: Sequence[Model], dataset: Dataset) -> Solution:
@@ -170,7 +169,6 @@ def _checked(made: Equation, dataset: Dataset, found: Found, prediction: FloatAr
         names=dataset.names,
         weights=dataset.weights,
         further=[*further, Check("open", NOT_CALIBRATED, NOT_CALIBRATED)],
-        seconds=_VERIFYING_SECONDS,
     )
     return with_verdict(made, checked)
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from physdiffuser.expressions import Expression, Parameter, Symbol, Variable, from_prefix, to_prefix
 from physdiffuser.expressions.tree import PI, substitute, walk
+from physdiffuser.verification.patience import allowed
 from physdiffuser.verification.worker import shared_worker
 
 # Seconds for one formula; the process may have to be started first.
@@ -16,17 +17,17 @@ _PARAMETERS, _SYMBOLS = 10_000, 20_000
 
 def derivative(expression: Expression, column: int) -> Expression | None:
     """The derivative by a column; None where it has no formula in the operators."""
-    return _ask("derivative", expression, column, DERIVATIVE_SECONDS)
+    return _ask("derivative", expression, column, allowed(DERIVATIVE_SECONDS))
 
 
 def integral(expression: Expression, column: int) -> Expression | None:
     """An integral over a column, without a constant of integration; None where sympy finds none."""
-    return _ask("integral", expression, column, INTEGRAL_SECONDS)
+    return _ask("integral", expression, column, allowed(INTEGRAL_SECONDS))
 
 
 def limit(expression: Expression, column: int, towards: float) -> Expression | None:
     """The limit as a column goes to plus or minus infinity; None where sympy finds none."""
-    return _ask("limit" if towards > 0 else "limit_below", expression, column, INTEGRAL_SECONDS)
+    return _ask("limit" if towards > 0 else "limit_below", expression, column, allowed(INTEGRAL_SECONDS))
 
 
 @lru_cache(maxsize=2_000)
@@ -52,7 +53,7 @@ def _ask(kind: str, expression: Expression, column: int, seconds: float) -> Expr
 
     worker = shared_worker()
     job = {"kind": kind, "expression": to_prefix(substitute(expression, sent)), "by": column}
-    answer = worker.run(job, seconds + worker.starting())
+    answer = worker.run(job, seconds + allowed(worker.starting()))
     if answer is None or "form" not in answer:
         return None
     return substitute(from_prefix([str(token) for token in answer["form"]]), received)

@@ -159,7 +159,9 @@ class SymbolicWorker:
         answers: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         # -P: the current folder, which may hold anything, is not searched for modules. What this
         # interpreter finds, its worker finds.
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        # Simplification goes through sets, whose order would be another one in each process.
+        path = os.pathsep.join(path for path in sys.path if path)
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
         process = subprocess.Popen(
             [sys.executable, "-P", "-c", "from physdiffuser.verification.worker import serve; serve()"],
             stdin=subprocess.PIPE,

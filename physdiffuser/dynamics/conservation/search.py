@@ -51,7 +51,7 @@ class ConservationPolicy:
     max_denominator
         Largest denominator of an exact coefficient.
     seconds
-        Most seconds of the symbolic check.
+        Most seconds of the symbolic check in a run with a time limit.
     """
 
     max_terms: int = 6
@@ -291,6 +291,7 @@ def _number(value: float, fitted: bool) -> Number:
 def _proof(flow: Sequence[Expression], expression: Expression, nodes: FloatArray) -> str:
     """`verified`, `different` or `unknown`: sympy on one part of the rate and minus the others."""
     from physdiffuser.verification.equivalence import equivalent
+    from physdiffuser.verification.patience import allowed
 
     parts = []
     for index, rate in enumerate(flow):
@@ -305,7 +306,7 @@ def _proof(flow: Sequence[Expression], expression: Expression, nodes: FloatArray
     for part in parts[1:]:
         rest = total(rest, part)
     ranges = list(zip(nodes.min(axis=0).tolist(), nodes.max(axis=0).tolist(), strict=True))
-    return equivalent(parts[0], mul(Number(-1), rest), ranges, seconds=POLICY.seconds)
+    return equivalent(parts[0], mul(Number(-1), rest), ranges, seconds=allowed(POLICY.seconds))
 
 
 def drift(expression: Expression, runs: Sequence[FloatArray]) -> float:
