@@ -49,6 +49,8 @@ ILLUSTRATIONS = {
     "c * x1**p1 * x2**p2 * ...",
 }
 KNOWN = {"G": 6.6743e-11}
+# Answers are kept: in one process each command runs once.
+pytestmark = pytest.mark.xdist_group("claims")
 
 
 def formulas(text: str) -> list[str]:

@@ -131,11 +131,12 @@ def test_as_many_misprints_as_one_row_in_ten_are_told(share: float, wild: bool, 
     y[wrong] = y[wrong] * random.uniform(2, 10, len(wrong)) + 1 if wild else 999.0
     found = set(judge_by_neighbours(x, y).outliers)
     # Of one row in ten more may stand side by side than in a narrow peak: then nothing is said.
-    assert found or share == 0.1
-    if found:
-        assert set(wrong) <= found and len(found) <= len(wrong) + 1
+    if not found:
+        assert share == 0.1
+        return
+    assert set(wrong) <= found and len(found) <= len(wrong) + 1
     law = solve_dataset(reweight(dataset_from_arrays(x, y), "auto", "auto").dataset, time=20).best
-    assert found == set() or (law is not None and law.text == "3*x1**2")
+    assert law is not None and law.text == "3*x1**2"
 
 
 def test_few_rows_stay_and_count_less() -> None:
@@ -194,7 +195,7 @@ def test_the_law_is_found_exactly_among_misprints() -> None:
 def test_a_law_over_decades_with_a_misprint_is_found() -> None:
     x, y = readings(3, relative=0.02)
     y[7] *= 10
-    solution = solve_dataset(dataset_from_arrays(x, y, names=["m"]), time=None, steps=10)
+    solution = solve_dataset(dataset_from_arrays(x, y, names=["m"]), time=None, steps=5)
     assert solution.best is not None
     np.testing.assert_allclose(
         solution.best.expression and [float(c.value) for c in solution.best.constants][:1], [240], rtol=0.05

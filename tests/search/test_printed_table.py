@@ -33,6 +33,8 @@ LAWS = {
     "power": "2.31*p**1.37",
 }
 SEEDS = range(10)
+# Solutions are kept: in one process each table is solved once.
+pytestmark = pytest.mark.xdist_group("printed table")
 
 
 def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
