@@ -134,11 +134,12 @@ def test_constants_are_fitted_under_constraints() -> None:
 X = np.random.default_rng(1).uniform(0.2, 4.0, 20)
 SATURATION = 3 * X / (1.2 + X) + 0.05 * np.random.default_rng(2).normal(size=20)
 TRUE = [{"increasing": "x"}, {"value": {"at": {"x": 0}, "is": 0}}]
+FEW: dict[str, Any] = {"operators": ["add", "mul", "div"], "generators": ["enumeration"]}
 
 
 @pytest.fixture(scope="module")
 def saturation() -> Solution:
-    return solve({"x": X, "y": SATURATION}, constraints=TRUE, steps=10)
+    return solve({"x": X, "y": SATURATION}, constraints=TRUE, steps=10, **FEW)
 
 
 def test_the_answer_satisfies_the_constraints(saturation: Solution) -> None:
@@ -167,13 +168,13 @@ def test_the_status_is_shown_and_survives_storing(saturation: Solution) -> None:
 
 
 def test_a_table_that_contradicts_its_constraints_is_reported() -> None:
-    solution = solve({"x": X, "y": SATURATION}, constraints={"decreasing": "x"}, steps=5)
+    solution = solve({"x": X, "y": SATURATION}, constraints={"decreasing": "x"}, steps=5, **FEW)
     assert any("the table contradicts the constraints" in text for text in solution.warnings)
     assert all(status.state != "violated" for status in solution.constraints)
 
 
 def test_where_nothing_satisfies_the_constraints_the_answer_says_so() -> None:
-    solution = solve({"x": X, "y": SATURATION}, constraints=[{"between": [7, 8]}], steps=3)
+    solution = solve({"x": X, "y": SATURATION}, constraints=[{"between": [7, 8]}], steps=3, **FEW)
     assert solution.best is not None
     (status,) = solution.constraints
     if status.state == "violated":

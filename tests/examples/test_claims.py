@@ -156,6 +156,8 @@ def test_the_commands_of_the_readme_run(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert len(commands) == 8
     (tmp_path / "examples").symlink_to(EXAMPLES)
     monkeypatch.chdir(tmp_path)
+    # That a command runs does not depend on the default time limit.
+    monkeypatch.setattr("physdiffuser.options.DEFAULT_SECONDS", 4.0)
     for command in [command for command in commands if command not in DYNAMICS]:
         done = None if command in CLAIMS else CliRunner().invoke(cli, shlex.split(command)[1:])
         assert answer(command) if done is None else done.exit_code == 0, done and done.output

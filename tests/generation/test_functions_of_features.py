@@ -66,7 +66,7 @@ def least_loss(
         "1.1*exp(-((a - 1.4)/0.5)**2) + 1.8*b/(b + 0.9) + 0.3*c**2",
     ],
 )
-@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize("noise", [pytest.param(0.0, marks=pytest.mark.slow), 0.01])
 def test_a_sum_of_three_functions_is_found(law: str, noise: float) -> None:
     assert least_loss("residual pursuit", law, size=Size(20), noise=noise) < EXACT
 
