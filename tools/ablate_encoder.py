@@ -2,6 +2,7 @@
 
     python tools/ablate_encoder.py                              # the shipped weights
     python tools/ablate_encoder.py standard biased runs/train-small/model
+    python tools/ablate_encoder.py --stream broad --laws 1024 --arms "as it is"
 
 The arms: the weights as they are; the row attention with random weights; the rows that are read one by one
 taken from another table, the summaries from the right one; and the other way round. Losses are in nats a
@@ -18,7 +19,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from physdiffuser.config import DataConfig
+from physdiffuser.config import DataConfig, load_training_config
 from physdiffuser.models.checkpoint import load_model
 from physdiffuser.models.network import LawModel
 from physdiffuser.models.shipped import find_weights, shipped
@@ -80,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("weights", nargs="*", default=list(shipped()), help="names or folders")
     parser.add_argument("--laws", type=int, default=256)
+    parser.add_argument("--stream", help="recipe whose laws are drawn; the default settings without it")
     parser.add_argument("--arms", default="as it is,random attention,rows of another,summaries of another")
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -87,7 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for source in chosen.weights:
         weights = find_weights(source) if source in shipped() else Path(source)
         model = load_model(weights)
-        data, excluded = DataConfig(rows=(48, 256)), Excluded(benchmark_laws())
+        data = DataConfig(rows=(48, 256))
+        if chosen.stream:
+            data = load_training_config(chosen.stream).data
+        excluded = Excluded(benchmark_laws())
         stream = LawStream(data, model.vocabulary, model.config.length, 0, excluded)
         for arm in arms:
             shown = randomised(weights) if arm == "random attention" else model
