@@ -71,7 +71,9 @@ def test_the_document_has_the_groups_and_is_read_back(solution: Solution) -> Non
 
 def test_groups_left_out_in_turn_are_reported() -> None:
     table = TABLE.assign(y=TABLE["y"] + 0.1 * RNG.normal(size=90))
-    found = solve(table, target="y", groups="state", steps=3, operators=["add", "mul", "pow"])
+    found = solve(
+        table, target="y", groups="state", steps=1, operators=["add", "mul", "pow"], max_complexity=7
+    )
     assert found.best is not None
     sentences = [text for text in found.best.verification if text.startswith("groups: ")]
     assert len(sentences) == 1 and "with each group left out in turn" in sentences[0]

@@ -106,16 +106,16 @@ def test_intervals_of_predictions_hold_the_law(solution: Solution) -> None:
 
 
 def test_intervals_on_the_command_line(tmp_path: Path) -> None:
-    decay(0.0, 0.05).to_csv(tmp_path / "table.csv", index=False)
+    decay(0.0, 0.05, rows=40).to_csv(tmp_path / "table.csv", index=False)
     runner = CliRunner()
     folder = str(tmp_path / "run")
     arguments = ["solve", str(tmp_path / "table.csv"), "--target", "y", "--group", "lamp", "--steps", "1"]
-    arguments += ["--operators", "mul,exp", "--generators", "enumeration"]
+    arguments += ["--operators", "mul,exp", "--generators", "enumeration", "--max-complexity", "6"]
     assert runner.invoke(cli, [*arguments, "--out", folder, "--quiet"]).exit_code == 0
     done = runner.invoke(cli, ["predict", folder, str(tmp_path / "table.csv"), "--intervals"])
     assert done.exit_code == 0
     lines = [line for line in done.stdout.splitlines() if line.count(",") == 2]
-    assert lines[0] == "y,y_low,y_high" and len(lines) == 121
+    assert lines[0] == "y,y_low,y_high" and len(lines) == 41
 
 
 def test_only_measured_columns_have_a_boundary(solution: Solution) -> None:
@@ -178,7 +178,7 @@ def test_covariances_of_groups_are_those_of_one_fit_to_all() -> None:
 def test_progress_holds_the_laws_so_far() -> None:
     seen: list[tuple[str, tuple[str, ...]]] = []
     solve(
-        decay(0.0, 0.05, rows=60),
+        decay(0.0, 0.05, rows=40),
         target="y",
         groups="lamp",
         steps=1,
