@@ -95,7 +95,7 @@ print("result", tuple(result.shape), " weights", tuple(weights.shape))
 print("with a single memory vector every weight is", single.unique().tolist())
 
 # %% [markdown]
-# The last line is why physdiffuser's encoder makes sixteen memory vectors and not one: with one there is
+# The last line is why physdiffuser's encoder makes 24 memory vectors and not one: with one there is
 # nothing to choose from, each token gets the same vector, and attention is a constant.
 
 # %%

@@ -18,8 +18,8 @@ from physdiffuser.inspection.subjects import find_law, from_law
 
 @pytest.mark.parametrize("width", [4.0, 9.0, 20.0])
 def test_a_picture_says_all_of_where_it_comes_from(width: float) -> None:
-    encoder = "encoder: physics-slice (shipped, slices-16), 20,480 tables seen, taught by standard"
-    weights = f"weights standard, 7,168,000 tables seen, diffusion e6313883; {encoder}, encoder afa5e224"
+    encoder = "encoder: physics-slice (shipped, slices-16), 54,272 tables seen, taught by standard"
+    weights = f"weights standard, 7,610,368 tables seen, diffusion ecc80745; {encoder}, encoder afa5e224"
     figure = new_figure(width, 4.0, "title", Origin(weights, "a $table", True))
     figure.draw_without_rendering()
     said = figure.texts[-1]
