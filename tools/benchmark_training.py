@@ -34,6 +34,8 @@ def measured(trainer: Trainer, batches: Sequence[Batch], steps: int) -> dict[str
         float(found["gradient"])
         return time.perf_counter() - began
 
+    if trainer.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
     first = took(len(batches))
     seconds = took(steps) / steps
     size = len(batches[0].lengths)
@@ -43,7 +45,7 @@ def measured(trainer: Trainer, batches: Sequence[Batch], steps: int) -> dict[str
         "tables_a_second": round(size / seconds),
     }
     if trainer.device.type == "cuda":
-        found["peak_gigabytes"] = round(torch.cuda.max_memory_allocated() / 2**30, 1)
+        found["peak_gibibytes"] = round(torch.cuda.max_memory_allocated() / 2**30, 1)
     return found
 
 

@@ -1,6 +1,6 @@
 """Train the encoder's blocks of the attention variants for a model whose other parts stay as they are.
 
-    python tools/train_blocks.py runs/train-broad/model --minutes 0.5 --out runs/blocks
+    python tools/train_blocks.py runs/train-broad/model --laws runs/laws.npz --minutes 0.5 --out runs/blocks
 
 Every encoder is first taught: its blocks begin afresh and learn to give the memory that the model's own
 encoder gives. Those that are for `solve` are then trained on laws for as long. Encoders are trained at the
@@ -94,16 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.only:
         train(chosen.model, chosen.only, chosen.out, chosen.laws, chosen.minutes)
         return
-    shared = [
-        str(chosen.model),
-        "--minutes",
-        str(chosen.minutes),
-        "--out",
-        str(chosen.out),
-        "--laws",
-        chosen.laws,
-    ]
-    running = [subprocess.Popen([sys.executable, __file__, *shared, "--only", name]) for name in ENCODERS]
+    given = sys.argv[1:] if arguments is None else arguments
+    running = [subprocess.Popen([sys.executable, __file__, *given, "--only", name]) for name in ENCODERS]
     failed = [name for name, process in zip(ENCODERS, running, strict=True) if process.wait()]
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")

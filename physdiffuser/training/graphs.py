@@ -2,9 +2,9 @@
 
 A step of networks of this size is some thousand small kernels, and the GPU waits for each to be started.
 Here the losses and their gradient are captured once for each shape of a micro-batch, as a CUDA graph, and
-replayed.
-The networks are copies in bfloat16, so that no number is converted on the way; weights, sums of gradients and
-moments stay in single precision. Rows are filled up to powers of two, so that there are few shapes.
+replayed. The networks are copies in bfloat16, so that no number is converted on the way; weights, sums of
+gradients and moments stay in single precision. Rows are filled up to powers of two, so that there are few
+shapes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from physdiffuser.models.network import LawModel
 from physdiffuser.training.microbatches import MicroBatch
+from physdiffuser.training.objectives import objective
 
 Losses = Callable[[LawModel, MicroBatch], dict[str, Tensor]]
 
@@ -27,9 +28,14 @@ _BY_ROWS = ("rows", "padding")
 _PASSES = 2
 
 
+def filled_up(rows: int) -> int:
+    """The power of two that so many rows are filled up to."""
+    return max(MIN_ROWS, 1 << (rows - 1).bit_length())
+
+
 def room_for(micro: MicroBatch, device: torch.device) -> MicroBatch:
-    """Zeros on a device with room for a micro-batch, its rows filled up to a power of two."""
-    rows = max(MIN_ROWS, 1 << (micro.rows.shape[1] - 1).bit_length())
+    """Zeros on a device with room for a micro-batch, its rows filled up."""
+    rows = filled_up(micro.rows.shape[1])
     made = {}
     for field in fields(micro):
         tensor: Tensor = getattr(micro, field.name)
@@ -95,7 +101,7 @@ class GraphedGradients:
         copied = [copied for weight, copied in pairs if weight.requires_grad]
         for parameter, view in zip(copied, self._views(self.gradient), strict=True):
             parameter.grad = view
-        self.captures: dict[tuple[torch.Size, ...], _Capture] = {}
+        self.captures: dict[tuple[int, ...], _Capture] = {}
         self.pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
 
     def _views(self, flat: Tensor) -> list[Tensor]:
@@ -111,8 +117,8 @@ class GraphedGradients:
 
     def add(self, micro: MicroBatch, share: float) -> dict[str, Tensor]:
         """Add a micro-batch's gradient, times its share, to that of the weights; returns its losses."""
-        room = room_for(micro, torch.device("meta"))
-        shape = tuple(getattr(room, field.name).shape for field in fields(room))
+        # The other shapes follow from these: the masks of a law are the same number throughout a run.
+        shape = (filled_up(micro.rows.shape[1]), *micro.tokens.shape)
         capture = self.captures.get(shape)
         if capture is None:
             capture = self.captures[shape] = self._captured(micro)
@@ -124,8 +130,7 @@ class GraphedGradients:
     def _pass(self, inputs: MicroBatch) -> dict[str, Tensor]:
         self.gradient.zero_()
         found = self.losses(self.copy, inputs)
-        total = torch.stack([loss for name, loss in found.items() if name != "exact"]).sum()
-        total.backward()  # type: ignore[no-untyped-call]
+        objective(found).backward()  # type: ignore[no-untyped-call]
         return {name: loss.detach() for name, loss in found.items()}
 
     def _captured(self, micro: MicroBatch) -> _Capture:

@@ -28,6 +28,7 @@ from physdiffuser.training.decontamination import Excluded
 from physdiffuser.training.graphs import GraphedGradients
 from physdiffuser.training.metrics import append_row, keep_rows_until, open_board
 from physdiffuser.training.microbatches import micro_losses, split
+from physdiffuser.training.objectives import objective
 from physdiffuser.training.optimisers import KEPT, build_optimisers
 from physdiffuser.training.processes import Processes, choose_device
 from physdiffuser.training.restoring import (
@@ -273,8 +274,7 @@ class Trainer:
             batch, draws, config.drop_condition, config.hide_summaries, written=self.teacher is None
         )
         for share, found in pieces:
-            objective = torch.stack([loss for name, loss in found.items() if name != "exact"]).sum()
-            (objective * share).backward()  # type: ignore[no-untyped-call]
+            (objective(found) * share).backward()  # type: ignore[no-untyped-call]
             yield share, found
 
     @torch.no_grad()

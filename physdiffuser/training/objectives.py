@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -43,6 +45,11 @@ def autoregressive_loss(
     each = F.cross_entropy(logits.transpose(1, 2), tokens, reduction="none")
     right = (logits.argmax(dim=-1) == tokens) | ~counts
     return (each * counts).sum() / counts.sum(), right.all(dim=1).float().mean()
+
+
+def objective(losses: Mapping[str, Tensor]) -> Tensor:
+    """What is minimised: the sum of the losses. `exact` is a rate, and not among them."""
+    return torch.stack([loss for name, loss in losses.items() if name != "exact"]).sum()
 
 
 def draw_masks(batch: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

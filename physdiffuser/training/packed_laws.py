@@ -46,12 +46,12 @@ class PackedLaws:
 
     @classmethod
     def of(cls, laws: Iterable[Law]) -> PackedLaws:
-        """Laws packed, without those with numbers that the vocabulary lacks or whose columns cancel."""
+        """Laws packed; those with numbers that the vocabulary lacks are left out."""
         parts: list[list[int]] = []
         free: list[bool] = []
         for law in laws:
             words = to_prefix(total(law.terms))
-            if variables(total(law.terms)) and all(word in _VOCABULARY.ids for word in words):
+            if all(word in _VOCABULARY.ids for word in words):
                 parts.append([*_VOCABULARY.encode(words), _END])
                 free.append(law.free)
         tokens = np.array([token for part in parts for token in part], dtype=np.uint8)

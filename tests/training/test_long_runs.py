@@ -15,9 +15,10 @@ from small_runs import config, metrics
 
 from physdiffuser.config import load_training_config
 from physdiffuser.errors import FileError
-from physdiffuser.expressions import Apply
+from physdiffuser.expressions import Apply, Number
 from physdiffuser.models.tokens.vocabulary import Vocabulary
 from physdiffuser.training.decontamination import Excluded
+from physdiffuser.training.laws import Law
 from physdiffuser.training.loop import Trainer
 from physdiffuser.training.packed_laws import PackedLaws
 from physdiffuser.training.stream import LawStream, target_skeleton
@@ -59,6 +60,17 @@ def test_a_stream_of_packed_laws_depends_on_the_number_of_the_batch_alone(tmp_pa
     first, again, other = stream.batch(3, 16), stream.batch(3, 16), stream.batch(4, 16)
     np.testing.assert_array_equal(first.rows, again.rows)
     assert not np.array_equal(first.tokens, other.tokens)
+
+
+def test_a_packed_law_without_columns_is_passed_over(tmp_path: Path) -> None:
+    # Columns of a drawn law may cancel, and what is packed is the sum of its terms.
+    nothing = Law(((1, Number(1)),), (), 0, False)
+    PackedLaws.of([nothing, *islice(_stream().laws(random.Random(4)), 3)]).write(tmp_path / "laws.npz")
+    data = load_training_config("broad").data.model_copy(
+        update={"laws": str(tmp_path / "laws.npz"), "rows": (20, 40)}
+    )
+    batch = LawStream(data, Vocabulary(), 40, 1, Excluded(())).batch(0, 32)
+    assert batch.used.any(axis=1).all()
 
 
 def test_a_file_that_holds_no_laws_is_named(tmp_path: Path) -> None:
