@@ -75,8 +75,6 @@ def panel(
 
     Parameters
     ----------
-    run, solution
-        The run, and what it has found.
     number
         The row that is shown, from 1.
     pinned

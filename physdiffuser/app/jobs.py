@@ -135,15 +135,7 @@ class Run:
 
 
 class Jobs:
-    """All runs of this server, and those that earlier ones have left in the folder.
-
-    Parameters
-    ----------
-    root
-        The folder of the run folders.
-    most
-        How many searches run at a time.
-    """
+    """All runs of this server, and those that earlier ones have left in the folder."""
 
     def __init__(self, root: Path, most: int | None = None) -> None:
         self.root = root

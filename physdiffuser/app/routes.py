@@ -96,12 +96,8 @@ class Routes:
     ----------
     token
         For the addresses in the page.
-    tables, jobs
-        What there is.
     opened
         Name of the table that the program was started with; empty if none.
-    closing
-        Whether the server is about to end.
     """
 
     def __init__(

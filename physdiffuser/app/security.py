@@ -41,8 +41,6 @@ class Guard:
 
     Parameters
     ----------
-    app
-        What answers the others.
     token
         The secret in the address of the page.
     hosts

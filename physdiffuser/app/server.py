@@ -103,8 +103,6 @@ def serve(options: AppOptions, ready: Callable[[str], None]) -> None:
 
     Parameters
     ----------
-    options
-        How.
     ready
         Called with the address once connections are accepted.
 

@@ -284,8 +284,6 @@ def dataset_from_arrays(
         Shape (rows,).
     names
         One per column; by default x1, x2, ...
-    target_name
-        Name of the target.
     weights
         Shape (rows,), not negative. Rows of weight zero are left out.
 

@@ -87,13 +87,6 @@ def reading_seconds(time: float | None) -> float | None:
 def check_cells(rows: int, columns: int, source: str) -> None:
     """Refuse a table with more cells than can be kept in memory.
 
-    Parameters
-    ----------
-    rows, columns
-        Of the values that are kept.
-    source
-        Name for messages.
-
     Raises
     ------
     DataError

@@ -126,8 +126,6 @@ def load_datasets(
         As in `load_dataset`.
     targets
         Names of the columns to explain, by which the result is ordered. None of them is an input of another.
-    request
-        The other columns that the user named.
 
     Raises
     ------
@@ -176,8 +174,6 @@ def read_for_request(
     ----------
     source
         As in `load_dataset`.
-    request
-        The columns that the user named.
     **options
         As in `read_table`.
     """

@@ -120,8 +120,6 @@ def discriminating_points(
         Of each law, such as its probability.
     noise
         Shape (points,), positive: standard deviation of a measurement.
-    count
-        How many points.
     exploration
         If given, the worth of a point is that share of the pairs, times the probability that one of the laws
         is right, and else the variance of an unknown law there.

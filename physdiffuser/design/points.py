@@ -36,8 +36,6 @@ def candidate_points(inputs: FloatArray, ranges: Sequence[Range], used: Sequence
     inputs
         Shape (rows, columns): what was measured. Columns that are not used keep their median; one that has
         only whole numbers gets whole numbers.
-    ranges
-        Of each column.
     used
         Columns that are varied.
 
@@ -62,10 +60,6 @@ def as_shares(inputs: FloatArray, ranges: Sequence[Range], used: Sequence[int]) 
     ----------
     inputs
         Shape (rows, columns).
-    ranges
-        Of each column.
-    used
-        The columns that are varied.
 
     Returns
     -------

@@ -20,8 +20,6 @@ def evaluate(
 
     Parameters
     ----------
-    expression
-        The tree.
     inputs
         Shape (rows, columns).
     parameters
@@ -77,8 +75,6 @@ def value_and_jacobian(
 
     Parameters
     ----------
-    expression
-        The tree.
     inputs
         Shape (rows, columns).
     parameters

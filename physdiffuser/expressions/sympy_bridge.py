@@ -37,8 +37,6 @@ def to_sympy(
 
     Parameters
     ----------
-    expression
-        The tree.
     names
         Variable names in column order; `x1`, `x2`, ... when not given.
     positive
@@ -106,8 +104,6 @@ def from_sympy(
         operator table; `cot`, `sec`, `csc`, `coth`, `sech`, `csch` and their inverses are rewritten.
     names
         Variable names in column order; `x1`, `x2`, ... when not given.
-    constants
-        Further named constants and their values.
 
     Raises
     ------

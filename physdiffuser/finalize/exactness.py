@@ -50,10 +50,6 @@ def exactness(expression: Expression, dataset: Dataset, prediction: FloatArray) 
 
     Parameters
     ----------
-    expression
-        The formula.
-    dataset
-        The table.
     prediction
         Shape (rows,), of the formula.
     """

@@ -47,13 +47,6 @@ COMPARABLE = 2.25
 class ConditionalFormPrior:
     """A generator that is asked about forms; what goes wrong costs its word, not the run.
 
-    Parameters
-    ----------
-    name, judge
-        Of the generator.
-    problem
-        The table.
-
     Attributes
     ----------
     fault

@@ -64,12 +64,6 @@ def measured(
 
     Parameters
     ----------
-    expression
-        The formula.
-    dataset
-        The table.
-    test
-        Positions of the rows of the test set.
     **about
         Other fields of the equation.
     """

@@ -50,10 +50,6 @@ def with_short_constants(expression: Expression, problem: Problem, floor: float)
 
     Parameters
     ----------
-    expression
-        The formula.
-    problem
-        The rows.
     floor
         Relative loss that rounding alone causes.
     """
@@ -95,8 +91,6 @@ def without_roots_of_squares(expression: Expression, inputs: FloatArray) -> Expr
 
     Parameters
     ----------
-    expression
-        The formula.
     inputs
         Shape (rows, columns). The sign is looked at in the bounding box of the rows.
     """

@@ -71,8 +71,6 @@ def rounding_error(
 
     Parameters
     ----------
-    expression
-        The formula.
     inputs, target
         Shapes (rows, columns) and (rows,).
     rows
@@ -141,8 +139,6 @@ def agrees(
 
     Parameters
     ----------
-    expression
-        The formula.
     inputs, target, prediction
         Shapes (rows, columns), (rows,) and (rows,).
     tolerance

@@ -56,8 +56,6 @@ def node_slopes(
 
     Parameters
     ----------
-    expression
-        The formula.
     nodes
         All of them, as of `positions`.
     inputs

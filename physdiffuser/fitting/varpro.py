@@ -134,8 +134,6 @@ class SeparableModel:
 
     Parameters
     ----------
-    skeleton
-        An expression with parameters.
     inputs
         Shape (rows, columns).
     target
@@ -171,8 +169,6 @@ class SeparableModel:
         ----------
         tapes
             Of skeletons with the same linear parameters.
-        linear
-            These.
         homogeneous
             Whether every skeleton is 0 when they are (`vanishes_with`).
         target, weights

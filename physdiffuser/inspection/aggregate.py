@@ -84,8 +84,6 @@ def study(
         Trained or random.
     laws
         Of a suite.
-    rows, noise, seed
-        Of the tables.
     trajectories
         Windows filled a law, for the order in which tokens are resolved; 0 for none.
     progress

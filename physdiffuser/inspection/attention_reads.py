@@ -74,8 +74,6 @@ def reliance(showing: Showing, kind: str, shuffles: int = _SHUFFLES) -> FloatArr
         What was shown.
     kind
         "gather" or "rows" (slices).
-    shuffles
-        Of every column.
 
     Returns
     -------

@@ -83,8 +83,6 @@ def open_networks(
         Variant inside the encoder; the default one when None.
     weights
         Folder; see `physdiffuser.models.shipped.find_weights`.
-    parts
-        Generators to open, of those that the weights hold.
 
     Raises
     ------

@@ -104,10 +104,6 @@ def inspect_table(
 
     Parameters
     ----------
-    networks, subject
-        Who reads what.
-    settings
-        How.
     pair
         Columns on which rows are drawn; the two most relevant when None.
     remask
@@ -256,10 +252,6 @@ def inspect_suite(
     ----------
     networks
         Trained, as a rule.
-    suite, laws
-        Its name, and those of its laws that are looked at.
-    settings
-        How.
     rows, noise
         Of the tables drawn from the laws.
 

@@ -41,8 +41,6 @@ def received(
         (..., queries, keys).
     kinds
         (keys,) the kind of each key, from 0; a negative one is not counted.
-    count
-        How many kinds there are.
     causal
         Query i can see i + 1 keys; the first one has no choice and is left out.
 

@@ -145,8 +145,6 @@ def law_tokens(law: Expression, reading: Reading, vocabulary: Vocabulary) -> lis
         Over the columns of the table.
     reading
         Says which column stands in which place.
-    vocabulary
-        What the networks write.
     """
     count = 0
 

@@ -49,8 +49,6 @@ def ranked(showing: Showing, written: Sequence[tuple[int, ...] | None]) -> list[
 
     Parameters
     ----------
-    showing
-        The table and the networks.
     written
         Token ids, None for a failure.
     """

@@ -18,13 +18,6 @@ def check_writable(folder: Path, option: str = "--out") -> None:
 
     Removes what it made, the folders included.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-    option
-        The option that names it, for the message.
-
     Raises
     ------
     FileError

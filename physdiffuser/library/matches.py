@@ -160,8 +160,6 @@ def candidates(match: Match, problem: Problem, tolerance: float) -> list[Candida
     ----------
     match
         The terms, the transform and the reduction.
-    problem
-        The rows that they are fitted to.
     tolerance
         A term whose share of the transformed target is below this is dropped. Both the full formula and,
         where it makes sense, the one without the constant term are returned.

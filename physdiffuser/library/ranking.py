@@ -186,8 +186,6 @@ def ranked(
     residuals
         Each of shape (rows, columns), of arrays of the device. Computed one at a time, as they are asked
         for, on the processor, and all together on a GPU.
-    device
-        Where they are.
     few
         How many of each row can be asked for.
     variance

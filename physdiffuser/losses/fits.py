@@ -67,8 +67,6 @@ def fit_loss(
 
     Parameters
     ----------
-    expression
-        The formula.
     inputs, target
         Shape (rows, columns) and (rows,).
     loss

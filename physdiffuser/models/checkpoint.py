@@ -52,10 +52,6 @@ def read_tensors(path: Path, expected: str, description: Path | None = None) -> 
 
     Parameters
     ----------
-    path
-        The file.
-    expected
-        Its sum.
     description
         The file that states the sum, for the message; the description of a model when None.
 

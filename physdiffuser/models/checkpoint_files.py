@@ -20,8 +20,6 @@ def read_regular(path: Path, what: str = "", most: int | None = None) -> bytes:
 
     Parameters
     ----------
-    path
-        The file.
     what
         What it is, for messages; ends in a blank.
     most

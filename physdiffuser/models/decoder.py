@@ -38,8 +38,6 @@ class Decoder(nn.Module):
 
     Parameters
     ----------
-    vocabulary
-        Number of tokens.
     width, heads, layers
         Size of the vectors, heads, blocks.
     length

@@ -35,8 +35,6 @@ class FormLikelihood:
     ----------
     model
         With its autoregressive decoder.
-    problem
-        The table.
     readings
         Ways of showing it to the encoder; probabilities are averaged over them.
     rng

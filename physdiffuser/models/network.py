@@ -23,8 +23,6 @@ class LawModel(nn.Module):
 
     Parameters
     ----------
-    config
-        Sizes and parts.
     vocabulary
         What the generators write.
     """

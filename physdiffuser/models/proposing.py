@@ -109,14 +109,10 @@ class LearnedGenerator(ABC):
 
         Parameters
         ----------
-        model
-            The networks.
         memory, mask
             (readings, tokens, width) and (readings, tokens), as the encoder returns them.
         grammar
             With one row for each reading.
-        rng
-            Source of all noise.
 
         Yields
         ------
@@ -130,8 +126,6 @@ class LearnedGenerator(ABC):
 
         Parameters
         ----------
-        problem
-            The rows.
         reader
             Shows the rows to the encoder.
         archive

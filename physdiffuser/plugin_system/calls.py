@@ -43,8 +43,6 @@ class PluginWorker:
 
         Parameters
         ----------
-        function
-            What to run.
         give_up
             Asked about twenty times a second, with the seconds since the start, whether to wait no longer.
 

@@ -28,8 +28,6 @@ class SharedAnalysis:
 
     Parameters
     ----------
-    problem
-        The rows.
     faults
         Takes one message for each analysis that fails.
     """

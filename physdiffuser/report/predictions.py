@@ -61,10 +61,6 @@ def group_prediction_interval(
 
     Parameters
     ----------
-    solution
-        With groups.
-    equation
-        One of its formulas.
     inputs
         Shape (rows, columns and constants of the groups).
     labels

@@ -195,8 +195,6 @@ def fresh_folder(table: str, root: Path = Path("runs"), now: float | None = None
     ----------
     table
         Path of the table, or `-`.
-    root
-        The folder of all runs.
     now
         Seconds since the epoch, for tests.
 
@@ -301,8 +299,6 @@ def resumed_formulas(saved: tuple[SavedFormulas, ...], table: TableRecord, folde
         What the folder holds.
     table
         The table of the new run.
-    folder
-        For messages.
 
     Raises
     ------

@@ -25,12 +25,8 @@ def search_formulas(
     ----------
     table
         What is searched, without units.
-    known
-        Formulas to start from.
     share
         Of the time and the steps in `options`.
-    options, control
-        Of the whole run.
     """
     now = control.clock()
     time = None if options.time_limit is None else options.time_limit * SEARCH_SHARE * share

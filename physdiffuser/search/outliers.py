@@ -75,10 +75,6 @@ class OutlierFinder:
 
     Parameters
     ----------
-    problem
-        All rows of the table.
-    archive
-        What the search has found.
     description_length
         Of the problem, with the loss that rounding of the target alone causes.
     """

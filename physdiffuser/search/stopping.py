@@ -103,8 +103,6 @@ class StoppingRule:
 
     Parameters
     ----------
-    problem, archive
-        Of the search.
     floor
         Relative loss that rounding of the target alone causes.
     tolerance

@@ -158,10 +158,6 @@ def search_table(
 
     Parameters
     ----------
-    prepared
-        The table.
-    options, control
-        Of the run.
     candidates
         Formulas to start from, beside those in the options.
 

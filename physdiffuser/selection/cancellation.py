@@ -28,8 +28,6 @@ def cancels(expression: Expression, inputs: FloatArray, loss: float) -> bool:
 
     Parameters
     ----------
-    expression
-        The formula.
     inputs
         Shape (rows, columns).
     loss

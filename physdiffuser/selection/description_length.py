@@ -74,8 +74,6 @@ def exact_nats(expression: Expression, most: float = float("inf")) -> float:
 
     Parameters
     ----------
-    expression
-        The formula.
     most
         What a number takes at most, as a fitted one would; but not an exponent, which few rows hardly tell
         from others.
@@ -119,8 +117,6 @@ def form_nats(expression: Expression, columns: int, conditional: float | None = 
 
     Parameters
     ----------
-    expression
-        The formula.
     columns
         From how many columns its variables are chosen.
     conditional
@@ -193,8 +189,6 @@ class DescriptionLength:
         ----------
         nats
             As of `DescriptionLength.formula_nats`.
-        constants
-            How many were fitted.
         loss
             Mean squared residual relative to the constant model's.
         """

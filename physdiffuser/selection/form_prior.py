@@ -165,8 +165,6 @@ def events(form: Form, place: tuple[str, ...] = ("law", "")) -> Iterator[Event]:
 
     Parameters
     ----------
-    form
-        The form.
     place
         Where it stands: what holds it, and what holds that.
     """
@@ -228,8 +226,6 @@ class FormPrior:
 
         Parameters
         ----------
-        expression
-            The formula.
         columns
             From how many columns its variables are chosen.
         """

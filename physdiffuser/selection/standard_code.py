@@ -45,8 +45,6 @@ def standard_nats(expression: Expression, columns: int, by_parts: float) -> floa
     ----------
     expression, columns
         As for `usual_nats`.
-    by_parts
-        Nats of the form by its parts.
     """
     if len(variables(expression)) != 1:
         return math.inf

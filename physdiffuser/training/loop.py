@@ -64,8 +64,6 @@ class Trainer:
 
     Parameters
     ----------
-    config
-        What to train and how.
     resume
         Go on from the newest intact checkpoint in the output folder.
 
@@ -208,8 +206,6 @@ class Trainer:
 
         Parameters
         ----------
-        batch
-            Tables and laws.
         generator
             Source of masks and dropped conditions.
         drop

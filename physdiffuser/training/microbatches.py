@@ -63,8 +63,6 @@ def split(
 
     Parameters
     ----------
-    batch
-        Tables and laws.
     config
         Their size, the masks of a law, and the steps between lengths of windows.
     generator
@@ -105,10 +103,6 @@ def micro_losses(
 
     Parameters
     ----------
-    model, config
-        The networks, and how they are trained.
-    micro
-        Tables and laws.
     teacher
         Networks whose memory is to be learned, or None.
     written

@@ -158,8 +158,6 @@ def with_noise(
 
     Parameters
     ----------
-    rng
-        Source of the numbers.
     target
         Shape (rows,), without errors.
     level
@@ -223,12 +221,6 @@ def draw_table(
 
     Parameters
     ----------
-    rng
-        Source of the numbers.
-    law
-        The law.
-    rows
-        Number of rows.
     noisy, dummies
         Probability of noise on the target, and of columns that do not matter.
     noise

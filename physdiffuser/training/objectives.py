@@ -21,8 +21,6 @@ def autoregressive_loss(
 
     Parameters
     ----------
-    decoder
-        The network.
     tokens
         (batch, length) ids, filled up with end-of-sequence.
     lengths
@@ -87,8 +85,6 @@ def diffusion_loss(
 
     Parameters
     ----------
-    denoiser
-        The network.
     tokens
         (batch, length) ids; the end-of-sequence tokens that fill up the window are part of the loss.
     memory, mask

@@ -168,8 +168,6 @@ def values(roles: tuple[str, ...], choices: frozenset[frozenset[float]]) -> Iter
 
     Parameters
     ----------
-    roles
-        Of each placeholder.
     choices
         Exponents that occur together in an excluded law.
     """

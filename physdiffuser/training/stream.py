@@ -79,8 +79,6 @@ class LawStream:
         Tokens of the targets.
     length
         Longest law in tokens; longer ones are drawn again.
-    seed
-        Of the whole stream.
     excluded
         Laws to keep out.
     """

@@ -166,8 +166,6 @@ def comparison_check(chosen: FloatArray, simpler: list[FloatArray]) -> Check | N
     chosen
         Errors of the chosen formula on the test set, in units of the standard deviation of the noise at
         their row up to a common factor, shape (rows,).
-    simpler
-        The same for simpler formulas.
 
     Returns
     -------

@@ -185,8 +185,6 @@ def put_exact(skeleton: Expression, found: Polish, written: Sequence[Expression]
 
     Parameters
     ----------
-    skeleton, found
-        A formula, and the values of its constants.
     written
         Products of named constants that may be among them.
     """

@@ -79,8 +79,6 @@ class BodyReader:
     ----------
     dialect, header
         What the top of the table showed.
-    source
-        Name for messages.
     numbers
         How numbers are written.
     wanted

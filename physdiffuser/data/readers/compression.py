@@ -21,8 +21,6 @@ class GuardedGzip(io.RawIOBase):
     ----------
     stream
         The compressed bytes.
-    source
-        Name for messages.
     limits
         Checked at every read.
     """

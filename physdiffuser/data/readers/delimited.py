@@ -62,10 +62,6 @@ def read_delimited(
         Bytes, from the beginning.
     head
         The first of them, already looked at.
-    source
-        Name for messages.
-    options
-        What the user said.
     choose
         Which columns to keep, and which hold labels; the cells of others are not looked at.
     total_bytes

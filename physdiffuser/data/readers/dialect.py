@@ -113,8 +113,6 @@ def find_dialect(lines: Sequence[str], asked: str | None, thousands: str | None)
     ----------
     lines
         Physical lines without comments and blank ones, header included.
-    asked
-        The delimiter, when the user named it.
     thousands
         The thousands separator, when the user named one.
     """

@@ -117,8 +117,6 @@ def line_blocks(stream: io.BufferedIOBase, encoding: str, source: str) -> Iterat
         Bytes.
     encoding
         As returned by `find_encoding`.
-    source
-        Name for messages.
 
     Raises
     ------

@@ -86,10 +86,6 @@ def settle_header(
         The first rows, at least one.
     numbers
         How numbers are written.
-    source
-        Name for messages.
-    options
-        What the user said.
     comment
         Names that a comment above the first row may give, as `numpy.savetxt` writes them.
 

@@ -50,8 +50,6 @@ class Groups:
 
         Parameters
         ----------
-        columns
-            Names of the columns.
         values
             For each column one text per row.
         """

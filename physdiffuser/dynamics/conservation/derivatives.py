@@ -15,8 +15,6 @@ def differentiate(expression: Expression, index: int) -> Expression | None:
     ----------
     expression
         Without parameters.
-    index
-        Position of the variable.
     """
     if index not in variables(expression):
         return ZERO

@@ -65,8 +65,6 @@ def observed_quantities(
         Smoothed states of each run, shape (points, coordinates).
     errors
         Their standard errors.
-    most
-        Most quantities.
     """
     count = len(flow)
     if any(max(variables(rate), default=0) >= count for rate in flow) or count < 2 or len(runs) < 2:

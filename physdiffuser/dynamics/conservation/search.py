@@ -314,8 +314,6 @@ def drift(expression: Expression, runs: Sequence[FloatArray]) -> float:
 
     Parameters
     ----------
-    expression
-        The quantity.
     runs
         States of each run, shape (points, coordinates).
     """

@@ -195,8 +195,6 @@ def fit_segments(
         The equations, with parameters.
     parameters
         Shape (parameters,), where to start.
-    segments
-        The data.
     iterations
         Most steps.
     substeps
@@ -268,8 +266,6 @@ def sensitivities(
     ----------
     system, parameters
         The equations and their constants.
-    segments
-        The data.
     initial
         Shape (segments, states): where the segments start.
     substeps

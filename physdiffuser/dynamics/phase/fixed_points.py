@@ -65,8 +65,6 @@ def fixed_points(flow: Sequence[Expression], states: FloatArray, seed: int = 0) 
         Rate of change of each coordinate; without fixed points where the time or an input occurs in one.
     states
         Shape (rows, coordinates): visited states.
-    seed
-        Of the starts.
     """
     from scipy.optimize import root
 

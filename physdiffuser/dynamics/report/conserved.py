@@ -23,8 +23,6 @@ def conserved(solution: DynamicsSolution, prepared: Preparation, seed: int) -> t
 
     Parameters
     ----------
-    solution
-        The equations.
     prepared
         Smoothed curves of all rows.
     seed

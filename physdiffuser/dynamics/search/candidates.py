@@ -158,8 +158,6 @@ def candidates(
     ----------
     prepared
         Curves and weak form.
-    state
-        Whose rate.
     options
         Of the search for formulas, which has what is left of the period; without them sums of terms alone.
     period

@@ -78,8 +78,6 @@ def shortlist(prepared: Preparation, state: int, search: SolveOptions | None, pe
         Whose rate.
     search
         Options of the search for formulas; None for sums of terms alone.
-    period
-        The time for it.
     """
     found = candidates(prepared, state, search, period.part(SCHEDULE.found))
     if prepared.exact or len(found) <= 1:
@@ -135,13 +133,7 @@ def _settings(fitted: Fitted) -> tuple[int, int]:
 
 
 class Choice:
-    """Compares systems.
-
-    Parameters
-    ----------
-    selector
-        Fits them.
-    """
+    """Compares systems."""
 
     def __init__(self, selector: Selector) -> None:
         self.selector, self.prepared = selector, selector.prepared

@@ -51,8 +51,6 @@ def system_of_exact_values(selector: Selector, enough: float) -> tuple[Beam, lis
 
     Parameters
     ----------
-    selector
-        Of the rows as exact values.
     enough
         Mean squared residual of a system that meets exact values.
     """

@@ -45,16 +45,10 @@ def linearised_sums(
     ----------
     skeletons, fit
         The system, each equation with parameters from 0 on, and its fit.
-    segments
-        Those of the fit.
     state
         Whose rate.
     terms
         The library.
-    groups
-        Places in it.
-    inputs
-        How many inputs there are.
 
     Returns
     -------

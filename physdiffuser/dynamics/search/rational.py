@@ -37,10 +37,6 @@ def rational_sums(
 
     Parameters
     ----------
-    weak
-        The weak form.
-    state
-        Whose rate.
     columns
         Positions of the variables that may occur.
     slopes

@@ -60,8 +60,6 @@ def is_sensible(expression: Expression, nodes: FloatArray) -> bool:
 
     Parameters
     ----------
-    expression
-        The formula with its constants.
     nodes
         Shape (rows, variables): values of the variables along the trajectories.
     """

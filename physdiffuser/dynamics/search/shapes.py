@@ -78,10 +78,6 @@ def shaped_sums(
 
     Parameters
     ----------
-    weak
-        The weak form.
-    state
-        Whose rate.
     columns
         Positions of the variables that may occur.
     time

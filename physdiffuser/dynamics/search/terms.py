@@ -43,8 +43,6 @@ def library(columns: int, states: int, measured: int | None = None) -> list[Expr
     ----------
     columns
         Variables that may occur.
-    states
-        How many of them are states.
     measured
         How many of these are measured; the others are derivatives, which have other units. All when None.
     """
@@ -104,14 +102,8 @@ def sparse_sums(weak: WeakForm, state: int, terms: list[Expression], most: int =
 
     Parameters
     ----------
-    weak
-        The weak form.
-    state
-        Whose rate.
     terms
         The library.
-    most
-        Most terms in a sum.
     """
     with np.errstate(all="ignore"):
         columns = np.column_stack([weak.mean(evaluate(term, weak.nodes)) for term in terms])

@@ -61,8 +61,6 @@ def read_trajectories(
     ----------
     source
         A path, `-` for standard input, a DataFrame, or a mapping of column names to values.
-    request
-        The columns that the user named.
     **reading
         How a file is written, as in `read_table`.
 

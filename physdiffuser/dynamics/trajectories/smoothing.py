@@ -178,8 +178,6 @@ def smooth_all(
 
     Parameters
     ----------
-    series
-        Times and values of each run.
     kind
         "auto" takes relative errors where they explain the residuals better.
     """

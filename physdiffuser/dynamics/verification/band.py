@@ -27,8 +27,6 @@ def path_errors(
         The fit, with the covariance of its constants.
     paths
         Of each run, as simulated; samples start from their first states.
-    seed
-        Of the draws.
     """
     count = fitted.fit.parameters.size
     covariance = fitted.fit.covariance * max(mean_square(fitted), 0.0)

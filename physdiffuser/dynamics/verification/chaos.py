@@ -90,8 +90,6 @@ def lyapunov_exponent(
         Shape (points,).
     scales
         Shape (states,): units of the errors.
-    inputs_at
-        Values of the inputs.
     substeps
         Integration steps between two times.
     """

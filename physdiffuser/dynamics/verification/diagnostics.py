@@ -21,8 +21,6 @@ def diagnostics(table: Trajectories, simulation: Simulation) -> tuple[str, ...]:
 
     Parameters
     ----------
-    table
-        All rows.
     simulation
         Of the system that was found.
     """

@@ -77,12 +77,8 @@ def simulate_all(
 
     Parameters
     ----------
-    table
-        All runs, whole.
     division
         What of them was fitted.
-    selector, fitted
-        The fit on those.
     curves
         Of each run of `table`, for initial states of runs that the fit has not seen.
     seed

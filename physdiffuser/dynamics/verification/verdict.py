@@ -175,8 +175,6 @@ def judge_system(
     ----------
     fitted
         The system as fitted without the held-out rows.
-    simulation
-        Its simulation.
     gaps
         Nats by which rival systems are worse.
     exact

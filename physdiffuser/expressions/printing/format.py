@@ -21,8 +21,6 @@ def to_text(expression: Expression, names: Sequence[str] | None = None, digits: 
 
     Parameters
     ----------
-    expression
-        The tree.
     names
         Variable names in column order; `x1`, `x2`, ... when not given.
     digits

@@ -77,8 +77,6 @@ def to_latex(expression: Expression, names: Sequence[str] | None = None, digits:
 
     Parameters
     ----------
-    expression
-        The tree.
     names
         Variable names in column order; `x_{1}`, `x_{2}`, ... when not given. `theta` becomes
         `\theta`, `v0` and `v_0` become `v_{0}`; what has a meaning in LaTeX is escaped.

@@ -50,8 +50,6 @@ def to_mathml(
 
     Parameters
     ----------
-    expression
-        The tree.
     names
         Variable names in column order; `x1`, `x2`, ... when not given. Subscripts and Greek letters
         are written as such, everything else is escaped.

@@ -42,8 +42,6 @@ def canonical(
 
     Parameters
     ----------
-    expression
-        The tree.
     positive
         Columns that are never negative: `sqrt(x**2)` is then `x`, and roots and logarithms of
         products come apart.

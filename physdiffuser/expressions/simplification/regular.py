@@ -20,8 +20,6 @@ def divided_forms(expression: Expression, *, positive: frozenset[int] = frozense
 
     Parameters
     ----------
-    expression
-        The formula.
     positive
         Columns that are never negative.
 

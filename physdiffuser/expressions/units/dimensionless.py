@@ -46,8 +46,6 @@ def dimensionless_groups(units: Sequence[Unit], target: Unit) -> DimensionlessGr
     ----------
     units
         One per column.
-    target
-        Unit of the target.
     """
     base = sorted({symbol for unit in (*units, target) for symbol, _ in unit.exponents})
     vectors = [tuple(unit.exponent(symbol) for symbol in base) for unit in units]

@@ -45,8 +45,6 @@ class UnitChecker:
     ----------
     units
         One per column.
-    target
-        Unit that formulas must have.
     constants
         Units of named constants; `pi` has none, and a name that is missing is as free as a fitted one.
     """

@@ -41,10 +41,6 @@ def with_determined_constants(
 
     Parameters
     ----------
-    expression
-        The formula.
-    problem
-        The rows.
     description_length
         Measures lengths of descriptions.
     stop

@@ -187,15 +187,7 @@ def agreement_text(value: float, error: float | None) -> str | None:
 
 
 def with_named_constants(expression: Expression, problem: Problem) -> tuple[Expression, tuple[str, ...]]:
-    """The formula with physical constants for the fitted numbers that agree with them, and what was changed.
-
-    Parameters
-    ----------
-    expression
-        The formula.
-    problem
-        The rows it was fitted to.
-    """
+    """The formula with physical constants for the fitted numbers that agree with them, and what changed."""
     skeleton, values = distinct_constants(expression)
     if not values or problem.rows <= len(values):
         return expression, ()

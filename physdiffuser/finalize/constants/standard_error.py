@@ -35,8 +35,6 @@ def within_standard_error(expression: Expression, problem: Problem) -> tuple[Exp
     ----------
     expression
         The formula; its float numbers are fitted, all other numbers were set.
-    problem
-        The rows it was fitted to.
     """
     changes: tuple[str, ...] = ()
     while (freed := _with_one_freed(expression, problem)) is not None:

@@ -44,8 +44,6 @@ def constants_of(
     ----------
     expression
         The formula; its float numbers are fitted, all other numbers were set.
-    problem
-        The rows it was fitted to.
     """
     known = _fit_of(expression, problem)
     marked, nodes, exponents = marked_constants(expression)

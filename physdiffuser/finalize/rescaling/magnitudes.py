@@ -168,8 +168,6 @@ def solve_in_moderate_units(
 
     Parameters
     ----------
-    solve
-        The solver.
     dataset, options, on_progress
         As for `solve_dataset`, in the units of the table.
     """
@@ -225,8 +223,6 @@ def in_table_units(solution: Solution, magnitudes: Magnitudes, dataset: Dataset)
         Of `magnitudes.apply(dataset)`.
     magnitudes
         The units that were solved in.
-    dataset
-        The table.
     """
     sample = magnitudes.apply(dataset.take(_some(dataset.rows))).inputs
     equations: list[Equation] = []

@@ -43,12 +43,8 @@ def odds(table: FormTable, value: float, error: float, form: Form, exponent: boo
 
     Parameters
     ----------
-    table
-        All forms.
     value, error
         The fitted constant, not 0, and its standard error.
-    form
-        What it may be set to.
     exponent
         Whether it stands in an exponent, where only fractions are usual.
 
@@ -72,8 +68,6 @@ def form_of(table: FormTable, value: float, expression: Expression) -> Form:
 
     Parameters
     ----------
-    table
-        All forms.
     value
         Not 0.
     expression

@@ -101,10 +101,6 @@ def special_value(value: float, error: float, table: FormTable, exponent: bool =
     ----------
     value, error
         The fitted constant and its standard error.
-    table
-        All forms.
-    exponent
-        Whether the constant is an exponent.
     """
     if not 0.0 < error < abs(value) < math.inf:
         return None

@@ -37,16 +37,12 @@ def draw_starts(
 
     Parameters
     ----------
-    skeleton
-        An expression with parameters.
     inputs
         Shape (rows, columns); a few hundred rows are enough.
     target
         Shape (rows,).
     nonlinear
         The parameters to draw; the others are left at 1.
-    count
-        How many vectors.
     rng
         Equal generators give equal starts.
 

@@ -89,8 +89,6 @@ def sample(
     options
         Temperature (0 takes the most likely token everywhere, 1 samples from the model), `top_k` and
         `nucleus` (see `truncated`).
-    rng
-        Source of the noise.
     """
     batch = memory.shape[0]
     state = decoder.start()

@@ -30,8 +30,6 @@ class Infiller:
     ----------
     generator
         Holds the weights and the way of sampling.
-    problem
-        The data.
 
     Notes
     -----
@@ -75,8 +73,6 @@ class Infiller:
             How many subtrees are tried; small ones, and each at most once.
         count
             How many formulas to write, shared out over holes and lengths.
-        rng
-            Source of all noise.
         """
         import torch
 

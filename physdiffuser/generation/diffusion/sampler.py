@@ -94,8 +94,6 @@ class DiffusionSampler:
             (batch, places) ids; masks are to be filled, everything else stays.
         memory, mask
             (batch, tokens, width) and (batch, tokens), as the encoder returns them.
-        rng
-            Source of all noise.
 
         Returns
         -------

@@ -74,8 +74,6 @@ class Elites:
     ----------
     limit
         Largest complexity kept.
-    width
-        Kinds kept at each complexity.
     decay
         The odds of a complexity to be drawn fall by a factor e over so many units.
     """

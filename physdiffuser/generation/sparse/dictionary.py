@@ -199,8 +199,6 @@ def ladder(
     ----------
     reduction
         Its features are what the terms are made of.
-    operators
-        Those that may be used.
     rows
         Of the table; more terms than these tell nothing.
     angles

@@ -99,13 +99,7 @@ def quadratics(
     exact: bool,
     tolerance: float,
 ) -> Work:
-    """Roots of `R*y**2 = B*y + A`, where R is 1 or one of the features.
-
-    Parameters
-    ----------
-    plain, linear
-        The terms of A and of B.
-    """
+    """Roots of `R*y**2 = B*y + A`, where R is 1 or one of the features."""
     if not {"add", "sub", "sqrt", "pow"} <= problem.operators:
         return
     for transform, target, weights in transformed(problem, reduction, SQUARED[:1]):

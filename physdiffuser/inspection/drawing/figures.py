@@ -173,12 +173,8 @@ def mosaic(
 
     Parameters
     ----------
-    axes
-        Where.
     values
         (lines, columns, height, width).
-    lines, columns
-        Names of the lines and columns of panels.
     left, below
         What the cells of a panel are.
     hidden

@@ -54,16 +54,12 @@ def attention_grid(
 
     Parameters
     ----------
-    showing
-        The table, for names.
     heard
         The pass that is drawn.
     part
         "denoiser" or "decoder".
     kind
         "self" or "cross".
-    tokens
-        Of the sequence, in its order.
     """
     weights = heard.weights(part, kind)[:, 0].double().numpy()
     queries = shown_tokens(tokens, showing.reading, showing.subject.names)

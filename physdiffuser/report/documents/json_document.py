@@ -122,8 +122,6 @@ def unfinished_document(
     ----------
     target
         Name of the target, if the user gave it.
-    seed
-        The seed of the run.
     expression, complexity
         The best formula so far, if there is one.
     elapsed

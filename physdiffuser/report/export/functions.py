@@ -24,8 +24,6 @@ class NumpyFunction:
 
     Parameters
     ----------
-    expression
-        The tree.
     names
         Names of the table's input columns, in order.
 

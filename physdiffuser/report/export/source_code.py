@@ -70,8 +70,6 @@ class Writer:
         What stands for each variable, in column order.
     symbols
         What stands for `pi` and the other named constants.
-    parameters
-        What stands for each parameter.
 
     Raises
     ------

@@ -86,10 +86,6 @@ class Axis:
 
     Parameters
     ----------
-    low, high
-        Values at its ends.
-    start, end
-        Pixels at its ends.
     log
         Whether decades are equally long.
     """

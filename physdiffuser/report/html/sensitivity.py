@@ -48,8 +48,6 @@ def sensitivities(expression: Expression, inputs: FloatArray) -> list[Sensitivit
 
     Parameters
     ----------
-    expression
-        The law.
     inputs
         Shape (rows, columns): rows of the table.
     """

@@ -30,12 +30,8 @@ def with_printed_digits(equation: Equation, names: Sequence[str], error_of: Erro
     ----------
     equation
         With its constants, their intervals and its `rmse`.
-    names
-        Names of the columns.
     error_of
         Root mean square error of a formula on every n-th row.
-    rows
-        Rows of the table.
     """
     if not math.isfinite(equation.rmse) or all(constant.is_set for constant in equation.constants):
         return equation

@@ -85,8 +85,6 @@ class AheadGenerator:
 
     Parameters
     ----------
-    inner
-        The generator.
     steps
         Of its turns: so far it may be ahead.
     cancelled

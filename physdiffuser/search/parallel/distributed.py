@@ -126,8 +126,6 @@ class Distributed:
 
     Parameters
     ----------
-    workers
-        The cluster.
     work
         The generator, the problem, and steps of a turn.
     cancelled

@@ -113,8 +113,6 @@ class Turns:
         Not used before, and by nobody else.
     archive
         What it is shown.
-    steps
-        Of a turn.
     """
 
     def __init__(self, generator: Generator, archive: ViewedArchive, steps: int) -> None:

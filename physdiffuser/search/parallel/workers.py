@@ -180,8 +180,6 @@ class ForkedWorkers:
         ----------
         function
             Of a module, so that it can be sent, as its arguments and answers are.
-        every
-            The arguments.
 
         Raises
         ------
@@ -245,8 +243,6 @@ class Forked:
 
     Parameters
     ----------
-    workers, slot
-        Where the worker is found.
     number
         Of this among all that the workers have opened.
     work

@@ -67,8 +67,6 @@ def read_guess(
         The formula. Names that are neither columns nor known constants are free constants.
     names
         Aliases of the columns.
-    constants
-        Known constants and their values.
     target
         Alias of the target, which cannot occur.
 

@@ -33,8 +33,6 @@ class Polisher:
 
     Parameters
     ----------
-    problem, archive
-        Of the search.
     floor
         Relative loss that rounding of the target alone causes; constants of a formula are not refitted once
         this has been reached.

@@ -21,8 +21,6 @@ def arrange(expression: Expression, *, positive: frozenset[int] = frozenset()) -
 
     Parameters
     ----------
-    expression
-        The tree.
     positive
         Columns that are never negative.
 
