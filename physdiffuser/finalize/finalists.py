@@ -128,16 +128,12 @@ def finalists(
 ) -> list[Entry]:
     """The front, and with noise some that it beats by little: exact constants may turn that round.
 
+    Of several ways to write one function only the shortest is kept.
+
     Parameters
     ----------
-    archive
-        What the search has found.
-    measure
-        Of the table.
     standard
         Usual laws that belong into the Pareto table whatever the archive has kept.
-
-    Of several ways to write one function there is the shortest.
 
     Returns
     -------

@@ -82,8 +82,6 @@ def study(
     ----------
     networks
         Trained or random.
-    laws
-        Of a suite.
     trajectories
         Windows filled a law, for the order in which tokens are resolved; 0 for none.
     progress

@@ -70,8 +70,6 @@ def reliance(showing: Showing, kind: str, shuffles: int = _SHUFFLES) -> FloatArr
 
     Parameters
     ----------
-    showing
-        What was shown.
     kind
         "gather" or "rows" (slices).
 

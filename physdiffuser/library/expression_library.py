@@ -47,8 +47,6 @@ class Library:
         Shape (probes, features): the rows on which entries are distinguished and looked up.
     features
         Trees of the features: columns, or groups of columns.
-    operators
-        Allowed operators.
     """
 
     @checked

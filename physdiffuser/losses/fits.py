@@ -69,8 +69,6 @@ def fit_loss(
     ----------
     inputs, target
         Shape (rows, columns) and (rows,).
-    loss
-        What is minimised.
     weights
         Shape (rows,), of mean 1: how many rows each counts as.
     """

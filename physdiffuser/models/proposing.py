@@ -126,10 +126,6 @@ class LearnedGenerator(ABC):
 
         Parameters
         ----------
-        reader
-            Shows the rows to the encoder.
-        archive
-            The best formulas so far.
         number
             Of the round, from 0.
         """

@@ -135,8 +135,6 @@ def permitted_tokens(reading: Reading, operators: frozenset[str], names: Sequenc
     ----------
     reading
         Says which places hold a column.
-    operators
-        Names of the operators that may occur.
     names
         All tokens of the vocabulary.
     """

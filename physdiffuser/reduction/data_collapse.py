@@ -121,8 +121,6 @@ def collapsed(problem: Problem, first: Sequence[Reduction]) -> Generator[float, 
 
     Parameters
     ----------
-    problem
-        Rows to explain.
     first
         Where to begin, besides the bare columns.
     """

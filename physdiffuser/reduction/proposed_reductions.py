@@ -33,8 +33,6 @@ class ProposedReductions:
 
     Parameters
     ----------
-    problem
-        Rows to explain.
     known
         How well polynomials in the features of the reductions that are known predict rows.
     """

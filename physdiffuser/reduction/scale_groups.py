@@ -40,8 +40,6 @@ def scale_reductions(
 
     Parameters
     ----------
-    problem
-        Rows to explain.
     reductions
         Where to begin.
     """

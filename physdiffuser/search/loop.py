@@ -56,12 +56,8 @@ class SearchLoop:
 
     Parameters
     ----------
-    problem
-        Rows and rules.
     generators
         By name, in order of preference.
-    settings
-        See `SearchSettings`.
     **changes
         Single settings, in place of those in `settings`.
     """

@@ -77,10 +77,6 @@ class BodyReader:
 
     Parameters
     ----------
-    dialect, header
-        What the top of the table showed.
-    numbers
-        How numbers are written.
     wanted
         Positions of the columns to keep, and whether they hold labels.
     """
@@ -235,8 +231,6 @@ def parse_plain_block(data: bytes, delimiter: str, decimal: str | None, width: i
         Whole lines with ``\\n``.
     delimiter, decimal
         As in `Dialect`; whitespace tables are never plain.
-    width
-        Expected number of columns.
     """
     separator = delimiter.encode()
     if delimiter in ' ."' or len(separator) != 1:

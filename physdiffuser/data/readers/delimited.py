@@ -58,8 +58,6 @@ def read_delimited(
 
     Parameters
     ----------
-    stream
-        Bytes, from the beginning.
     head
         The first of them, already looked at.
     choose

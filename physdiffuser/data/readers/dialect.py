@@ -113,8 +113,6 @@ def find_dialect(lines: Sequence[str], asked: str | None, thousands: str | None)
     ----------
     lines
         Physical lines without comments and blank ones, header included.
-    thousands
-        The thousands separator, when the user named one.
     """
     if asked is not None:
         delimiter = check_delimiter(asked)

@@ -113,8 +113,6 @@ def line_blocks(stream: io.BufferedIOBase, encoding: str, source: str) -> Iterat
 
     Parameters
     ----------
-    stream
-        Bytes.
     encoding
         As returned by `find_encoding`.
 

@@ -84,8 +84,6 @@ def settle_header(
     ----------
     rows
         The first rows, at least one.
-    numbers
-        How numbers are written.
     comment
         Names that a comment above the first row may give, as `numpy.savetxt` writes them.
 

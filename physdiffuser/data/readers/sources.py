@@ -47,8 +47,6 @@ def open_binary(source: str | os.PathLike[str], limits: ReadLimits | None = None
 
     Parameters
     ----------
-    source
-        A path, or ``-``.
     limits
         Checked at every read; a pipe is not waited for any longer.
 

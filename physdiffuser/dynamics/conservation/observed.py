@@ -63,8 +63,6 @@ def observed_quantities(
         Rate of change of each coordinate, as found: what it changes quickly is not conserved.
     runs
         Smoothed states of each run, shape (points, coordinates).
-    errors
-        Their standard errors.
     """
     count = len(flow)
     if any(max(variables(rate), default=0) >= count for rate in flow) or count < 2 or len(runs) < 2:

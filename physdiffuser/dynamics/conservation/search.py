@@ -90,12 +90,8 @@ def conserved_quantities(flow: Sequence[Expression], states: FloatArray, seed: i
 
     Parameters
     ----------
-    flow
-        Rate of change of each coordinate.
     states
         Shape (rows, coordinates): states that were visited. The rates are compared near them.
-    seed
-        Of the states in the box.
     """
     count = len(flow)
     if any(max(variables(rate), default=0) >= count for rate in flow):

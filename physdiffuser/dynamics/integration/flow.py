@@ -138,8 +138,6 @@ def integrate(
 
     Parameters
     ----------
-    system
-        The equations.
     parameters
         Shape (parameters, copies).
     initial

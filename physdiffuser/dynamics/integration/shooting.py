@@ -191,12 +191,8 @@ def fit_segments(
 
     Parameters
     ----------
-    system
-        The equations, with parameters.
     parameters
         Shape (parameters,), where to start.
-    iterations
-        Most steps.
     substeps
         Integration steps between two times.
     initial
@@ -264,8 +260,6 @@ def sensitivities(
 
     Parameters
     ----------
-    system, parameters
-        The equations and their constants.
     initial
         Shape (segments, states): where the segments start.
     substeps

@@ -156,8 +156,6 @@ def candidates(
 
     Parameters
     ----------
-    prepared
-        Curves and weak form.
     options
         Of the search for formulas, which has what is left of the period; without them sums of terms alone.
     period

@@ -72,10 +72,6 @@ def shortlist(prepared: Preparation, state: int, search: SolveOptions | None, pe
 
     Parameters
     ----------
-    prepared
-        Curves and weak form.
-    state
-        Whose rate.
     search
         Options of the search for formulas; None for sums of terms alone.
     """

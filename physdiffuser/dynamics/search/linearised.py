@@ -45,10 +45,6 @@ def linearised_sums(
     ----------
     skeletons, fit
         The system, each equation with parameters from 0 on, and its fit.
-    state
-        Whose rate.
-    terms
-        The library.
 
     Returns
     -------

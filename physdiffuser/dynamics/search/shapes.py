@@ -82,8 +82,6 @@ def shaped_sums(
         Positions of the variables that may occur.
     time
         Position of the time, if it may occur.
-    stop
-        Asked whether to end the trials of functions.
     """
     order = 3 if len(columns) <= 3 else 2
     usual = [with_columns(term, columns) for term in products(len(columns), order)]

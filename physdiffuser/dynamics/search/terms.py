@@ -41,8 +41,6 @@ def library(columns: int, states: int, measured: int | None = None) -> list[Expr
 
     Parameters
     ----------
-    columns
-        Variables that may occur.
     measured
         How many of these are measured; the others are derivatives, which have other units. All when None.
     """
@@ -98,13 +96,7 @@ def _product(factors: tuple[Expression, ...]) -> Expression:
 
 
 def sparse_sums(weak: WeakForm, state: int, terms: list[Expression], most: int = MAX_TERMS) -> list[TermSum]:
-    """The best sums of one to `most` terms for the rate of one state.
-
-    Parameters
-    ----------
-    terms
-        The library.
-    """
+    """The best sums of one to `most` terms for the rate of one state."""
     with np.errstate(all="ignore"):
         columns = np.column_stack([weak.mean(evaluate(term, weak.nodes)) for term in terms])
     columns = columns / weak.errors[:, [state]]

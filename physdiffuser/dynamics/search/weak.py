@@ -121,8 +121,6 @@ def weak_form(table: Trajectories, curves: Sequence[Sequence[Curve]], exact: boo
 
     Parameters
     ----------
-    table
-        The runs.
     curves
         Of each run, one for each state.
     exact

@@ -21,8 +21,6 @@ def path_errors(
 
     Parameters
     ----------
-    table
-        The runs.
     selector, fitted
         The fit, with the covariance of its constants.
     paths

@@ -41,8 +41,6 @@ def with_determined_constants(
 
     Parameters
     ----------
-    description_length
-        Measures lengths of descriptions.
     stop
         Asked before each fit; once it answers True, the formula so far is given.
     """

@@ -221,8 +221,6 @@ def in_table_units(solution: Solution, magnitudes: Magnitudes, dataset: Dataset)
     ----------
     solution
         Of `magnitudes.apply(dataset)`.
-    magnitudes
-        The units that were solved in.
     """
     sample = magnitudes.apply(dataset.take(_some(dataset.rows))).inputs
     equations: list[Equation] = []

@@ -57,8 +57,6 @@ def solve_with_origins(solve: Solve, dataset: Dataset, options: SolveOptions, st
 
     Parameters
     ----------
-    solve
-        The solver.
     dataset, options
         As for `solve_dataset`, with `auto_origin`.
     started

@@ -56,8 +56,6 @@ class Context:
 
     Parameters
     ----------
-    problem
-        Rows and rules.
     device
         Where pairs are ranked and constants fitted.
 

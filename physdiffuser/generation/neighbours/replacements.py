@@ -94,8 +94,6 @@ class Replacements:
 
     Parameters
     ----------
-    problem
-        Rows and rules.
     device
         Where entries are ranked.
     """
@@ -123,8 +121,6 @@ class Replacements:
             With fitted constants as float numbers, at their best.
         residual
             Shape (rows of the problem,): target less prediction.
-        most
-            How many to return.
         """
         residual = residual[self.rows]
         sample = _Sample(self.inputs, evaluate(expression, self.inputs) + residual, self.share)

@@ -54,8 +54,6 @@ def attention_grid(
 
     Parameters
     ----------
-    heard
-        The pass that is drawn.
     part
         "denoiser" or "decoder".
     kind

@@ -76,11 +76,6 @@ class Reader:
 
     The places of the columns and the rows read in full are drawn at random for each way: networks
     are not indifferent to either, and their votes over several ways are better than one.
-
-    Parameters
-    ----------
-    problem
-        Rows to explain.
     """
 
     def __init__(self, problem: Problem) -> None:

@@ -228,12 +228,8 @@ def row_features(
 
     Parameters
     ----------
-    rows
-        (batch, rows, 10), nine places and the target, float.
-    padding_mask
-        (batch, rows), True where a row is padding.
-    used
-        (batch, 9), True where a place holds a column.
+    rows, padding_mask, used
+        As in `summarise`.
     """
     rows = rows.float()
     keep, count = counted(padding_mask)
@@ -275,12 +271,8 @@ def partial_residual_curves(
 
     Parameters
     ----------
-    rows
-        (batch, rows, 10), nine places and the target, float.
-    padding_mask
-        (batch, rows), True where a row is padding.
-    used
-        (batch, 9), True where a place holds a column.
+    rows, padding_mask, used
+        As in `summarise`.
 
     References
     ----------

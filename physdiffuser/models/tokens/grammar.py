@@ -23,8 +23,6 @@ class Grammar:
 
     Parameters
     ----------
-    vocabulary
-        The tokens.
     allowed
         Names of the tokens that may occur in a formula (variables that exist, permitted operators);
         all when None. One set, or one for each row of a batch.

@@ -32,11 +32,6 @@ SCHEMA = 2
 def document(solution: Solution) -> Json:
     """The answer as plain JSON values.
 
-    Parameters
-    ----------
-    solution
-        What `solve` returned.
-
     Returns
     -------
     A dictionary of dictionaries, lists, strings, finite numbers, booleans and None.

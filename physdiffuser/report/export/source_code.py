@@ -64,8 +64,6 @@ class Writer:
 
     Parameters
     ----------
-    dialect
-        The language.
     names
         What stands for each variable, in column order.
     symbols

@@ -49,8 +49,6 @@ def table_lines(table: TextTable, style: Style) -> list[str]:
     ----------
     table
         Its last column may be wider than the terminal: it is cut.
-    style
-        What the terminal can show.
     """
     cells = [list(table.head), *(list(line) for line in table.lines)]
     widths = [max(display_width(line[column]) for line in cells) for column in range(len(table.head))]

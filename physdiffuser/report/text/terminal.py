@@ -46,8 +46,6 @@ def render(solution: Solution, style: Style | None = None) -> str:
 
     Parameters
     ----------
-    solution
-        What `solve` returned.
     style
         What the terminal can show; a plain file when not given.
     """

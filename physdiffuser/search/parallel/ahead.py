@@ -68,8 +68,6 @@ class Workers(Protocol):
         ----------
         generator, problem, steps
             See `Turns`.
-        cancelled
-            Whether the user wants to stop.
         apart
             Whether the generator gets a worker of its own.
 
@@ -87,8 +85,6 @@ class AheadGenerator:
     ----------
     steps
         Of its turns: so far it may be ahead.
-    cancelled
-        Whether the user wants to stop.
     workers
         Processes that may work for it; None to have everything done here.
     apart

@@ -128,8 +128,6 @@ class Distributed:
     ----------
     work
         The generator, the problem, and steps of a turn.
-    cancelled
-        Whether the user wants to stop.
     """
 
     def __init__(

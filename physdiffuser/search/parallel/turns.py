@@ -111,8 +111,6 @@ class Turns:
     ----------
     generator
         Not used before, and by nobody else.
-    archive
-        What it is shown.
     """
 
     def __init__(self, generator: Generator, archive: ViewedArchive, steps: int) -> None:
@@ -137,15 +135,7 @@ class Turns:
 
 
 class LocalTurns:
-    """Turns that are worked off in this process, each event when it is asked for.
-
-    Parameters
-    ----------
-    turns
-        Of the generator.
-    cancelled
-        Whether the user wants to stop.
-    """
+    """Turns that are worked off in this process, each event when it is asked for."""
 
     def __init__(self, turns: Turns, cancelled: Callable[[], bool]) -> None:
         self._turns, self._cancelled = turns, cancelled

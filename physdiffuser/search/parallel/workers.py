@@ -247,8 +247,6 @@ class Forked:
         Of this among all that the workers have opened.
     work
         Number of the search, the generator, the problem, and steps of a turn.
-    cancelled
-        Whether the user wants to stop.
     """
 
     def __init__(
