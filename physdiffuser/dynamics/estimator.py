@@ -157,11 +157,7 @@ class PhysDiffuserDynamics(BaseEstimator):  # type: ignore[misc]  # sklearn has 
             raise UsageError(f"u has {driving.shape[1]} columns; the equations have {inputs} inputs")
         moments = np.broadcast_to(np.asarray(t, dtype=np.float64), phase.shape[:1])
         nodes = np.column_stack([phase, driving, moments])
-        with np.errstate(all="ignore"):
-            rates = [
-                np.broadcast_to(evaluate(one, nodes), moments.shape) for one in self.solution_.expressions
-            ]
-        return np.column_stack(rates)
+        return np.column_stack([evaluate(one, nodes) for one in self.solution_.expressions])
 
     def simulate(
         self, x0: Mapping[str, float] | Sequence[float], t: npt.ArrayLike, u: Mapping[str, Any] | None = None

@@ -156,7 +156,7 @@ def noise_at(
     expression: Expression, prediction: FloatArray, problem: Problem, dataset: Dataset
 ) -> FloatArray:
     """Standard deviation of a measurement where the law has these values, shape (points,)."""
-    own = np.asarray(evaluate(expression, problem.inputs) + np.zeros(problem.rows), float)
+    own = evaluate(expression, problem.inputs)
     constants = len(distinct_constants(expression)[1])
     if dataset.stated_errors is not None:
         deviation = np.full(len(prediction), float(np.median(dataset.stated_errors)))

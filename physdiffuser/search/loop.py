@@ -343,8 +343,7 @@ class SearchLoop:
         rows, best = self.problem.all_rows, self.best
         if best is None:
             return False
-        with np.errstate(all="ignore"):
-            prediction = evaluate(best.candidate.expression, rows.inputs) + np.zeros(rows.rows)
+        prediction = evaluate(best.candidate.expression, rows.inputs)
         return meets_digits(rows.target, prediction, self.settings.tolerance)
 
     def _length(self, entry: Entry | None) -> float:

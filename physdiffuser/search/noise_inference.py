@@ -123,8 +123,7 @@ def grows_surely(loop: SearchLoop) -> bool:
         expression = refit(
             entry.candidate.expression, rows.inputs, rows.target, iterations=POLICY.few_steps
         ).expression
-        with np.errstate(all="ignore"):
-            prediction = evaluate(expression, rows.inputs) + np.zeros(rows.rows)
+        prediction = evaluate(expression, rows.inputs)
         if np.isfinite(prediction).all():
             model = fit_noise_model("constant", rows.target, prediction, entry.constants)
             if entry.nats + entry.constants * constant_nats + model.nats < law.nats + POLICY.sure:
@@ -243,13 +242,13 @@ def _reweighted(entry: Entry, model: NoiseModel, problem: Problem) -> tuple[Nois
         return None
     rows, expression = problem.all_rows, entry.candidate.expression
     for _ in range(POLICY.reweightings):
-        weights = model.weights(evaluate(expression, problem.inputs) + np.zeros(problem.rows))
+        weights = model.weights(evaluate(expression, problem.inputs))
         if not np.isfinite(weights).all():
             return None
         expression = refit(
             expression, problem.inputs, problem.target, weights=weights, iterations=POLICY.few_steps
         ).expression
-        prediction = evaluate(expression, rows.inputs) + np.zeros(rows.rows)
+        prediction = evaluate(expression, rows.inputs)
         if not np.isfinite(prediction).all():
             return None
         model = fit_noise_model(model.kind, rows.target, prediction, entry.constants)

@@ -175,7 +175,7 @@ class StoppingRule:
         """
         problem = self._problem
         roots = 1.0 if problem.weights is None else np.sqrt(problem.weights)
-        values = evaluate(expression, problem.inputs) + np.zeros(problem.rows)
+        values = evaluate(expression, problem.inputs)
         left = roots * (problem.target - values)
         return residual_structure(left, problem.inputs, values) > STRUCTURE.pattern
 

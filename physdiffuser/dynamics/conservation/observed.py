@@ -96,7 +96,7 @@ def _terms(flow: Sequence[Expression], runs: Sequence[FloatArray]) -> tuple[list
     terms, columns = [], []
     with np.errstate(all="ignore"):
         for term in dict.fromkeys(conserved_terms(flow, order=2)):
-            values = [np.broadcast_to(evaluate(term, run), run.shape[:1]) for run in runs]
+            values = [evaluate(term, run) for run in runs]
             centred = np.concatenate([value - value.mean() for value in values])
             if np.isfinite(centred).all() and float(np.abs(centred).max()) > 0.0:
                 terms.append(term)
@@ -127,26 +127,23 @@ def _is_constant(
     if len(known) < len(flow):
         return False
 
-    def at(expression: Expression, rows: FloatArray) -> FloatArray:
-        return np.broadcast_to(evaluate(expression, rows), rows.shape[:1])
-
     levels: list[float] = []
     largest = 0.0
     with np.errstate(all="ignore"):
         for run, error in zip(runs, errors, strict=True):
-            deviation = at(quantity, run) - at(quantity, run).mean()
-            gradient = np.stack([at(slope, run) for slope in known], axis=1)
+            deviation = evaluate(quantity, run) - evaluate(quantity, run).mean()
+            gradient = np.stack([evaluate(slope, run) for slope in known], axis=1)
             sigma = np.sqrt(np.square(gradient * error).sum(axis=1))
             spread = float(np.abs(gradient * run.std(axis=0)).sum(axis=1).mean())
             if not np.sqrt(np.mean(deviation**2)) <= POLICY.within * np.sqrt(np.mean(sigma**2)):
                 return False
             if not spread > POLICY.min_variation * np.sqrt(np.mean(sigma**2)):
                 return False
-            levels.append(float(at(quantity, run).mean()))
+            levels.append(float(evaluate(quantity, run).mean()))
             largest = max(largest, float(np.sqrt(np.mean(sigma**2))))
         if np.ptp(levels) < POLICY.min_variation * largest:
             return False
         pairs_of = zip(known, flow, strict=True)
-        parts = np.stack([at(slope, states) * at(rate, states) for slope, rate in pairs_of])
+        parts = np.stack([evaluate(slope, states) * evaluate(rate, states) for slope, rate in pairs_of])
     size = float(np.sqrt(np.mean(np.abs(parts).sum(axis=0) ** 2)))
     return bool(np.sqrt(np.mean(parts.sum(axis=0) ** 2)) <= POLICY.max_rate * size)

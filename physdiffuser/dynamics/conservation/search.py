@@ -99,7 +99,7 @@ def conserved_quantities(flow: Sequence[Expression], states: FloatArray, seed: i
     nodes = _nodes(flow, states, seed)
     if nodes.shape[0] < POLICY.states // 4:
         return []
-    rates = np.stack([np.broadcast_to(evaluate(rate, nodes), nodes.shape[:1]) for rate in flow])
+    rates = np.stack([evaluate(rate, nodes) for rate in flow])
     terms, columns, gradients = _matrix(flow, nodes, rates)
     found: list[Quantity] = []
     directions: list[FloatArray] = []
@@ -126,8 +126,7 @@ def _nodes(flow: Sequence[Expression], states: FloatArray, seed: int) -> FloatAr
     near = near + POLICY.jitter * (high - low) * rng.standard_normal(near.shape)
     # Within their ranges, so that logarithms of positive coordinates exist.
     nodes = np.where((near < low) | (near > high), rng.uniform(low, high, near.shape), near)
-    with np.errstate(all="ignore"):
-        usable = [np.isfinite(np.broadcast_to(evaluate(rate, nodes), nodes.shape[:1])) for rate in flow]
+    usable = [np.isfinite(evaluate(rate, nodes)) for rate in flow]
     return np.asarray(nodes[np.all(usable, axis=0)], dtype=np.float64)
 
 
@@ -173,11 +172,7 @@ def _matrix(
     with np.errstate(all="ignore"):
         for term in dict.fromkeys(conserved_terms(flow)):
             slopes = [differentiate(term, index) for index in range(len(flow))]
-            values = [
-                np.broadcast_to(evaluate(slope, nodes), nodes.shape[:1])
-                for slope in slopes
-                if slope is not None
-            ]
+            values = [evaluate(slope, nodes) for slope in slopes if slope is not None]
             if len(values) < len(flow) or not np.isfinite(values).all():
                 continue
             parts = np.stack(values) * rates
@@ -327,7 +322,7 @@ def drift(expression: Expression, runs: Sequence[FloatArray]) -> float:
             if known.shape[0] < 2:
                 continue
             values = evaluate(expression, known)
-            terms = [np.broadcast_to(evaluate(term, known), known.shape[:1]) for term in summands(expression)]
+            terms = [evaluate(term, known) for term in summands(expression)]
             size = max(float(np.ptp(term)) for term in terms) or 1.0
             if len(terms) == 1:
                 size = max(float(np.abs(values).max()), 1e-300)

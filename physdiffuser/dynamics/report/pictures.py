@@ -78,8 +78,7 @@ def _line_portrait(solution: DynamicsSolution, points: Sequence[FixedPoint], eve
     """The rate of change against the only state."""
     low, high = _ends(every[:, 0])
     grid = np.linspace(low, high, 161)
-    with np.errstate(all="ignore"):
-        rate = np.broadcast_to(evaluate(solution.flow[0], grid[:, None]), grid.shape)
+    rate = evaluate(solution.flow[0], grid[:, None])
     x, y = axes(grid, rate[np.isfinite(rate)])
     layers = [Layer("guide", line_path(x, y, np.array([low, high]), np.zeros(2)))]
     layers.append(Layer("law", line_path(x, y, grid, rate), "rate of change"))
@@ -95,8 +94,7 @@ def _plane(solution: DynamicsSolution, points: Sequence[FixedPoint], every: Floa
     x, y = axes(np.array([left, right]), np.array([bottom, top]))
     across, up = (np.linspace(a.low, a.high, n + 2)[1:-1] for a, n in zip((x, y), _ARROWS, strict=True))
     nodes = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
-    with np.errstate(all="ignore"):
-        rates = [np.broadcast_to(evaluate(rate, nodes), nodes.shape[:1]) for rate in solution.flow]
+    rates = [evaluate(rate, nodes) for rate in solution.flow]
     layers = [Layer("front solid", _arrows(x, y, nodes, np.stack(rates, axis=1)), "vector field")]
     for number, run in enumerate(solution.runs):
         some = slice(None, None, max(run.times.size // _MAX_POINTS, 1))

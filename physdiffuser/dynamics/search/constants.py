@@ -130,8 +130,7 @@ def tidy(expression: Expression, nodes: FloatArray) -> Expression:
     arranged = readable(arrange(expression, positive=positive))
     if complexity(arranged) > complexity(expression):
         arranged = readable(expression)
-    with np.errstate(all="ignore"):
-        before, after = evaluate(expression, nodes), evaluate(arranged, nodes)
+    before, after = evaluate(expression, nodes), evaluate(arranged, nodes)
     size = float(np.nanmax(np.abs(before), initial=0.0))
     both = np.isfinite(before)
     same = bool((np.abs(before - after)[both] <= 1e-8 * size).all()) if both.any() else False

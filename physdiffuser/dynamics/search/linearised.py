@@ -128,5 +128,4 @@ def _normal(
 
 def finite_terms(terms: Sequence[Expression], nodes: FloatArray) -> list[Expression]:
     """Those that have values everywhere along the trajectories."""
-    with np.errstate(all="ignore"):
-        return [term for term in terms if np.isfinite(evaluate(term, nodes)).all()]
+    return [term for term in terms if np.isfinite(evaluate(term, nodes)).all()]

@@ -46,7 +46,7 @@ def rational_sums(
     order = 4 if count == 1 else 3 if count == 2 else 2
     above = [with_columns(term, columns) for term in products(count, order)]
     below = [with_columns(term, columns) for term in products(count, 4 if count == 1 else 2)[1:]]
-    values = [np.broadcast_to(evaluate(term, weak.nodes), slopes.shape) for term in above]
+    values = [evaluate(term, weak.nodes) for term in above]
     values += [-slopes * evaluate(term, weak.nodes) for term in below]
     matrix = weak.mean(np.stack(values, axis=1)) / weak.errors[:, [state]]
     target = weak.mean(slopes) / weak.errors[:, state]

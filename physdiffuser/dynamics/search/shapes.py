@@ -164,8 +164,7 @@ def _tries(
     heights = [evaluate(factor, weak.nodes) for factor in factors]
     for column in columns:
         blocks = list(_functions(weak, column, time))
-        with np.errstate(all="ignore"):
-            values = [evaluate(bind(block.tree, list(block.values)), weak.nodes) for block in blocks]
+        values = [evaluate(bind(block.tree, list(block.values)), weak.nodes) for block in blocks]
         for factor, height in zip(factors, heights, strict=True):
             if stop():
                 return

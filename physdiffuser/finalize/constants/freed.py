@@ -42,6 +42,5 @@ def _freed(expression: Expression) -> Expression:
         return expression
     if isinstance(expression, Symbol) and expression != PI:
         return expression
-    with np.errstate(all="ignore"):
-        value = float(evaluate(expression, np.zeros((1, 1)))[0])
+    value = float(evaluate(expression, np.zeros((1, 1)))[0])
     return Number(value) if np.isfinite(value) and abs(value) != 1.0 and value != 0.0 else expression

@@ -83,9 +83,8 @@ def pool_of(
 
 def of_trees(trees: Sequence[Expression], inputs: FloatArray) -> FunctionPool:
     """Functions without parameters, by their values on inputs of shape (probes, columns)."""
-    with np.errstate(all="ignore"):
-        values = [evaluate(tree, inputs) for tree in trees]
-        return pool_of([PoolTerm((tree,), tree, ()) for tree in trees], values, len(inputs))
+    values = [evaluate(tree, inputs) for tree in trees]
+    return pool_of([PoolTerm((tree,), tree, ()) for tree in trees], values, len(inputs))
 
 
 def plain_functions(context: Context, reduction: Reduction, common: bool = False) -> FunctionPool:

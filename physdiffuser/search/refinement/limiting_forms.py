@@ -84,8 +84,7 @@ def limiting_form(expression: Expression, inputs: FloatArray) -> Expression | No
 
 def _exponential(node: Apply, inputs: FloatArray) -> Expression | None:
     """`sinh(u)` and `cosh(u)` far out, as `exp(u)/2` or what that is for negative arguments."""
-    with np.errstate(all="ignore"):
-        argument = evaluate(node.arguments[0], inputs)
+    argument = evaluate(node.arguments[0], inputs)
     side = math.copysign(1.0, float(argument[0]))
     if not (argument * side > POLICY.far).all():
         return None
