@@ -23,6 +23,12 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+
+def spread_places(count: int, most: int) -> IndexArray:
+    """At most `most` of the positions 0 to `count - 1`, evenly spaced: tables may be sorted."""
+    return np.linspace(0, count - 1, min(count, most)).astype(np.intp)
+
+
 CHECK_ARRAYS = bool(os.environ.get("PHYSDIFFUSER_CHECK_ARRAYS"))
 
 

@@ -57,7 +57,7 @@ def pinned(run: Run, solution: Solution, text: str) -> Scored | None:
         dataset = _as_weighted(dataset_of(Path(run.record.table), settings), solution.fit_rows)
         known = known_constants(settings, dataset)
         try:
-            run.fitted[key] = fitted(text, _sample(dataset), known, settings.seed)
+            run.fitted[key] = fitted(text, dataset.sample(_MOST_ROWS), known, settings.seed)
         except UsageError:
             run.fitted[key] = None
     return run.fitted[key]
@@ -99,7 +99,7 @@ def with_rows(solution: Solution, dataset: Dataset) -> Solution:
 def interim(dataset: Dataset, front: SavedFront, settings: Settings) -> Solution:
     """The formulas of a search that goes on, scored on (a sample of) the rows."""
     known = known_constants(settings, dataset)
-    sample = _sample(dataset)
+    sample = dataset.sample(_MOST_ROWS)
     found = [
         (text, one) for text, own in front.formulas() if (one := saved(text, own, sample, known)) is not None
     ]
@@ -133,11 +133,6 @@ def interim(dataset: Dataset, front: SavedFront, settings: Settings) -> Solution
         sample.target, np.zeros(sample.rows), np.zeros(sample.rows, bool), dataset.rows, inputs, codes
     )
     return _predicted(replace(solution, fit_points=points), chosen)
-
-
-def _sample(dataset: Dataset) -> Dataset:
-    some = np.linspace(0, dataset.rows - 1, min(dataset.rows, _MOST_ROWS)).astype(np.intp)
-    return dataset.take(np.unique(some))
 
 
 def _with_empty_columns(inputs: FloatArray, named: GroupNames) -> FloatArray:

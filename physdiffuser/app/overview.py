@@ -10,7 +10,7 @@ import numpy as np
 
 from physdiffuser.app.settings import Settings
 from physdiffuser.app.tables import dataset_of, whole_table
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import FloatArray, spread_places
 from physdiffuser.data.table import Table, TableColumn
 from physdiffuser.errors import PhysdiffuserError
 from physdiffuser.io.display import visible
@@ -118,7 +118,7 @@ def _charts(table: Table, settings: Settings, target: str | None) -> list[Chart]
 
 def _chart(column: TableColumn, target: FloatArray, name: str) -> Chart:
     both = np.flatnonzero(np.isfinite(column.values) & np.isfinite(target))
-    some = both[np.unique(np.linspace(0, max(both.size - 1, 0), min(both.size, _MOST_POINTS)).astype(int))]
+    some = both[spread_places(both.size, _MOST_POINTS)]
     across, down = column.values[some], target[some]
     # A power law is a line where both axes are logarithmic.
     log = _over_decades(down) and bool(across.size and across.min() > 0)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
+from physdiffuser.arrays import BoolArray, FloatArray, IndexArray, spread_places
 from physdiffuser.core.solution_parts.constraint_status import ConstraintStatus
 from physdiffuser.core.solution_parts.display import Displayed, Restorable
 from physdiffuser.core.solution_parts.fit_rows import FitRows
@@ -212,7 +212,7 @@ def sample_fit_points(
             residual = np.nan_to_num(np.abs(truth - prediction), nan=np.inf)
         worst = np.argpartition(residual, rows - extreme)[rows - extreme :]
         lowest, highest = np.argmin(truth), np.argmax(truth)
-        spread = np.linspace(0, rows - 1, limit - extreme - 2).astype(np.intp)
+        spread = spread_places(rows, limit - extreme - 2)
         chosen = np.unique(np.concatenate([spread, worst, [lowest, highest]]))
     kept = None if inputs is None else inputs[chosen]
     groups = None if codes is None else codes[chosen]

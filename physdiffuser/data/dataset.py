@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray, IndexArray
+from physdiffuser.arrays import FloatArray, IndexArray, spread_places
 from physdiffuser.core.solution import ColumnSummary
 from physdiffuser.io.display import visible
 
@@ -123,6 +123,10 @@ class Dataset:
         columns = (*self.columns, self.target_column)
         return {column.alias: column.name for column in columns if column.alias != column.name}
 
+    def sample(self, most: int) -> Dataset:
+        """At most so many of the rows, evenly spaced."""
+        return self.take(spread_places(self.rows, most))
+
     def take(self, rows: IndexArray) -> Dataset:
         """The same table with only the given rows, in that order."""
         return replace(
@@ -149,7 +153,7 @@ def summaries(dataset: Dataset) -> tuple[ColumnSummary, ...]:
 
 
 def _summary(column: Column, values: FloatArray, dataset: Dataset) -> ColumnSummary:
-    some = values[np.linspace(0, values.size - 1, min(values.size, _LOOKED_AT)).astype(np.intp)]
+    some = values[spread_places(values.size, _LOOKED_AT)]
     written = dataset.unit_strings.get(column.name, "")
     return ColumnSummary(
         name=column.name,

@@ -19,7 +19,7 @@ from itertools import combinations
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import FloatArray, spread_places
 
 # Distance, in shares of the ranges, over which an unknown law changes; variance of a measurement of it.
 LENGTH, MIN_VARIANCE = 0.4, 0.01
@@ -68,7 +68,9 @@ class Exploration:
 
     def unknown(self, design: Sequence[int]) -> FloatArray:
         """Variance of an unknown law after measuring the points of a design, from 0 to 1, shape (points,)."""
-        known = np.vstack([_thinned(self.measured), self.places[list(design)]])
+        known = np.vstack(
+            [self.measured[spread_places(len(self.measured), MAX_MEASURED)], self.places[list(design)]]
+        )
         own = _correlation(known, known) + MIN_VARIANCE * np.eye(len(known))
         across = _correlation(known, self.places)
         explained = (across * np.linalg.solve(own, across)).sum(axis=0)
@@ -151,11 +153,6 @@ def discriminating_points(
                 pair.chosen.append(best)
         design.append(best)
     return design
-
-
-def _thinned(rows: FloatArray) -> FloatArray:
-    some = np.linspace(0, len(rows) - 1, min(len(rows), MAX_MEASURED)).astype(np.intp)
-    return rows[some]
 
 
 def _correlation(some: FloatArray, others: FloatArray) -> FloatArray:

@@ -66,7 +66,8 @@ def exactness(expression: Expression, dataset: Dataset, prediction: FloatArray) 
             f"interpolation: the formula with its {_counted(constants)} takes as many digits to write down "
             f"as the {dataset.rows} rows that it meets",
         )
-    kept = _digits_without_one(expression, _some_rows(dataset, _REFITTED_ROWS), constants)
+    some = dataset.sample(_REFITTED_ROWS) if dataset.rows > _REFITTED_ROWS else dataset
+    kept = _digits_without_one(expression, some, constants)
     if kept >= _KEPT_DIGITS * digits:
         return Exactness(
             False,
@@ -75,7 +76,7 @@ def exactness(expression: Expression, dataset: Dataset, prediction: FloatArray) 
             "outside of the data it may be far off",
         )
     if dataset.rows > _MAX_ROWS:
-        dataset = _some_rows(dataset, _MAX_ROWS)
+        dataset = dataset.sample(_MAX_ROWS)
         prediction = evaluate(expression, dataset.inputs)
     left = beyond_rounding(expression, dataset.inputs, dataset.target, prediction)
     if left is None or residual_is_noise(dataset.inputs, left, dataset.weights):
@@ -97,12 +98,6 @@ def _digits_without_one(expression: Expression, dataset: Dataset, constants: int
         loss = relative_loss(evaluate(fitted, dataset.inputs), dataset.target)
         most = max(most, -0.5 * float(np.log(max(loss, ROUNDING_LOSS))))
     return most
-
-
-def _some_rows(dataset: Dataset, most: int) -> Dataset:
-    if dataset.rows <= most:
-        return dataset
-    return dataset.take(np.linspace(0, dataset.rows - 1, most).astype(np.intp))
 
 
 def _counted(constants: int) -> str:

@@ -48,8 +48,7 @@ def _outcome(guess: Guess, solution: Solution, dataset: Dataset) -> GuessOutcome
     if not np.isfinite(error):
         fitted = guess.expression
         error = rms_error(fitted, dataset)
-    rows = np.linspace(0, dataset.rows - 1, min(dataset.rows, _ROWS)).astype(np.intp)
-    state = guess_state(guess, fitted, best.expression, dataset.inputs[rows])
+    state = guess_state(guess, fitted, best.expression, dataset.sample(_ROWS).inputs)
     return outcome_of(guess, state, fitted, to_text(fitted, dataset.names), error, best)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import CHECK_ARRAYS, BoolArray, FloatArray, IndexArray, checked
+from physdiffuser.arrays import CHECK_ARRAYS, BoolArray, FloatArray, IndexArray, checked, spread_places
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.evaluate import value_and_jacobian
 from physdiffuser.expressions.operators import OPERATORS
@@ -102,8 +102,7 @@ def _half_units(values: FloatArray, rows: IndexArray) -> FloatArray:
     It is 0 for numbers with all digits of a double, or with fewer than ten digits. Numbers are written with
     so many significant digits or with so many decimal places.
     """
-    some = np.linspace(0, len(values) - 1, min(len(values), _LOOKED_AT)).astype(np.intp)
-    sample = values[some]
+    sample = values[spread_places(len(values), _LOOKED_AT)]
     largest, values = float(_magnitude(sample).max()), values[rows]
     for digits in range(1, _MAX_DIGITS):
         enough = MIN_DIGITS <= digits < _MAX_DIGITS - 1

@@ -63,8 +63,7 @@ def solve_with_loss(
     """
     _check_options(dataset, options)
     check_target(loss, dataset.target)
-    rows = np.linspace(0, dataset.rows - 1, min(dataset.rows, ROWS)).astype(np.intp)
-    table = dataset.take(rows)
+    table = dataset.sample(ROWS)
     if table.weights is not None:
         table = replace(table, weights=table.weights / table.weights.mean())
     problem = pose_table(table, options, control).problem

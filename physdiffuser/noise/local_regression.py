@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray, IndexArray
+from physdiffuser.arrays import FloatArray, IndexArray, spread_places
 
 # Rows whose neighbours are found in one matrix product.
 BLOCK = 500
@@ -18,9 +18,7 @@ BLOCK = 500
 
 def spread_out(rows: IndexArray, most: int) -> IndexArray:
     """At most so many of the rows, evenly spaced: tables may be sorted."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+    return rows[spread_places(len(rows), most)]
 
 
 def usual_error(error: FloatArray) -> float:

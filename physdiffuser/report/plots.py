@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from physdiffuser.arrays import BoolArray, FloatArray
+from physdiffuser.arrays import BoolArray, FloatArray, spread_places
 from physdiffuser.core.solution import Equation, FitPoints, Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import Expression, evaluate, to_text
@@ -168,7 +168,7 @@ def partial_dependence(
     ----------
     J. H. Friedman, "Greedy function approximation: a gradient boosting machine", Ann. Statist. 29 (2001).
     """
-    rows = inputs[np.linspace(0, len(inputs) - 1, min(len(inputs), _AVERAGED_ROWS)).astype(np.intp)]
+    rows = inputs[spread_places(len(inputs), _AVERAGED_ROWS)]
     values = np.linspace(inputs[:, column].min(), inputs[:, column].max(), _CURVE_POINTS)
     table = np.repeat(rows, len(values), axis=0)
     table[:, column] = np.tile(values, len(rows))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import FloatArray, spread_places
 from physdiffuser.expressions import Apply, Expression, Number, evaluate
 from physdiffuser.expressions.tree import variables, walk
 from physdiffuser.fitting.losses import root_mean_square
@@ -33,7 +33,7 @@ def cancels(expression: Expression, inputs: FloatArray, loss: float) -> bool:
     loss
         Mean squared residual relative to the constant model's.
     """
-    some = inputs[np.linspace(0, len(inputs) - 1, min(len(inputs), _ROWS)).astype(np.intp)]
+    some = inputs[spread_places(len(inputs), _ROWS)]
     ratio = largest_cancellation(expression, some)
     if ratio * min(1.0, np.sqrt(loss)) <= 1.0 or ratio <= MIN_RATIO:
         return False

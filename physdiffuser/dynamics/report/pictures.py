@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import FloatArray, spread_places
 from physdiffuser.dynamics.phase.fixed_points import FixedPoint, is_autonomous
 from physdiffuser.dynamics.report.solution import DynamicsSolution, SimulatedRun
 from physdiffuser.expressions import evaluate
@@ -145,8 +145,7 @@ def _arrows(x: Axis, y: Axis, nodes: FloatArray, rates: FloatArray) -> str:
 
 def _measured(run: SimulatedRun, x: Axis, y: Axis, times: FloatArray, values: FloatArray) -> list[Layer]:
     """Dots of the fitted points, and of those that were held out."""
-    count = times.size
-    some = np.unique(np.linspace(0, count - 1, min(count, _MAX_POINTS)).astype(np.intp))
+    some = spread_places(times.size, _MAX_POINTS)
     fitted, held = some[some < run.fitted], some[some >= run.fitted]
     layers = []
     if fitted.size:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import FloatArray, spread_places
 from physdiffuser.core.archive import Entry
 from physdiffuser.data.dataset import Column, Dataset
 from physdiffuser.dynamics.schedule import Period
@@ -289,7 +289,7 @@ def derivative_table(prepared: Preparation, state: int) -> Dataset:
     table = prepared.table
     inputs, targets, errors = [], [], []
     for run, curves in zip(table.runs, prepared.curves, strict=True):
-        times = _spread(run.times, max(POLICY.rows // len(table.runs), 20))
+        times = run.times[spread_places(run.times.size, max(POLICY.rows // len(table.runs), 20))]
         states = [curve.value(times) for curve in curves]
         driving = [np.interp(times, run.times, run.inputs[:, index]) for index in range(run.inputs.shape[1])]
         inputs.append(np.column_stack([*states, *driving, times]))
@@ -310,13 +310,6 @@ def derivative_table(prepared: Preparation, state: int) -> Dataset:
         weights / weights.mean(),
         source=table.source,
     )
-
-
-def _spread(times: FloatArray, most: int) -> FloatArray:
-    """At most so many of the times, spread evenly over them."""
-    if times.size <= most:
-        return times
-    return times[np.unique(np.linspace(0, times.size - 1, most).astype(np.intp))]
 
 
 def _searched(dataset: Dataset, options: SolveOptions) -> Sequence[Entry]:

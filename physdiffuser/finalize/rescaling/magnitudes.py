@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray, IndexArray
+from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import ConstantEstimate, Equation, FitPoints, Solution
 from physdiffuser.data.checks import moderate_weights
 from physdiffuser.data.dataset import Dataset, summaries
@@ -222,7 +222,7 @@ def in_table_units(solution: Solution, magnitudes: Magnitudes, dataset: Dataset)
     solution
         Of `magnitudes.apply(dataset)`.
     """
-    sample = magnitudes.apply(dataset.take(_some(dataset.rows))).inputs
+    sample = magnitudes.apply(dataset.sample(2_000)).inputs
     equations: list[Equation] = []
     best: Equation | None = None
     for one in solution.pareto:
@@ -253,10 +253,6 @@ def in_table_units(solution: Solution, magnitudes: Magnitudes, dataset: Dataset)
             dataset.names,
         ),
     )
-
-
-def _some(rows: int) -> IndexArray:
-    return np.unique(np.linspace(0, rows - 1, min(rows, 2_000)).astype(np.intp))
 
 
 def _front(equations: list[Equation], best: Equation | None) -> list[Equation]:

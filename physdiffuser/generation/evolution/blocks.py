@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import FloatArray, spread_places
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Variable, evaluate
 from physdiffuser.expressions.batch import Evaluator
 from physdiffuser.expressions.tree import add, call, div, mul, power, sub
@@ -50,7 +50,7 @@ class Blocks:
         kept: list[FloatArray] = []
         evaluator = Evaluator(inputs)
         rows = inputs.shape[0]
-        probes = np.linspace(0, rows - 1, min(rows, 12)).astype(np.intp)
+        probes = spread_places(rows, 12)
         for level in _levels(inputs, columns, allowed):
             if len(found) >= limit:
                 break

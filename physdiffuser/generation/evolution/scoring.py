@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import FloatArray, spread_places
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.batch import Evaluator
 
@@ -59,7 +59,7 @@ class Scorer:
         self._buffer = np.empty((0, target.shape[0]))
         # Probes spread over the target's range tell formulas apart better than neighbours.
         order = np.argsort(target, kind="stable")
-        self._probes = order[np.linspace(0, order.size - 1, min(_PROBES, order.size)).astype(np.intp)]
+        self._probes = order[spread_places(order.size, _PROBES)]
         self.reweight(weights)
 
     def reweight(self, weights: FloatArray | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import FloatArray, spread_places
 from physdiffuser.core.solution import Equation, Solution
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate
@@ -34,7 +34,7 @@ def extrapolation_warnings(solution: Solution, best: Equation) -> list[str]:
     used = sorted(variables(best.expression))
     if points is None or points.inputs is None or not used:
         return []
-    inputs = _spread(points.inputs, _MOST_ROWS)
+    inputs = points.inputs[spread_places(len(points.inputs), _MOST_ROWS)]
     names = [visible(name, 60) for name in solution.columns]
     with np.errstate(all="ignore"):
         return [
@@ -46,16 +46,11 @@ def extrapolation_warnings(solution: Solution, best: Equation) -> list[str]:
         ]
 
 
-def _spread(inputs: FloatArray, count: int) -> FloatArray:
-    """At most so many rows, spread evenly over the table."""
-    return inputs[np.linspace(0, len(inputs) - 1, min(len(inputs), count)).astype(np.intp)]
-
-
 def _beyond(best: Equation, inputs: FloatArray, used: Sequence[int], names: Sequence[str]) -> list[str]:
     """Whether the law stops having values, or explodes, within half a range outside of the table."""
     largest = np.abs(evaluate(best.expression, inputs))
     limit = _EXPLODES * float(np.nanmax(largest)) if np.isfinite(largest).any() else np.inf
-    middle = np.concatenate([np.median(inputs, axis=0)[None], _spread(inputs, _SOME_ROWS)])
+    middle = np.concatenate([np.median(inputs, axis=0)[None], inputs[spread_places(len(inputs), _SOME_ROWS)]])
     found = []
     for column in used:
         low, high = float(inputs[:, column].min()), float(inputs[:, column].max())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from physdiffuser.arrays import BoolArray, FloatArray, IndexArray
+from physdiffuser.arrays import BoolArray, FloatArray, IndexArray, spread_places
 from physdiffuser.core.solution import Equation, FitPoints, Solution
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.io.display import visible
@@ -92,7 +92,7 @@ def shown_points(points: FitPoints) -> IndexArray:
     with np.errstate(all="ignore"):
         residual = np.nan_to_num(np.abs(points.truth - points.prediction), nan=np.inf)
     worst = np.argpartition(residual, count - _MOST_POINTS // 10)[count - _MOST_POINTS // 10 :]
-    return np.unique(np.concatenate([np.linspace(0, count - 1, _MOST_POINTS).astype(np.intp), worst]))
+    return np.unique(np.concatenate([spread_places(count, _MOST_POINTS), worst]))
 
 
 def fit_charts(solution: Solution, equation: Equation, number: int) -> list[Chart]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
+from physdiffuser.arrays import FloatArray, spread_places
 from physdiffuser.expressions import Expression, evaluate
 from physdiffuser.expressions.tree import variables
 
@@ -52,8 +52,8 @@ def sensitivities(expression: Expression, inputs: FloatArray) -> list[Sensitivit
         Shape (rows, columns): rows of the table.
     """
     used = variables(expression)
-    if inputs.shape[0] > _MOST_ROWS:
-        inputs = inputs[np.linspace(0, inputs.shape[0] - 1, _MOST_ROWS).astype(np.intp)]
+    if len(inputs) > _MOST_ROWS:
+        inputs = inputs[spread_places(len(inputs), _MOST_ROWS)]
     with np.errstate(all="ignore"):
         value = evaluate(expression, inputs)
         return [

@@ -114,8 +114,7 @@ def fitted_guesses(
     read = [read_guess(text, dataset.names, constants, dataset.target_column.alias) for text in texts]
     if not read:
         return ()
-    rows = np.linspace(0, dataset.rows - 1, min(dataset.rows, ROWS)).astype(np.intp)
-    return tuple(_fitted(guess, dataset.take(rows), seed) for guess in read)
+    return tuple(_fitted(guess, dataset.sample(ROWS), seed) for guess in read)
 
 
 def _fitted(guess: Guess, dataset: Dataset, seed: int) -> Guess:
