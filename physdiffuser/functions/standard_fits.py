@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,13 +17,20 @@ from physdiffuser.functions.standard_forms import further_forms, standard_forms
 # Starts of a fit, and steps for each.
 STARTS, ITERATIONS = 3, 25
 
+Stop = Callable[[], bool]
+"""Asked before each fit whether to leave out the rest."""
 
-def fit_standard_forms(problem: Problem) -> list[Fit]:
+
+def _never() -> bool:
+    return False
+
+
+def fit_standard_forms(problem: Problem, stop: Stop = _never) -> list[Fit]:
     """The usual laws that the problem allows, fitted by least squares; those that are not finite left out."""
-    return _fits(standard_forms(problem.columns, problem.positive, problem.operators), problem)
+    return _fits(standard_forms(problem.columns, problem.positive, problem.operators), problem, stop)
 
 
-def fit_forms_of_columns(problem: Problem) -> list[Fit]:
+def fit_forms_of_columns(problem: Problem, stop: Stop = _never) -> list[Fit]:
     """The usual laws of one input for each column by itself, where there are several columns."""
     if problem.columns == 1:
         return []
@@ -32,17 +39,21 @@ def fit_forms_of_columns(problem: Problem) -> list[Fit]:
         positive = frozenset({0} if column in problem.positive else ())
         place: dict[Expression, Expression] = {Variable(0): Variable(column)}
         skeletons += [substitute(one, place.get) for one in standard_forms(1, positive, problem.operators)]
-    return _fits(skeletons, problem)
+    return _fits(skeletons, problem, stop)
 
 
-def fit_further_forms(problem: Problem) -> list[Fit]:
+def fit_further_forms(problem: Problem, stop: Stop = _never) -> list[Fit]:
     """The other families with one input, fitted in the same way; nothing for tables with several inputs."""
-    return _fits(further_forms(problem.positive, problem.operators), problem) if problem.columns == 1 else []
+    if problem.columns != 1:
+        return []
+    return _fits(further_forms(problem.positive, problem.operators), problem, stop)
 
 
-def _fits(skeletons: Sequence[Expression], problem: Problem) -> list[Fit]:
-    fits = []
+def _fits(skeletons: Sequence[Expression], problem: Problem, stop: Stop) -> list[Fit]:
+    fits: list[Fit] = []
     for skeleton in skeletons:
+        if stop() and fits:
+            break
         fit = fit_constants(
             skeleton,
             problem.inputs,

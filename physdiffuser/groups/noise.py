@@ -65,7 +65,11 @@ def infer_noise(
     constant = None if best is None else _described(best, selection, "constant")
     if constant is None or not kinds:
         return None
-    found = [noise for kind in kinds if (noise := _under(kind, selection)) is not None]
+    found = [
+        noise
+        for kind in kinds
+        if not (selection.stop() and asked == "auto") and (noise := _under(kind, selection)) is not None
+    ]
     if held_out is not None:
         constant = _with_held_out(constant, held_out)
         found = [_with_held_out(noise, held_out) for noise in found]
@@ -130,6 +134,8 @@ def _under(kind: NoiseKind, selection: GroupSelection) -> GroupNoise | None:
         if not laws:
             return found
         found = start = min(laws, key=lambda one: one.nats)
+        if selection.stop():
+            return found
         best = min(selection.laws.values(), key=lambda law: law.length)
         values = _predicted(best, selection)
     return found

@@ -103,7 +103,7 @@ class GroupSelection:
         allowed: Callable[[Expression], bool] = lambda expression: True,
         satisfied: Callable[[Expression], bool] = lambda expression: True,
     ) -> None:
-        self.rows, self._seed, self._stop = rows, seed, stop
+        self.rows, self._seed, self.stop = rows, seed, stop
         self._allowed, self._satisfied = allowed, satisfied
         self.measure = GroupDescriptionLength(rows, floor)
         self.laws: dict[Expression, GroupLaw] = {}
@@ -125,13 +125,15 @@ class GroupSelection:
             self.rows.weighted(weights),
             self.measure.floor,
             self._seed,
-            stop=self._stop,
+            stop=self.stop,
             allowed=self._allowed,
             satisfied=self._satisfied,
         )
         again._usual = self._usual
         laws = sorted(self.laws.values(), key=lambda law: law.length)[: POLICY.thorough]
         for law in laws if self.violating is None else [*laws, self.violating]:
+            if self.stop() and again.laws:
+                break
             again._refit(law.fit.skeleton, law.fit.parameters)
         others = sorted((one for one in self._forms.values()), key=lambda form: form[0])
         if forms:
@@ -160,7 +162,9 @@ class GroupSelection:
         self._usual |= {form.skeleton for form in forms} if usual else set()
         quick: list[tuple[float, Form]] = []
         for form in forms:
-            if form.skeleton in self.laws or self._stop() or not self._allowed(_bound(form)):
+            if self.stop() and (quick or self.laws):
+                break
+            if form.skeleton in self.laws or not self._allowed(_bound(form)):
                 continue
             model = JointModel(form.skeleton, self.rows)
             start = np.repeat(np.array(form.known)[:, None], self.rows.groups, axis=1)
@@ -169,7 +173,7 @@ class GroupSelection:
         quick.sort(key=lambda pair: pair[0])
         self._forms |= {form.skeleton: (least, form) for least, form in quick}
         for _, form in quick[: POLICY.thorough]:
-            if self._stop() and self.laws:
+            if self.stop() and self.laws:
                 return
             self._take(form.skeleton, np.array(form.known))
 
@@ -179,7 +183,7 @@ class GroupSelection:
         The best laws are tried, the shortest first: of two that are nearly as good, only one may get shorter.
         """
         done: set[Expression] = set()
-        while len(done) < POLICY.max_simplified and not self._stop():
+        while len(done) < POLICY.max_simplified and not self.stop():
             left = [law for form, law in self.laws.items() if form not in done]
             law = min(left, key=lambda law: law.length, default=None)
             if law is None or self.best is None or law.length > self.best.length + POLICY.worth_simplifying:

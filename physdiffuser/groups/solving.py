@@ -46,6 +46,9 @@ MIN_ROWS = 3
 MAX_RESUMED = 30
 # A group with an error so many times that of the middle one is named: chance does not give such a ratio.
 ILL_DESCRIBED = 6.0
+# Shares of the time: usual laws are fitted until the first is spent; what is left after the second is for
+# noise models.
+USUAL_SHARE, NOISE_FROM = 0.4, 0.85
 
 
 def solve_groups(
@@ -96,8 +99,9 @@ def solve_groups(
         check_relative(dataset)
     selection = select_law(table, groups.take(split[0]), forms, problem, options, control)
     noise = None
-    # A user who stops the search waits for no comparison of noise models.
-    stopped = control.cancelled() and options.noise_model == "auto"
+    # There is no comparison of noise models without time, or for a user who stops the search.
+    stopped = control.over() and options.noise_model == "auto"
+    selection.stop = control.over
     if dataset.weights is None and not stopped:
         noise = infer_noise(selection, options.noise_model, _rows(dataset, groups, split[1]))
     remarks: tuple[str, ...] = ()
@@ -171,16 +175,19 @@ def select_law(
     """Search for forms and fit them to all groups, until one is exact or the budget is spent."""
     rows = GroupedRows.of(dataset.inputs, dataset.target, dataset.weights, groups.codes)
     floor = rounding_loss(dataset.target, decimal_precision(dataset.target))
-
+    first, over = control.within(USUAL_SHARE), control.within(NOISE_FROM)
     selection = GroupSelection(
-        rows, floor, options.seed, stop=control.over, allowed=problem.admits, satisfied=problem.satisfies
+        rows, floor, options.seed, stop=first, allowed=problem.admits, satisfied=problem.satisfies
     )
     selection.consider(guesses)
-    usual = [*fit_standard_forms(problem), *fit_forms_of_columns(problem)]
+    largest = _largest_group(problem, groups)
+    usual = [*fit_standard_forms(problem, first), *fit_forms_of_columns(problem, first)]
     selection.consider(_forms(usual), usual=True)
     _report(selection, dataset, groups, control)
-    if not control.cancelled():
-        selection.consider(_forms(fit_further_forms(_largest_group(problem, groups))))
+    if not first():
+        selection.consider(_forms(fit_further_forms(largest, first)))
+
+    selection.stop = over
 
     def search(table: Dataset, known: Sequence[str], share: float) -> Sequence[Expression]:
         return search_formulas(table, known, share, options, control)
@@ -188,7 +195,7 @@ def select_law(
     for forms in () if control.cancelled() else searched_forms(dataset, groups, search):
         selection.consider(forms)
         _report(selection, dataset, groups, control)
-        if selection.exact or control.over():
+        if selection.exact or over():
             break
     selection.simplify()
     return selection

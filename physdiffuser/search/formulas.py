@@ -28,8 +28,12 @@ def search_formulas(
     share
         Of the time and the steps in `options`.
     """
+    if control.over():
+        return ()
     now = control.clock()
-    time = None if options.time_limit is None else options.time_limit * SEARCH_SHARE * share
+    time = None
+    if options.time_limit is not None:
+        time = min(options.time_limit * SEARCH_SHARE * share, control.limit.search_until - now)
     steps = None if options.steps is None else max(1, int(options.steps * share))
     own = options.changed(time=time, steps=steps, initial=(), resumed=known)
     own = own.changed(units=None, units_row=False, constraints=None)

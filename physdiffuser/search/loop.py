@@ -242,6 +242,10 @@ class SearchLoop:
         self.limit.comparing = True
         return True
 
+    def must_end(self) -> bool:
+        """Whether the time for the search is spent, or the caller stops it."""
+        return self._over(None, float("inf"))
+
     def _over(self, steps: int | None, deadline: float) -> bool:
         spent = steps is not None and self._spent >= steps
         return spent or self.clock() >= self._until(deadline) or self.cancelled()

@@ -77,12 +77,18 @@ class OutlierFinder:
     ----------
     description_length
         Of the problem, with the loss that rounding of the target alone causes.
+    stop
+        Whether there is no time for usual laws: then only the laws that the search has found are asked.
     """
 
     def __init__(
-        self, problem: Problem, archive: ParetoArchive, description_length: DescriptionLength
+        self,
+        problem: Problem,
+        archive: ParetoArchive,
+        description_length: DescriptionLength,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._archive = archive
+        self._archive, self._stop = archive, stop
         self._lengths = _ConditionalDescriptionLength(problem, description_length)
         self._usual: list[_Fit] | None = None
         self._shortest = math.inf
@@ -101,14 +107,19 @@ class OutlierFinder:
             if not fits or not min(fit.length for fit in fits) < shortest - POLICY.margin:
                 return None
             fits.sort(key=lambda fit: fit.length)
-            fits += [fit for off in _suspects(fits) for fit in _without(lengths, archive, off)]
+            fits += [
+                fit
+                for off in _suspects(fits)
+                if not self._stop()
+                for fit in _without(lengths, archive, off, self._stop)
+            ]
         best = min(fits, key=lambda fit: fit.length)
         return Outliers(tuple(sorted(int(row) for row in best.off)), best.law, shortest - best.length)
 
     def _of_usual_laws(self) -> list[_Fit]:
         # What the search finds later only raises the bar for these.
         if self._usual is None:
-            self._usual = self._fits(list(_usual_laws(self._lengths.problem, self._archive)))
+            self._usual = self._fits(list(_usual_laws(self._lengths.problem, self._archive, self._stop)))
         return self._usual
 
     def _fits(self, laws: Sequence[Expression]) -> list[_Fit]:
@@ -127,9 +138,11 @@ def _found_laws(problem: Problem, archive: ParetoArchive) -> list[Expression]:
     ]
 
 
-def _usual_laws(problem: Problem, archive: ParetoArchive) -> Iterator[Expression]:
+def _usual_laws(problem: Problem, archive: ParetoArchive, stop: Callable[[], bool]) -> Iterator[Expression]:
     """The usual laws, fitted to all rows with either loss."""
-    for fit in archive.analysis.standard_fits(problem):
+    for fit in () if stop() else archive.analysis.standard_fits(problem):
+        if stop():
+            return
         yield fit.expression
         if len(linear_parameters(fit.skeleton)) < len(fit.parameters):
             # Linearised at a fit that outliers have spoiled, another law is a poor guide to them.
@@ -159,13 +172,18 @@ def _suspects(fits: list[_Fit]) -> list[tuple[int, ...]]:
 
 
 def _without(
-    lengths: _ConditionalDescriptionLength, archive: ParetoArchive, off: tuple[int, ...]
+    lengths: _ConditionalDescriptionLength,
+    archive: ParetoArchive,
+    off: tuple[int, ...],
+    stop: Callable[[], bool],
 ) -> Iterator[_Fit]:
     """Fits of the usual laws to the rows that are not off."""
     problem = lengths.problem
     kept = np.delete(np.arange(problem.rows), off)
     weights = None if problem.weights is None else problem.weights[kept]
     for known in archive.analysis.standard_fits(problem):
+        if stop():
+            return
         if problem.rows - len(off) - len(known.parameters) < POLICY.min_freedom:
             continue
         law = fit_constants(
@@ -216,7 +234,7 @@ def search_with_outliers(
     half = math.inf if steps is None else steps / 2
     if result is None:
         result = loop.run(steps, math.inf, initial, lambda: loop.spent >= half or loop.clock() >= halfway)
-    finder = OutlierFinder(problem, loop.archive, loop.description_length)
+    finder = OutlierFinder(problem, loop.archive, loop.description_length, loop.must_end)
     found = finder.find()
     if found is None and not result.settled:
         result = loop.run(steps, math.inf)

@@ -48,6 +48,12 @@ class RunControl:
         """Whether the search has to end, because of the time or of the caller."""
         return self.cancelled() or self.clock() >= self.limit.search_until
 
+    def within(self, share: float) -> Callable[[], bool]:
+        """Tells whether a share of the time is spent that is left for the search now, or the caller stops."""
+        now = self.clock()
+        end = now + share * max(self.limit.search_until - now, 0.0)
+        return lambda: self.cancelled() or self.clock() >= end
+
     def report(self, formula: Expression, names: Sequence[str], **about: Any) -> None:
         """Tell the caller, if it wants to know, of a better formula; `about` are fields of `Progress`."""
         if self.on_progress is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -97,3 +98,18 @@ def test_the_program_ends_near_its_time_limit(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     # Generous: other tests keep the processors busy. Without a limit this table takes half a minute.
     assert "y = " in done.stdout and time.monotonic() - started < 20.0
+
+
+@pytest.mark.parametrize("groups", [2, 10])
+def test_a_search_of_groups_keeps_its_time_limit(tmp_path: Path, groups: int) -> None:
+    random = np.random.default_rng(3)
+    code, x, v = np.repeat(np.arange(groups), 100), *random.uniform(0.2, 4, (2, 100 * groups))
+    y = random.uniform(1, 5, groups)[code] * np.exp(-0.6 * x) * v + 0.02 * random.normal(size=code.size)
+    path = tmp_path / "groups.csv"
+    np.savetxt(path, np.column_stack([code, x, v, y]), delimiter=",", header="g,x,v,y", comments="")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = program(tmp_path, "solve", path.name, "--group", "g", "--time", "4", "--quiet")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0, done.stderr
+    # Of the processor, which other tests keep busy. Without a limit the searches take half a minute.
+    assert "y = " in done.stdout and after.ru_utime - before.ru_utime < 6.0
