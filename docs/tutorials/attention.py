@@ -1,9 +1,10 @@
 # %% [markdown]
 # # Attention from scratch
 #
-# Attention lets each element of a sequence or a set look at all others and take from them what it needs. It
-# is four matrix products and a softmax. Here it is written once, by hand, and compared number by number
-# with `torch.nn.MultiheadAttention` and with the variant `standard` of physdiffuser.
+# In attention, each element of a sequence or a set is replaced by a weighted mean of all elements, with
+# weights computed from the elements themselves. It takes four matrix products and a softmax. This page
+# implements it by hand and compares the results, number by number, with `torch.nn.MultiheadAttention` and
+# with the variant `standard` of physdiffuser.
 
 # %%
 import math
@@ -16,10 +17,10 @@ torch.manual_seed(0)
 # %% [markdown]
 # ## One head
 #
-# Every element is a vector. Three linear maps make a *query* (what it looks for), a *key* (what it offers)
-# and a *value* (what it hands over). The weight of element `j` for element `i` grows with the product of
-# query `i` and key `j`. The division by the root of the width keeps the products of random vectors at the
-# size of one, where the softmax still has a slope.
+# Every element is a vector. Three linear maps compute its *query*, its *key* and its *value*. The weight
+# of element `j` for element `i` grows with the scalar product of query `i` and key `j`, and the result
+# for element `i` is the weighted mean of the values. Dividing the products by the square root of the
+# width keeps those of random vectors at the size of one, where the softmax is not yet saturated.
 
 
 # %%
@@ -36,8 +37,8 @@ print("weights of the first element:", [round(w, 3) for w in weights[0].tolist()
 print("each row sums to one:", torch.allclose(weights.sum(-1), torch.ones(5)))
 
 # %% [markdown]
-# Without the root, the largest of the products takes nearly everything, and the more so the wider the
-# vectors:
+# Without this division the largest product gets nearly all of the weight, the more so the wider the
+# vectors are:
 
 # %%
 for width in (8, 64, 512):
@@ -51,8 +52,8 @@ for width in (8, 64, 512):
 # %% [markdown]
 # ## Several heads
 #
-# One softmax can look at one kind of thing. With several heads the width is cut into parts, each part has
-# its own weights, and a last linear map mixes what the heads brought.
+# One softmax gives one set of weights. With several heads the vectors are cut into parts, each part has
+# its own weights, and a last linear map combines the results of the heads.
 
 
 # %%
@@ -82,8 +83,8 @@ print("result", tuple(result.shape), " weights", tuple(weights.shape))
 # %% [markdown]
 # ## Against torch
 #
-# `nn.MultiheadAttention` keeps the three maps in one matrix, queries first. With the same numbers inside,
-# the results agree to rounding, weights included.
+# `nn.MultiheadAttention` keeps the three maps in one matrix, queries first. With the same parameters the
+# results and the weights agree to rounding.
 
 # %%
 theirs = nn.MultiheadAttention(32, 4, batch_first=True)
@@ -100,8 +101,9 @@ assert torch.allclose(weights, expected_weights, atol=1e-6)
 # %% [markdown]
 # ## Against physdiffuser
 #
-# The variant `standard` has the same four maps under the same names, so the weights load as they are. Where
-# nobody asks for the weights it uses torch's fused kernel, which never makes the whole matrix of weights.
+# The variant `standard` has the same four maps under the same names, so the parameters load unchanged.
+# Unless the attention weights are asked for, it uses torch's fused kernel, which never stores the whole
+# matrix of weights.
 
 # %%
 from physdiffuser.models.attention import build_attention, find_attention
@@ -118,9 +120,9 @@ assert torch.allclose(fused, result, atol=1e-5) and torch.allclose(shown, weight
 # %% [markdown]
 # ## A set has no order
 #
-# Nothing above knows which element came first: shuffle the elements, and the results are shuffled with
-# them. That is what a table of measurements needs, whose rows have no order, and it is why sentences and
-# formulas need positions.
+# Nothing above depends on the order of the elements: when they are shuffled, the results are shuffled in
+# the same way. This suits the rows of a table of measurements, which have no order. Sentences and
+# formulas have an order, so position vectors are added to their elements.
 
 # %%
 order = torch.randperm(10)

@@ -2,8 +2,9 @@
 # # Writing an attention plugin
 #
 # An attention variant is a package of your own. Training, checkpoints and the command line find it by its
-# entry point, as they find those that ship. This page writes one whose logits are *cosines*: queries and
-# keys are brought to length one, so no logit can run away, and each head learns how sharply it looks.
+# entry point, as they find those that ship. This page writes a variant whose logits are *cosines*:
+# queries and keys are normalised to length one, which bounds the logits, and each head learns a scale for
+# them.
 
 # %%
 import subprocess
@@ -20,15 +21,15 @@ for path in sorted(package.rglob("*")):
         print(path.relative_to(folder))
 
 # %% [markdown]
-# That is a complete package. Once it is installed with `pip`, the variant is there. The entry point is one
-# line:
+# This is a complete package. Once it is installed with `pip`, the variant can be used. The entry point is
+# one line:
 
 # %%
 print((package / "pyproject.toml").read_text())
 
 # %% [markdown]
-# The module stays light, since it is imported whenever a search starts; torch is imported when the network
-# is built. `supports` is a promise. A variant is never asked for what it does not declare.
+# The module must import quickly, because every search imports it; it imports torch only when a network is
+# built. `supports` lists what the variant can do. It is never used for anything else.
 
 # %%
 module = next(package.glob("*/__init__.py"))
@@ -37,8 +38,9 @@ print(module.read_text())
 # %% [markdown]
 # ## The network
 #
-# The file that came with the package has scaled dot products. Two lines make them cosines. The rest of the
-# contract stays: padded keys get minus infinity before the softmax, weights come back only when asked for.
+# The file that came with the package computes scaled dot products. Two lines turn these into cosines. The
+# rest of the contract is unchanged: padded keys get minus infinity before the softmax, and weights are
+# returned only when asked for.
 
 # %%
 network = module.with_name("attention.py")
@@ -54,9 +56,9 @@ network.write_text(text.replace(old, new))
 # %% [markdown]
 # ## The contract
 #
-# `check_attention` builds the variant and tries what it declares: shapes, gradients, order of the rows,
-# padding, weights that are those of the output, storage, half precision, and that what is not declared is
-# refused. It says what it has checked.
+# `check_attention` builds the variant and tests what it declares: shapes, gradients, order of the rows,
+# padding, that the returned weights are those of the output, storage, half precision, and that everything
+# not declared is refused. It returns what it has checked.
 
 # %%
 sys.path.insert(0, str(package))
@@ -72,8 +74,8 @@ for line in check_attention(spec):
 # %% [markdown]
 # ## When it is wrong
 #
-# Here is the mistake that is made most often: the padding mask is forgotten. Nothing fails and the loss
-# falls, but each table's answer depends on how long the other tables of its batch are. The check says so.
+# The most common mistake is to forget the padding mask. Nothing fails and the loss falls, but the answer
+# for a table depends on the length of the other tables in its batch. The check reports it.
 
 # %%
 import dataclasses
@@ -100,7 +102,7 @@ else:
 # %% [markdown]
 # ## In a network
 #
-# Here the variant stands by itself, as the encoder builds it:
+# The variant alone, as the encoder builds it:
 
 # %%
 import torch

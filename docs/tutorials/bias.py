@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Additive bias, done right and wrong
 #
-# Physics often says which rows should matter to each other: near ones, or those uphill. The way to tell
-# attention is a *bias* on the logits. There are several ways to get it wrong that still train, so each is
-# shown with a number.
+# Physics often says which rows should influence each other: near ones, or those uphill. Attention takes
+# this into account by a *bias*, a number added to each logit. Several wrong ways to do this still train,
+# so this page shows each with a number that reveals the mistake.
 
 # %%
 import torch
@@ -41,8 +41,8 @@ for axis, (weights, title) in zip(axes, pairs, strict=True):
 # %% [markdown]
 # ## Wrong: added to the weights, or multiplied into them
 #
-# Weights must be positive and sum to one; these are not or do not. The size of a row's result then depends
-# on where the row stands, before it has looked at anything.
+# Weights must be positive and sum to one. Here they are negative, or do not sum to one, so the size of a
+# row's result depends on the place of the row alone.
 
 # %%
 shown = {"right": right, "added to the weights": after_softmax, "weights multiplied": scaled_weights}
@@ -55,8 +55,8 @@ assert after_softmax.min() < 0 and scaled_weights.sum(-1).max() < 0.9
 # %% [markdown]
 # ## Wrong: multiplied into the logits
 #
-# A factor of zero makes a logit zero, not a weight: a far row keeps `exp(0)`, which is more than a near row
-# with a negative logit gets. And where the logit is negative, nearness pushes the weight *down*.
+# A factor of zero makes the logit zero, and not the weight: a far row keeps `exp(0)`, which is more than
+# a near row with a negative logit gets. Where the logit is negative, a larger factor *lowers* the weight.
 
 # %%
 far, near = multiplied[0, -1], right[0, -1]
@@ -66,9 +66,10 @@ assert far > 10 * near
 # %% [markdown]
 # ## Wrong: a bias in metres
 #
-# The bias competes with the logits, which are of the size of one. Raw coordinates in metres or kelvin make
-# it a thousand times larger, and attention becomes "the nearest row, whatever it says"; too small, and it
-# is ignored. So the coordinates are brought to unit spread first, over the rows that are not padding.
+# The logits are of the size of one. Raw coordinates in metres or kelvin can make the bias a thousand
+# times larger, so that attention always takes the nearest row; a bias that is too small has no effect.
+# Therefore the coordinates are first scaled to unit standard deviation over the rows that are not
+# padding.
 
 # %%
 metres = 1000 * place
@@ -84,9 +85,10 @@ assert raw.max(-1).values.mean() > 0.99
 # ## Right: the variant `biased`
 #
 # It adds the bias to the logits, normalises the coordinates, and learns one strength for each head, kept
-# positive by a softplus. Form `barrier`: looking uphill costs. Form `relative`: a small network makes the
-# bias from the difference of two rows. The checks: weights sum to one, the bias does not change when a
-# column is shifted or scaled, and a strength of zero is plain attention.
+# positive by a softplus. The form `barrier` lowers the logits of rows uphill. In the form `relative` a
+# small network computes the bias from the difference of two rows. The checks are that weights sum to one,
+# that the bias does not change when a column is shifted or scaled, and that a strength of zero gives
+# plain attention.
 
 # %%
 attention = build_attention(find_attention("biased"), 32, 4, {"form": "barrier"}).eval()
@@ -104,7 +106,7 @@ assert torch.allclose(weights, moved, atol=1e-3)
 assert torch.allclose(without, plain, atol=1e-6)
 
 # %% [markdown]
-# And it does what it should: the share of attention that goes uphill is smaller than without the bias.
+# The share of attention that goes uphill is smaller than without the bias:
 
 # %%
 height = coordinates[0, :, -1]

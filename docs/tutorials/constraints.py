@@ -42,18 +42,18 @@ for status in solution.constraints:
 assert all(status.state == "proved" for status in solution.constraints)
 
 # %% [markdown]
-# *Proved* is meant for the whole region: the derivatives are bounded by interval arithmetic. Each row of the
-# Pareto table satisfies the constraints, and not only the chosen one. The value at 0 excludes every
-# formula with a constant term:
+# *Proved* refers to the whole region: the derivatives are bounded by interval arithmetic. Every row of
+# the Pareto table satisfies the constraints. The value at 0 excludes every formula with a constant term:
 
 # %%
 for row in solution.pareto:
     print(row.text)
 
 # %% [markdown]
-# ## What a table contradicts
+# ## Constraints that the data contradict
 #
-# A wrong constraint does not pass unnoticed. The volume of air under pressure (Boyle 1662) does not grow:
+# A warning reports a constraint that contradicts the data. The volume of air under pressure (Boyle 1662)
+# does not grow:
 
 # %%
 air = pd.read_csv("examples/boyle.csv", comment="#")

@@ -35,8 +35,8 @@ before = model.best_.rmse
 # %% [markdown]
 # ## Continuing
 #
-# With `warm_start`, `fit` goes on from the formulas of the fit before. None of them is lost, so the error of
-# the most accurate formula does not grow.
+# With `warm_start`, `fit` continues from the formulas of the previous fit. None of them is lost, so the
+# error of the most accurate formula cannot increase.
 
 # %%
 model.set_params(steps=10).fit(X, y)
@@ -56,8 +56,8 @@ for row in range(1, len(model.equations_) + 1):
 # %% [markdown]
 # ## On the command line
 #
-# A run with `--out` is continued by `--resume`, also when the first one was killed. It says what it goes on
-# from.
+# A run with `--out` can be continued by `--resume`, also after it was killed. The command prints what it
+# continues from.
 
 # %%
 import subprocess

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # From a CSV file to a law
 #
-# A table goes in, a formula comes out, with a reason to believe it. The table here is made by the script: a
-# pendulum's period for several lengths and places, with an error of half a percent and a column that has
-# nothing to do with it.
+# physdiffuser takes a table and returns a formula, with the evidence for it. The script makes the table:
+# the period of a pendulum for several lengths and places, with an error of half a percent, and an
+# irrelevant column.
 
 # %%
 import tempfile
@@ -42,13 +42,14 @@ print(render(solution))
 assert solution.best.text == "2*pi*sqrt(length/g)"
 
 # %% [markdown]
-# Read it from the bottom up: how the formula was found, what was checked, how large the error is on rows
-# that neither search nor fit have seen, and which simpler or longer formulas would also do. It is the right
-# law, and it is *verified*: no check found anything against it, and no other formula is nearly as probable.
+# From the bottom up, the report says how the formula was found, what was checked, how large the error is
+# on rows that neither search nor fit have used, and which simpler or longer formulas describe the table.
+# The formula is the right law, and it is *verified*: it passed all checks, and no other formula is nearly
+# as probable.
 #
-# ## Doubt it
+# ## Warnings and alternatives
 #
-# The warnings are the first thing to read. A column that is not needed is a finding, too.
+# Read the warnings first. That a column is not needed is also a finding.
 
 # %%
 for warning in solution.warnings:
@@ -56,7 +57,7 @@ for warning in solution.warnings:
 assert any("colour" in warning for warning in solution.warnings)
 
 # %% [markdown]
-# The answer is the best *description of this table*. Look at the alternatives:
+# The answer is the best *description of this table*. The alternatives are in the Pareto table:
 
 # %%
 for row in solution.pareto:
@@ -65,7 +66,8 @@ for row in solution.pareto:
 # %% [markdown]
 # ## With units
 #
-# If the units are known, formulas that do not balance are never proposed, which leaves fewer wrong ones.
+# If the units are known, formulas whose units do not balance are excluded, so fewer wrong formulas
+# remain.
 
 # %%
 units = {"length": "m", "g": "m/s**2", "colour": "m", "T": "s"}
@@ -76,8 +78,8 @@ assert balanced.best.text == solution.best.text
 # %% [markdown]
 # ## Use it
 #
-# As a function, as source code, or as a page for the browser with everything above in it. `physdiffuser
-# solve` writes that page by itself, as `report.html` in the run folder.
+# The law is available as a function, as source code, or as a page for the browser that holds everything
+# above. `physdiffuser solve` writes this page as `report.html` in the run folder.
 
 # %%
 from physdiffuser.report.export.exports import export, formula_of
@@ -93,9 +95,9 @@ print(f"report.html: {len(page.read_text()) // 1000} kB")
 # %% [markdown]
 # ## Where it holds
 #
-# The table had lengths from 0.2 to 2 m. Beyond, the law is a guess; the page lists where, under *Where it
-# has not been tested*. For the pendulum the guess would be right. It would not be for large swings, which
-# this table knows nothing of.
+# The table has lengths from 0.2 to 2 m. Outside of this range the law is not tested; the page lists such
+# ranges under *Where it has not been tested*. For this pendulum the law holds there as well. It does not
+# hold for large swings, of which the table has none.
 
 # %%
 ten = float(law(np.array([[10.0, 9.81, 500.0]]))[0])

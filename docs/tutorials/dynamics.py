@@ -24,8 +24,8 @@ table = {"t": t, "angle": angle + 0.01 * rng.standard_normal(t.size)}
 # %% [markdown]
 # ## Solve
 #
-# The first column is the time. On the command line this is `physdiffuser dynamics pendulum.csv`. Equations of
-# first order are tried before those of second order; `order=2` saves that.
+# The first column is the time. On the command line this is `physdiffuser dynamics pendulum.csv`.
+# Equations of first order are tried before those of second order; `order=2` skips them.
 
 # %%
 from physdiffuser import solve_dynamics
@@ -36,19 +36,20 @@ print(render_dynamics(found))
 assert "sin(angle)" in found.equations[0].best.text
 
 # %% [markdown]
-# The last fifth of the rows was held out: a simulation from the first point has to meet it. `angle_dot` is
-# the derivative of the angle. Constants carry the standard error of their last digits.
+# The last fifth of the rows was held out and compared with a simulation from the first point. `angle_dot`
+# is the derivative of the angle. The number in parentheses is the standard error of a constant in units
+# of its last digits.
 #
 # ## Simulate
 #
-# From any position and velocity. The second column is the velocity.
+# The equations can be integrated from any position and velocity. The second column is the velocity.
 
 # %%
 times = np.linspace(0, 20, 5)
 print(found.simulate({"angle": 0.5, "angle_dot": 0.0}, times).round(3))
 
 # %% [markdown]
-# ## What stays the same
+# ## Conserved quantities
 #
 # Without friction and noise the energy is conserved. It is found from the equation and checked by sympy.
 

@@ -11,7 +11,7 @@ table = pd.read_csv("examples/boyle.csv", comment="#")
 print(table.head(3))
 
 # %% [markdown]
-# On the command line each is a `--guess`; names that are no columns are constants to be fitted.
+# On the command line each is given by `--guess`. Names that are not columns are constants to be fitted.
 
 # %%
 from physdiffuser import solve
@@ -23,9 +23,9 @@ for guess in solution.guesses:
 assert [guess.state for guess in solution.guesses] == ["kept", "beaten"]
 
 # %% [markdown]
-# The first guess is kept: the law is a case of it, with `b = 0`. A guess is a candidate like any other, so
-# the second one had its chance, and another formula describes the table better. The JSON document has the
-# same under `guesses`:
+# The first guess is kept: the law is a special case of it, with `b = 0`. A guess is a candidate like any
+# other; another formula describes the table better than the second guess. The JSON document reports both
+# under `guesses`:
 
 # %%
 from physdiffuser.report.documents.json_document import document

@@ -44,7 +44,7 @@ print("p =", pressed.best.text)
 assert "29.125" in pressed.template.functions["f"]
 
 # %% [markdown]
-# The mercury added what the volume asks for, less the pressure of the atmosphere, which cancels in the
+# The column of mercury is the pressure of the air less that of the atmosphere, which cancels in the
 # complete law.
 #
 # ## The document, prediction and export

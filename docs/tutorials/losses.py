@@ -16,7 +16,7 @@ print(table.describe().loc[["count", "min", "max"]])
 # %% [markdown]
 # ## The median
 #
-# `--loss absolute` on the command line. The law is the one of which half of the velocities lie above.
+# On the command line this is `--loss absolute`. Half of the velocities lie above the law.
 
 # %%
 median = solve(table, target="v", loss="absolute", steps=8)
@@ -25,8 +25,8 @@ for constant in median.best.constants:
     print(constant.name, "=", constant.text, "from", round(constant.low), "to", round(constant.high))
 
 # %% [markdown]
-# The intervals are those of the bootstrap. The verdict and the probability are for least squares and are not
-# given:
+# The intervals come from a bootstrap. The verdict and the probability are defined for least squares only
+# and are not given:
 
 # %%
 print(median.best.verdict, "-", median.best.verdict_reason)
@@ -46,8 +46,8 @@ assert odds.best.text.startswith("1/(1 + exp(")
 # %% [markdown]
 # ## A likelihood with a parameter
 #
-# Velocities have normal errors whose size `sigma` is not known. A likelihood has its parameters fitted
-# with the constants.
+# Suppose the velocities have normal errors of unknown size `sigma`. The parameters of a likelihood are
+# fitted together with the constants.
 
 
 # %%

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Masks and cross-attention
 #
-# A mask says who must not be seen. It is added to the logits before the softmax: minus infinity there is a
-# weight of zero, and the other weights still sum to one. Three uses, each with the check that catches it
-# when it is wrong.
+# A mask excludes elements from attention. It is added to the logits before the softmax: minus infinity
+# gives a weight of zero, and the other weights still sum to one. This page shows three uses, each with a
+# check that detects mistakes.
 
 # %%
 import torch
@@ -17,8 +17,8 @@ attention = build_attention(find_attention("standard"), 32, 4, {}).eval()
 # %% [markdown]
 # ## Padding
 #
-# Tables of different lengths share a batch, filled up with rows that mean nothing. `padding_mask` is True
-# there. The check: put anything into the padded rows, and nothing may change.
+# Tables of different lengths share a batch, and the shorter ones are filled up with meaningless rows.
+# `padding_mask` is True for these rows. The check: changing the padded rows must not change the result.
 
 # %%
 rows = torch.randn(1, 6, 32)
@@ -36,8 +36,8 @@ assert torch.allclose(before[:, :4], after[:, :4], atol=1e-6)
 assert torch.allclose(before[:, :4], alone, atol=1e-6)
 
 # %% [markdown]
-# A common mistake is to mask after the softmax: the weights that are left then no longer sum to one, and a
-# table's result depends on how much padding its neighbours in the batch made necessary.
+# A common mistake is to mask after the softmax. The remaining weights then no longer sum to one, and the
+# result for a table depends on its amount of padding, which the other tables of the batch determine.
 
 # %%
 with torch.no_grad():
@@ -49,9 +49,9 @@ assert wrong.sum(-1).max() < 0.95
 # %% [markdown]
 # ## Causal
 #
-# A formula that is written from left to right must not see what it has not written yet. Position `i` may
-# look at positions up to `i`: the weights are a lower triangle. The check: change the future, and the past
-# must not move.
+# When a formula is written from left to right, a position must not depend on later ones. Position `i` may
+# attend to positions up to `i`, so the matrix of weights is a lower triangle. The check: changing later
+# tokens must not change the results at earlier positions.
 
 # %%
 tokens = torch.randn(1, 8, 32)
@@ -70,8 +70,9 @@ for axis, shown, title in zip(axes, (weights, triangle), ("padding", "causal"), 
     figure.colorbar(picture, ax=axis)
 
 # %% [markdown]
-# Since the past does not move, its keys and values need not be made again for every new token. A cache
-# keeps them, and one token at a time gives what the whole sequence gives at once:
+# Since results at earlier positions do not change, their keys and values need not be computed again for
+# every new token. A cache keeps them, and processing one token at a time gives the same results as the
+# whole sequence:
 
 # %%
 cache = KeyValueCache()
@@ -83,8 +84,8 @@ print("with a cache, token by token:", f"{(torch.cat(steps, dim=1) - first).abs(
 # %% [markdown]
 # ## Cross-attention
 #
-# Queries and keys may come from different places: a formula (8 tokens) looks at the summary of a table (3
-# vectors). The result has the length of the queries. Padding is of the keys.
+# Queries and keys may come from different sequences: the 8 tokens of a formula attend to the 3 vectors
+# that summarise a table. The result has the length of the queries. The padding mask refers to the keys.
 
 # %%
 memory = torch.randn(1, 3, 32)
@@ -95,8 +96,8 @@ print("result", tuple(result.shape), " weights", tuple(weights.shape))
 print("with a single memory vector every weight is", single.unique().tolist())
 
 # %% [markdown]
-# The last line is why physdiffuser's encoder makes 24 memory vectors and not one: with one there is
-# nothing to choose from, each token gets the same vector, and attention is a constant.
+# With a single memory vector every token gets the same result, so attention has no effect. This is why
+# the encoder of physdiffuser makes 24 memory vectors.
 
 # %%
 assert torch.allclose(one, one[:, :1].expand_as(one), atol=1e-6)
@@ -104,8 +105,8 @@ assert torch.allclose(one, one[:, :1].expand_as(one), atol=1e-6)
 # %% [markdown]
 # ## What a variant cannot do
 #
-# `physics-slice` mixes all rows into slices, so it cannot be causal, and it says so when a network is
-# built, not after a day of training:
+# `physics-slice` mixes all rows into slices, so it cannot be causal. It reports this when a network is
+# built:
 
 # %%
 from physdiffuser.errors import UsageError

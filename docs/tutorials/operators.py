@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Operators of your own
 #
-# The table holds the wavelengths of the Balmer series of hydrogen (NIST). A physicist knows the term
-# `1/(1/4 - 1/n**2)`, and would like to see it by its name.
+# The table holds the wavelengths of the Balmer series of hydrogen (NIST). The term `1/(1/4 - 1/n**2)` is
+# well known, so it gets a name here.
 
 # %%
 import numpy as np

@@ -27,7 +27,8 @@ print(plain.notes["origin"])
 # %% [markdown]
 # ## Another origin
 #
-# `--auto-origin` on the command line. The law states the shift, and takes the years as they are in the table.
+# On the command line this is `--auto-origin`. The law contains the shift, and its input is the year as in
+# the table.
 
 # %%
 law = PhysDiffuserRegressor(auto_origin=True, steps=40).fit(table[["year"]], table["population"])

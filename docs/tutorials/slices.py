@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Standard and physics-slice attention on a flow
 #
-# Standard attention compares every point with every other: twice the points, four times the work.
-# Physics-slice attention (Transolver, Wu et al. 2024) sorts points softly into a few slices, lets the
-# slices attend to each other, and hands the result back: twice the points, twice the work. This page makes
-# a mesh with a slow viscous flow past a cylinder, trains both variants for a moment to predict the pressure
-# from position and velocity, and looks at the slices.
+# Standard attention compares every point with every other, so its cost grows with the square of the
+# number of points. Physics-slice attention (Transolver, Wu et al. 2024) assigns points softly to a few
+# slices, applies attention among the slices, and distributes the results to the points, so its cost grows
+# in proportion to the number of points. This page makes a mesh with a slow viscous flow past a cylinder,
+# trains both variants briefly to predict the pressure from position and velocity, and shows the slices.
 
 # %%
 import time
@@ -50,9 +50,9 @@ axis.set(title="pressure and velocity", aspect="equal", xlabel="x", ylabel="y")
 figure.colorbar(dots)
 
 # %% [markdown]
-# ## The same network with either
+# ## One network, two variants
 #
-# One layer of attention between two small ones. Nothing but the name differs.
+# The network has one attention layer between two small layers. Only the name of the variant differs.
 
 
 # %%
@@ -94,10 +94,10 @@ for name, (_, left) in networks.items():
 # %% [markdown]
 # ## What a slice is
 #
-# For each point the slice it belongs to most, in each head, after this short training; the stronger the
-# colour, the more of the point is in it. The network was given no notion of a region: it found that points
-# with like position and velocity can share one average. With more slices the regions are smaller, and some
-# slices stay nearly empty.
+# The picture shows the slice that each point mostly belongs to, in each head, after this short training.
+# The stronger the colour, the larger the share of the point in the slice. The regions were not given to
+# the network: points with similar position and velocity end up in one slice. With more slices the regions
+# are smaller, and some slices stay nearly empty.
 
 # %%
 figure, axes = plt.subplots(3, 4, figsize=(10, 7.5), layout="constrained", sharex=True, sharey=True)
@@ -121,8 +121,9 @@ for line, slices in zip(axes, (4, 8, 16), strict=True):
 # %% [markdown]
 # ## What it costs
 #
-# Processor time of one pass without gradients, on one thread of the machine that made this page: the time
-# of standard attention grows with the square of the points, that of slices with their number.
+# The table gives the processor time of one pass without gradients, on one thread of the machine that made
+# this page. The time of standard attention grows with the square of the number of points, that of slices
+# in proportion to it.
 
 
 # %%
@@ -140,5 +141,5 @@ for points in (500, 1000, 2000, 4000):
     print(f"{points:5d} points: " + ", ".join(f"{name} {1000 * s:.1f} ms" for name, s in taken.items()))
 
 # %% [markdown]
-# The price: a point no longer sees single other points, only a few averages. Where one neighbour matters
-# (an outlier, a shock), standard attention can find it and slices cannot.
+# With slices a point no longer attends to single points, only to a few averages. Where one neighbour
+# matters (an outlier, a shock), standard attention can use it and slices cannot.

@@ -27,8 +27,8 @@ print("wavelength =", solution.best.text)
 assert solution.template.functions["T"].endswith("/u**2")
 
 # %% [markdown]
-# That is the term of Rydberg, `R/n**2`, with `R = 0.0109709` per nanometre (in air). A constant that is
-# added to `T` would cancel, so none is shown. The complete formula has one fitted constant, in two places:
+# This is Rydberg's term, `R/n**2`, with `R = 0.0109709` per nanometre (in air). A constant that is added
+# to `T` would cancel, so none is shown. The complete formula has one fitted constant, in two places:
 
 # %%
 print("R =", solution.best.constants[0].text)

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Training a small model
 #
-# The learned generators are trained on laws that are made up as the training runs: a random formula, random
-# ranges, rows, noise; the network reads the rows and must write the formula. This page cuts the recipe
-# `tiny` down to a few seconds, to show the parts. It is far too short to learn physics.
+# The learned generators are trained on laws that are generated during training: a random formula with
+# random ranges, rows and noise. The network reads the rows and must write the formula. This page shortens
+# the recipe `tiny` to a few seconds to show the parts. This is far too short to learn physics.
 
 # %%
 import json
@@ -41,8 +41,7 @@ settings = {
 config = parse_training_config(settings, "this page")
 
 # %% [markdown]
-# A configuration is checked before anything starts: a name that is misspelt is refused by its
-# name.
+# A configuration is checked before anything starts. A misspelt key is an error that names it:
 
 # %%
 from physdiffuser.errors import UsageError
@@ -55,11 +54,11 @@ else:
     raise AssertionError("an unknown key must be refused")
 
 # %% [markdown]
-# ## What it learns from
+# ## The training laws
 #
-# Laws come from a stream that is a function of the seed and the step, so a run that was stopped goes on
-# with the same ones. Laws of the benchmarks are recognised by their values and left out. What is to be
-# written has no fitted numbers in it: `c1`, `c2`, ... stand for constants that fitting finds afterwards.
+# The stream of laws depends only on the seed and the step, so a run that was stopped continues with the
+# same laws. Laws of the benchmarks are recognised by their values and left out. The formulas to be
+# written contain no fitted numbers: `c1`, `c2`, ... stand for constants that are fitted afterwards.
 
 # %%
 import random
@@ -75,8 +74,8 @@ for _ in range(6):
 # %% [markdown]
 # ## The loop
 #
-# Both generators and their encoder are trained at once. On the command line: `physdiffuser train tiny --out
-# FOLDER`.
+# Both generators and their encoder are trained together. On the command line this is `physdiffuser train
+# tiny --out FOLDER`.
 
 # %%
 from physdiffuser.training.loop import Trainer
@@ -89,8 +88,8 @@ train = [record for record in records if record["kind"] == "train"]
 print({name: round(value, 3) for name, value in train[-1].items() if isinstance(value, float)})
 
 # %% [markdown]
-# The loss is that of the tokens of the formula. Within forty steps the networks learn what formulas look
-# like, not yet which one the rows ask for.
+# The loss is the cross-entropy of the tokens of the formula. Within forty steps the networks learn the
+# grammar of formulas, but not yet how to infer a formula from the rows.
 
 # %%
 figure, axis = plt.subplots(figsize=(6, 3), layout="constrained")
@@ -104,10 +103,10 @@ for name in ("autoregressive", "diffusion"):
     assert late < early
 
 # %% [markdown]
-# ## What is left
+# ## Checkpoints and the model
 #
-# Checkpoints hold everything that is needed to go on, to the bit; the model is a folder of safetensors and
-# JSON, without anything that could run code when it is read.
+# Checkpoints hold everything that is needed to continue with bit-identical results. The model is a folder
+# of safetensors and JSON files; reading it cannot run code.
 
 # %%
 for path in sorted((folder / "run").rglob("*")):
@@ -121,4 +120,4 @@ model = load_model(folder / "run" / "model")
 print(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters")
 
 # %% [markdown]
-# What a serious training takes, and what its weights recover, is in [Training](../training.md).
+# [Training](../training.md) describes full training runs and what their weights recover.
