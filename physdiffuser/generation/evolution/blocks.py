@@ -7,20 +7,18 @@ that spans each column's range; fitting refines the one that is chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import combinations, permutations
 
 import numpy as np
 
 from physdiffuser.arrays import FloatArray, spread_places
-from physdiffuser.expressions import ONE, Apply, Expression, Number, Variable, evaluate
+from physdiffuser.expressions import Expression, Variable, evaluate, parse
 from physdiffuser.expressions.batch import Evaluator
-from physdiffuser.expressions.tree import add, call, div, mul, power, sub
+from physdiffuser.expressions.tree import call, div, mul, with_columns
 from physdiffuser.functions.blocks import with_constants
 from physdiffuser.generation.evolution.profile import profile
-
-TWO = Number(2)
-_FUNCTIONS = ("exp", "log", "sin", "cos", "tanh", "tan", "asin", "acos", "atan", "abs", "sinh", "cosh")
-_PAIRWISE_FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "tanh")
 
 
 class Blocks:
@@ -100,176 +98,70 @@ class Blocks:
         return self.expressions[min(position, len(self.expressions) - 1)]
 
 
+# Formulas of the columns x, y and z.
+_OF_ONE = (
+    "x**2, sqrt(x), 1/x, x**3, 1/x**2, 1/sqrt(x), x**4, x*sqrt(x), 1/x**3,"
+    "exp(x), log(x), sin(x), cos(x), tanh(x), tan(x), asin(x), acos(x), atan(x), abs(x), sinh(x), cosh(x),"
+    "sin(x)**2, cos(x)**2, log(x)**2, sqrt(1 - x**2), sqrt(1 + x**2), 1/(1 + x), 1/(1 - x), 1/(1 - x**2),"
+    "1/(1 + x**2), x/(exp(x) - 1), 1/(exp(x) - 1), 1/(exp(x) + 1), exp(-x), exp(-x**2), log(1 + x),"
+    "log(1 - x), x*log(x), x*exp(-x)"
+)
+_OF_TWO = (
+    "x*y, x/y, y/x, x + y, x - y, x*y**2, x**2*y, x/y**2, y/x**2, (x/y)**2, (y/x)**2, (x - y)**2, 1/(x*y),"
+    "1/(x + y), 1/(x - y), (x*y)**2, x*y/(x + y), (x - y)/(x + y), x/(x + y), x*sqrt(y), y*sqrt(x)"
+)
+_NORMS = (
+    "x**y, y**x, x**2 + y**2, x**2 - y**2, sqrt(x**2 + y**2), sqrt(x**2 - y**2), sqrt(y**2 - x**2),"
+    "1/(x**2 + y**2), 1/(x**2 - y**2),"
+    "sqrt(1 - (x/y)**2), 1/sqrt(1 - (x/y)**2), 1 - (x/y)**2, 1/(1 - (x/y)**2), sqrt(1 + (x/y)**2),"
+    "exp(-(x/y)**2),"
+    "sqrt(1 - (y/x)**2), 1/sqrt(1 - (y/x)**2), 1 - (y/x)**2, 1/(1 - (y/x)**2), sqrt(1 + (y/x)**2),"
+    "exp(-(y/x)**2),"
+    "1 + x/y, 1/(1 + x/y), 1 - x/y, 1/(1 - x/y), 1/(exp(x/y) - 1), exp(-(x/y)),"
+    "1 + y/x, 1/(1 + y/x), 1 - y/x, 1/(1 - y/x), 1/(exp(y/x) - 1), exp(-(y/x)),"
+    "1 + x*y, 1 - x*y, 1/(1 + x*y), 1/(1 - x*y), exp(-(x*y)), x*sin(y), x*cos(y), y*sin(x), y*cos(x),"
+    "x*exp(-y), y*exp(-x), x*log(y), y*log(x)"
+)
+_OF_THREE = "x*y*z, x*y/z, z/(x*y), z*(x + y), z*(x - y), z/(x - y), z/(x + y), (x - y)/z, z + x*y, z - x*y"
+_FUNCTIONS_OF_THREE = (
+    "exp(x*y/z), exp(-(x*y/z)), sqrt(x*y/z), exp(z/(x*y)), exp(-(z/(x*y))), sqrt(z/(x*y)),"
+    "exp(x*y*z), exp(-(x*y*z)), sqrt(x*y*z)"
+)
+_PAIRWISE_FUNCTIONS = ("sqrt", "exp", "log", "sin", "cos", "tanh")
+
+
+@cache
+def _templates(text: str) -> tuple[Expression, ...]:
+    """Formulas of x, y and z, separated by commas."""
+    return tuple(parse(one, ("x", "y", "z")) for one in text.split(","))
+
+
 def _levels(inputs: FloatArray, columns: list[int], allowed: frozenset[str]) -> Iterator[list[Expression]]:
     """Blocks in the order in which they are wanted when the limit cuts the list."""
-    single = [Variable(index) for index in columns]
-    yield list[Expression](single)
-    yield [block for one in single for block in _of_one(one)]
+
+    def filled(text: str, places: Iterable[Sequence[int]]) -> list[Expression]:
+        return [with_columns(template, chosen) for chosen in places for template in _templates(text)]
+
+    yield [Variable(index) for index in columns]
+    yield filled(_OF_ONE, zip(columns, strict=True))
     curved = {index: with_constants(index, inputs[:, index]) for index in columns}
     yield [block for index in columns for block in curved[index]]
-    pairs = [(left, right) for position, left in enumerate(single) for right in single[position + 1 :]]
-    basic = [block for left, right in pairs for block in _of_two(left, right)]
+    pairs = list(combinations(columns, 2))
+    basic = filled(_OF_TWO, pairs)
     yield basic
-    yield [block for left, right in pairs for block in _norms(left, right)]
+    yield filled(_NORMS, pairs)
     yield [call(name, block) for block in basic for name in _PAIRWISE_FUNCTIONS if name in allowed]
+    triples = [(*pair, third) for pair in pairs for third in columns if third not in pair]
+    yield filled(_OF_THREE, triples)
+    yield filled(_FUNCTIONS_OF_THREE, triples)
+    yield filled("(x/y)**z", permutations(columns, 3))
     yield [
         block
-        for left, right in pairs
-        for third in single
-        if third not in (left, right)
+        for left, right in permutations(columns, 2)
+        for middle in curved[left]
         for block in (
-            mul(mul(left, right), third),
-            div(mul(left, right), third),
-            div(third, mul(left, right)),
-            mul(third, add(left, right)),
-            mul(third, sub(left, right)),
-            div(third, sub(left, right)),
-            div(third, add(left, right)),
-            div(sub(left, right), third),
-            add(third, mul(left, right)),
-            sub(third, mul(left, right)),
+            mul(middle, Variable(right)),
+            div(Variable(right), middle),
+            div(middle, Variable(right)),
         )
     ]
-    triples = [
-        triple
-        for left, right in pairs
-        for third in single
-        if third not in (left, right)
-        for triple in (
-            div(mul(left, right), third),
-            div(third, mul(left, right)),
-            mul(mul(left, right), third),
-        )
-    ]
-    yield [
-        block
-        for triple in triples
-        for block in (call("exp", triple), call("exp", Apply("neg", (triple,))), call("sqrt", triple))
-    ]
-    yield [
-        power(div(left, right), third)
-        for left in single
-        for right in single
-        for third in single
-        if len({left, right, third}) == 3
-    ]
-    yield [
-        block
-        for left in single
-        for right in single
-        if left != right
-        for middle in curved[left.index]
-        for block in (mul(middle, right), div(right, middle), div(middle, right))
-    ]
-
-
-def _of_one(one: Expression) -> list[Expression]:
-    squared = power(one, TWO)
-    root = call("sqrt", one)
-    blocks: list[Expression] = [
-        squared,
-        root,
-        div(ONE, one),
-        power(one, Number(3)),
-        div(ONE, squared),
-        div(ONE, root),
-    ]
-    blocks += [power(one, Number(4)), mul(one, root), div(ONE, power(one, Number(3)))]
-    blocks += [call(name, one) for name in _FUNCTIONS]
-    blocks += [power(call(name, one), TWO) for name in ("sin", "cos", "log")]
-    blocks += [
-        call("sqrt", sub(ONE, squared)),
-        call("sqrt", add(ONE, squared)),
-        div(ONE, add(ONE, one)),
-        div(ONE, sub(ONE, one)),
-        div(ONE, sub(ONE, squared)),
-        div(ONE, add(ONE, squared)),
-        div(one, sub(call("exp", one), ONE)),
-        div(ONE, sub(call("exp", one), ONE)),
-        div(ONE, add(call("exp", one), ONE)),
-        call("exp", Apply("neg", (one,))),
-        call("exp", Apply("neg", (squared,))),
-        call("log", add(ONE, one)),
-        call("log", sub(ONE, one)),
-        mul(one, call("log", one)),
-        mul(one, call("exp", Apply("neg", (one,)))),
-    ]
-    return blocks
-
-
-def _of_two(left: Expression, right: Expression) -> list[Expression]:
-    return [
-        mul(left, right),
-        div(left, right),
-        div(right, left),
-        add(left, right),
-        sub(left, right),
-        mul(left, power(right, TWO)),
-        mul(power(left, TWO), right),
-        div(left, power(right, TWO)),
-        div(right, power(left, TWO)),
-        power(div(left, right), TWO),
-        power(div(right, left), TWO),
-        power(sub(left, right), TWO),
-        div(ONE, mul(left, right)),
-        div(ONE, add(left, right)),
-        div(ONE, sub(left, right)),
-        power(mul(left, right), TWO),
-        div(mul(left, right), add(left, right)),
-        div(sub(left, right), add(left, right)),
-        div(left, add(left, right)),
-        mul(left, call("sqrt", right)),
-        mul(right, call("sqrt", left)),
-    ]
-
-
-def _norms(left: Expression, right: Expression) -> list[Expression]:
-    squares = (power(left, TWO), power(right, TWO))
-    powers: list[Expression] = [power(left, right), power(right, left)]
-    ratio = power(div(left, right), TWO)
-    other = power(div(right, left), TWO)
-    blocks = [
-        *powers,
-        add(*squares),
-        sub(*squares),
-        call("sqrt", add(*squares)),
-        call("sqrt", sub(*squares)),
-        call("sqrt", sub(squares[1], squares[0])),
-        div(ONE, add(*squares)),
-        div(ONE, sub(*squares)),
-    ]
-    for one in (ratio, other):
-        blocks += [
-            call("sqrt", sub(ONE, one)),
-            div(ONE, call("sqrt", sub(ONE, one))),
-            sub(ONE, one),
-            div(ONE, sub(ONE, one)),
-            call("sqrt", add(ONE, one)),
-            call("exp", Apply("neg", (one,))),
-        ]
-    for quotient in (div(left, right), div(right, left)):
-        blocks += [
-            add(ONE, quotient),
-            div(ONE, add(ONE, quotient)),
-            sub(ONE, quotient),
-            div(ONE, sub(ONE, quotient)),
-            div(ONE, sub(call("exp", quotient), ONE)),
-            call("exp", Apply("neg", (quotient,))),
-        ]
-    product = mul(left, right)
-    blocks += [
-        add(ONE, product),
-        sub(ONE, product),
-        div(ONE, add(ONE, product)),
-        div(ONE, sub(ONE, product)),
-        call("exp", Apply("neg", (product,))),
-        mul(left, call("sin", right)),
-        mul(left, call("cos", right)),
-        mul(right, call("sin", left)),
-        mul(right, call("cos", left)),
-        mul(left, call("exp", Apply("neg", (right,)))),
-        mul(right, call("exp", Apply("neg", (left,)))),
-        mul(left, call("log", right)),
-        mul(right, call("log", left)),
-    ]
-    return blocks
