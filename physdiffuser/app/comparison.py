@@ -16,7 +16,7 @@ from physdiffuser.expressions import Expression, evaluate, to_text
 from physdiffuser.expressions.tree import variables
 from physdiffuser.finalize.next_measurements import law_prediction, noise_at
 from physdiffuser.io.display import visible
-from physdiffuser.report.html.charts import Chart, Layer, axes, line_path, points_path
+from physdiffuser.report.html.charts import Chart, Layer, axes, chart_on, line_path, points_path
 from physdiffuser.report.html.pictures import fit_charts, shown_points
 from physdiffuser.report.text.digits import short, table_digits
 
@@ -118,13 +118,11 @@ def _at_rows(both: tuple[Compared, Compared], column: int) -> Chart:
     x, y = axes(values, apart, log=(_is_wide(values), False), zero=True)
     name = visible(first.solution.columns[column], 40)
     ends = np.array([values.min(), values.max()])
-    return Chart(
+    return chart_on(
+        (x, y),
+        (name, f"{second.label} − {first.label}"),
         title=f"Where they differ along {name}",
         description=f"{second.label} less {first.label} at the rows of the table, along {name}.",
-        x_label=name,
-        y_label=f"{second.label} − {first.label}",
-        x_ticks=x.ticks,
-        y_ticks=y.ticks,
         layers=[
             Layer("guide", line_path(x, y, ends, np.zeros(2))),
             Layer("seen", points_path(x, y, values, apart)),
@@ -164,24 +162,20 @@ def _along(both: tuple[Compared, Compared], column: int) -> tuple[Chart, Chart]:
     name = visible(solution.columns[column], 40)
     others = "" if single else ", the other columns at their medians"
     where = f"along {name} from {short(low)} to {short(high)}{others}"
-    together = Chart(
+    together = chart_on(
+        (x, y),
+        (name, visible(solution.target, 40)),
         title=f"Both laws along {name}",
         description=f"{one} and {other} {where}.",
-        x_label=name,
-        y_label=visible(solution.target, 40),
-        x_ticks=x.ticks,
-        y_ticks=y.ticks,
         layers=layers,
     )
     apart = lines[1] - lines[0]
     x, y = axes(grid, apart, log=(log, False), zero=True)
-    difference = Chart(
+    difference = chart_on(
+        (x, y),
+        (name, f"{other} − {one}"),
         title=f"Where they differ along {name}",
         description=f"{other} less {one} {where}.",
-        x_label=name,
-        y_label=f"{other} − {one}",
-        x_ticks=x.ticks,
-        y_ticks=y.ticks,
         layers=[
             Layer("guide", line_path(x, y, np.array([low, high]), np.zeros(2))),
             Layer("law", line_path(x, y, grid, apart)),

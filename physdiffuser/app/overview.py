@@ -14,7 +14,7 @@ from physdiffuser.arrays import FloatArray, spread_places
 from physdiffuser.data.table import Table, TableColumn
 from physdiffuser.errors import PhysdiffuserError
 from physdiffuser.io.display import visible
-from physdiffuser.report.html.charts import Chart, Layer, axes, points_path
+from physdiffuser.report.html.charts import Chart, Layer, axes, chart_on, points_path
 from physdiffuser.report.text.digits import short
 
 _MOST_CHARTS, _MOST_POINTS, _PREVIEW = 12, 400, 5
@@ -125,13 +125,11 @@ def _chart(column: TableColumn, target: FloatArray, name: str) -> Chart:
     x, y = axes(across, down, log=(log or _over_decades(across), _over_decades(down)))
     own, other = visible(column.name, 40), visible(name, 40)
     drawn = "" if some.size == both.size else f" {some.size:,} of {both.size:,} rows are drawn."
-    return Chart(
+    return chart_on(
+        (x, y),
+        (own, other),
         title=f"{other} against {own}",
         description=f"{other} against {own}, one point a row.{drawn}",
-        x_label=own,
-        y_label=other,
-        x_ticks=x.ticks,
-        y_ticks=y.ticks,
         layers=[Layer("seen", points_path(x, y, across, down))],
     )
 

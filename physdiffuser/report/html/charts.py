@@ -160,6 +160,14 @@ def axes(
     return horizontal, axis_for(y, HEIGHT - _BOTTOM, _TOP, log=log[1], zero=zero)
 
 
+def chart_on(
+    pair: tuple[Axis, Axis], labels: tuple[str, str], title: str, description: str, layers: Sequence[Layer]
+) -> Chart:
+    """A chart of the usual size on two axes of `axes`."""
+    x, y = pair
+    return Chart(title, description, *labels, x.ticks, y.ticks, layers)
+
+
 def points_path(x: Axis, y: Axis, xs: FloatArray, ys: FloatArray) -> str:
     """Dots: lines of no length with round ends. Rows that are not finite are left out."""
     kept = np.isfinite(xs) & np.isfinite(ys)
@@ -179,10 +187,9 @@ def line_path(x: Axis, y: Axis, xs: FloatArray, ys: FloatArray) -> str:
     return "".join(parts)
 
 
-def band_path(chart_frame: tuple[float, float, float, float], left: float, right: float) -> str:
-    """A rectangle over the whole height, between two places."""
-    _, top, _, bottom = chart_frame
-    return f"M{left:g} {top:g}H{right:g}V{bottom:g}H{left:g}Z"
+def band_path(left: float, right: float) -> str:
+    """A rectangle over the whole height of a chart of the usual size, between two places."""
+    return f"M{left:g} {_TOP:g}H{right:g}V{HEIGHT - _BOTTOM:g}H{left:g}Z"
 
 
 def _round_numbers(low: float, high: float) -> list[float]:

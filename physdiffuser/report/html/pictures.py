@@ -19,6 +19,7 @@ from physdiffuser.report.html.charts import (
     axes,
     axis_for,
     band_path,
+    chart_on,
     line_path,
     points_path,
 )
@@ -119,27 +120,23 @@ def fit_charts(solution: Solution, equation: Equation, number: int) -> list[Char
     x, y = axes(truth, both, log=(over_decades, logs))
     shown = "" if some.size == points.rows else f" {some.size:,} of {points.rows:,} rows are drawn."
     ends = np.array([truth.min(), truth.max()])
-    fit = Chart(
+    fit = chart_on(
+        (x, y),
+        (f"{target}, measured", f"{target}, predicted"),
         title=f"Prediction of row {number}",
         description=f"Predicted against measured {target}; on the line they agree. "
         f"Rms error {short(equation.rmse)}, R² {r_squared(equation.r2)}.{shown}",
-        x_label=f"{target}, measured",
-        y_label=f"{target}, predicted",
-        x_ticks=x.ticks,
-        y_ticks=y.ticks,
         layers=[Layer("guide", line_path(x, y, ends, ends)), *_rows(x, y, truth, prediction, test)],
     )
     across, down = axes(truth, residual, log=(over_decades, False), zero=True)
     zero = np.zeros(2)
-    left = Chart(
+    left = chart_on(
+        (across, down),
+        (f"{target}, measured", unit),
         title=f"Residuals of row {number}",
         description=f"Residuals of row {number}, against measured {target}; largest "
         f"{short(float(np.nanmax(np.abs(residual))) if np.isfinite(residual).any() else None)}"
         f"{' %' if relative else ''}.{shown}",
-        x_label=f"{target}, measured",
-        y_label=unit,
-        x_ticks=across.ticks,
-        y_ticks=down.ticks,
         layers=[
             Layer("guide", line_path(across, down, ends, zero)),
             *_rows(across, down, truth, residual, test),
@@ -179,28 +176,23 @@ def column_chart(solution: Solution, expression: Expression, column: int) -> Cha
         residual = points.truth[some] - evaluate(expression, inputs)
         heights = evaluate(expression, _at(middle, column, values)) + residual
     inside = law[(grid >= low) & (grid <= high)]
-    x = axis_for(grid, 66, 406)
-    y = axis_for(np.concatenate([inside, heights]), 254, 12)
+    x, y = axes(grid, np.concatenate([inside, heights]))
     name = visible(solution.columns[column], 40)
     others = "" if len(solution.columns) == 1 else ", the other columns at their medians"
-    chart_frame = (66.0, 12.0, 406.0, 254.0)
     edges = x.place(np.array([low, high]))
-    return Chart(
+    return chart_on(
+        (x, y),
+        (name, visible(solution.target, 40)),
         title=f"{visible(solution.target, 40)} along {name}",
         description=(
             f"The law along {name}{others}. Shaded: outside of the table's {short(low)} to {short(high)}."
         ),
-        x_label=name,
-        y_label=visible(solution.target, 40),
-        x_ticks=x.ticks,
-        y_ticks=y.ticks,
         layers=[
-            Layer("outside", band_path(chart_frame, 66, float(edges[0]))),
-            Layer("outside", band_path(chart_frame, float(edges[1]), 406), "outside of the table"),
+            Layer("outside", band_path(x.start, float(edges[0]))),
+            Layer("outside", band_path(float(edges[1]), x.end), "outside of the table"),
             Layer("seen", points_path(x, y, values, heights), "rows"),
             Layer("law", line_path(x, y, grid, law), "the law"),
         ],
-        frame=chart_frame,
     )
 
 

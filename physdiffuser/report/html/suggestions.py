@@ -8,7 +8,7 @@ from physdiffuser.core.solution import Solution
 from physdiffuser.core.solution_parts.next_measurements import NextMeasurements
 from physdiffuser.expressions import evaluate
 from physdiffuser.io.display import visible
-from physdiffuser.report.html.charts import Chart, Layer, axes, line_path, points_path
+from physdiffuser.report.html.charts import Chart, Layer, axes, chart_on, line_path, points_path
 from physdiffuser.report.text.digits import short
 from physdiffuser.report.text.suggested import shown_laws, varied_columns
 
@@ -55,15 +55,13 @@ def _along(solution: Solution, found: NextMeasurements, column: int) -> Chart:
     some = places if single else places[:1]
     marks = points_path(x, y, some, measured[: some.size])
     layers.append(Layer("test", marks, "suggested"))
-    return Chart(
+    return chart_on(
+        (x, y),
+        (name, visible(solution.target, 40)),
         title=f"Where the laws differ along {name}",
         description=(
             f"{len(shown)} laws that the table does not exclude, along {name} from {short(low)} to "
             f"{short(high)}{others}. The suggested measurements stand on the chosen law."
         ),
-        x_label=name,
-        y_label=visible(solution.target, 40),
-        x_ticks=x.ticks,
-        y_ticks=y.ticks,
         layers=layers,
     )
