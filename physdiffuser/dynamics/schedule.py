@@ -13,26 +13,19 @@ class SchedulePolicy:
     """Shares of the time by which parts of a run end.
 
     Set by hand on the development systems.
-
-    Attributes
-    ----------
-    attempts, final_fit
-        By which the best system is found and checked, and by which its constants are fitted to all rows;
-        the rest is for the report.
-    searched, exact
-        Of an attempt: by which the search ends, and by which constants are set to special values.
-    candidates
-        Of the search: in which candidates are chosen; in the rest systems of these are compared.
-    found
-        Of the time of one state: in which candidates are found; then its trajectory chooses from them.
     """
 
     attempts: float = 0.8
     final_fit: float = 0.9
+    """By which the best system is found and checked, and by which its constants are fitted to all rows; the
+    rest is for the report."""
     searched: float = 0.75
     exact: float = 0.9
+    """Of an attempt: by which the search ends, and by which constants are set to special values."""
     candidates: float = 0.75
+    """Of the search: in which candidates are chosen; in the rest systems of these are compared."""
     found: float = 0.8
+    """Of the time of one state: in which candidates are found; then its trajectory chooses from them."""
 
 
 POLICY = SchedulePolicy()

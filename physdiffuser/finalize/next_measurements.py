@@ -30,27 +30,19 @@ class SuggestionPolicy:
 
     The temperature follows from the calibration of description lengths (docs/calibration.md), the others
     were set by hand.
-
-    Attributes
-    ----------
-    excluded
-        Laws that describe the table in so many nats more than the shortest are excluded: odds of 20,000
-        to 1.
-    max_laws
-        Laws that take part.
-    temperature
-        Nats by which a law counts e times less: lengths are no exact odds.
-    same
-        Laws that differ by less than this share of the noise at every point are the same.
-    max_rows
-        Rows on which the constants of laws are fitted.
     """
 
     excluded: float = 10.0
+    """Laws that describe the table in so many nats more than the shortest are excluded: odds of 20,000 to
+    1."""
     max_laws: int = 12
+    """Laws that take part."""
     temperature: float = 4.0
+    """Nats by which a law counts e times less: lengths are no exact odds."""
     same: float = 0.1
+    """Laws that differ by less than this share of the noise at every point are the same."""
     max_rows: int = 2_000
+    """Rows on which the constants of laws are fitted."""
 
 
 POLICY = SuggestionPolicy()

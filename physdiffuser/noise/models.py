@@ -30,22 +30,16 @@ class NoiseModelPolicy:
     """What a noise model costs.
 
     Set by hand (docs/methods/noise.md).
-
-    Attributes
-    ----------
-    parameter_nats
-        Nats by which a model with one parameter more must be better than a simple one, beside its
-        parameter.
-    square_root_nats
-        Nats for errors that grow with the square root of the value: errors in proportion to the value are
-        more usual, and few rows hardly distinguish the two.
-    min_count
-        Predictions of counts below this share of the median get no larger weights.
     """
 
     parameter_nats: float = 2.0
+    """Nats by which a model with one parameter more must be better than a simple one, beside its
+    parameter."""
     square_root_nats: float = 1.0
+    """Nats for errors that grow with the square root of the value: errors in proportion to the value are more
+    usual, and few rows hardly distinguish the two."""
     min_count: float = 1e-3
+    """Predictions of counts below this share of the median get no larger weights."""
 
 
 POLICY = NoiseModelPolicy()

@@ -29,67 +29,50 @@ MAX_LOGARITHM = float(np.log(np.finfo(np.float64).max / 2))
 
 @dataclass(frozen=True)
 class NeighbourPolicy:
-    """When predictions from neighbours are believed. Chosen on development tables; see docs/search.md.
-
-    Attributes
-    ----------
-    max_rows, min_rows, max_columns
-        Tables that are judged: neighbours are close in few columns, and wrong weights do harm in few rows.
-    weighted_rows, weighted_columns
-        Weights are proposed for smaller tables only, which a person wrote down and can check.
-    span, max_span
-        Weights matter if the target spans the first ratio, and at most the second: the tail of a peak over
-        more decades would dominate the fit.
-    decisive
-        Log-likelihood by which proportional errors must be the better description.
-    unexplained, weighted_unexplained
-        Usual errors of the predictions as a share of the spread of the target: neighbours must explain
-        something for a row to be off, and much for the way errors depend on the value.
-    same_side
-        Noise lies on either side of the law: at most this share of neighbours may have errors of one sign.
-    no_noise
-        Smaller relative errors are not noise.
-    far, far_share
-        A row is off when its error is this many times the usual one, and larger than this share of the value.
-    min_similar, blocks
-        The usual error of a row is also that of the rows with similar predictions, at least so many, in at
-        most so many blocks.
-    max_off, max_together
-        Largest share of rows that may be off, and of those that may be neighbours of one another: more are a
-        feature of the law.
-    small
-        Rows of the other sign are not misprints where their usual size is below this share of the usual
-        value.
-    round_share
-        In each round the rows are left out whose error is at least this share of the largest.
-    matters
-        Outliers are reported if they have this many times the squared error of all other rows.
-    references
-        Neighbours are searched among so many rows.
-    """
+    """When predictions from neighbours are believed. Chosen on development tables; see docs/search.md."""
 
     max_rows: int = 10_000
     min_rows: int = 8
     max_columns: int = 6
+    """Tables that are judged: neighbours are close in few columns, and wrong weights do harm in few rows."""
     weighted_rows: int = 300
     weighted_columns: int = 3
+    """Weights are proposed for smaller tables only, which a person wrote down and can check."""
     span: float = 6.0
     max_span: float = 1e12
+    """Weights matter if the target spans the first ratio, and at most the second: the tail of a peak over
+    more decades would dominate the fit."""
     decisive: float = 3.0
+    """Log-likelihood by which proportional errors must be the better description."""
     unexplained: float = 0.6
     weighted_unexplained: float = 0.3
+    """Usual errors of the predictions as a share of the spread of the target: neighbours must explain
+    something for a row to be off, and much for the way errors depend on the value."""
     same_side: float = 0.6
+    """Noise lies on either side of the law: at most this share of neighbours may have errors of one sign."""
     no_noise: float = 1e-6
+    """Smaller relative errors are not noise."""
     far: float = 8.0
     far_share: float = 0.3
+    """A row is off when its error is this many times the usual one, and larger than this share of the
+    value."""
     min_similar: int = 20
     blocks: int = 20
+    """The usual error of a row is also that of the rows with similar predictions, at least so many, in at
+    most so many blocks."""
     max_off: float = 0.16
     max_together: float = 0.6
+    """Largest share of rows that may be off, and of those that may be neighbours of one another: more are a
+    feature of the law."""
     small: float = 0.5
+    """Rows of the other sign are not misprints where their usual size is below this share of the usual
+    value."""
     round_share: float = 0.5
+    """In each round the rows are left out whose error is at least this share of the largest."""
     matters: float = 4.0
+    """Outliers are reported if they have this many times the squared error of all other rows."""
     references: int = 1_000
+    """Neighbours are searched among so many rows."""
 
 
 POLICY = NeighbourPolicy()

@@ -25,45 +25,33 @@ class NoiseFloorPolicy:
     """How far polynomials are followed to find the noise floor.
 
     Set on development laws with and without noise (docs/methods/reduction.md).
-
-    Attributes
-    ----------
-    rows
-        Rows that are fitted at most.
-    max_degree, max_terms, max_share, max_features
-        Degrees and terms at most; terms at most this share of the rows; features at most.
-    flat
-        Two more degrees that leave the error above this share of what it was show that it has stopped
-        falling.
-    floor
-        A floor is reached by two degrees at least, that far above the minimum.
-    as_well
-        Polynomials whose errors are this much above the minimum do as well.
-    as_good
-        Reductions whose errors are this much above the best one's have missed something.
-    max_kurtosis
-        Errors of normal distribution have a kurtosis of 3; polynomials in their worst corners leave ten
-        and more.
-    max_floor, min_floor
-        Share of the deviation that the errors may be: a polynomial that explains less has missed the law,
-        and one that explains more has found it.
-    decade
-        Values whose largest is more than so many times the smallest are taken by their logarithm.
     """
 
     rows: int = 1_000
+    """Rows that are fitted at most."""
     max_degree: int = 14
     max_terms: int = 240
     max_share: float = 1 / 3
     max_features: int = 6
+    """Degrees and terms at most; terms at most this share of the rows; features at most."""
     flat: float = 0.85
+    """Two more degrees that leave the error above this share of what it was show that it has stopped
+    falling."""
     floor: float = 1.25
+    """A floor is reached by two degrees at least, that far above the minimum."""
     as_well: float = 1.05
+    """Polynomials whose errors are this much above the minimum do as well."""
     as_good: float = 1.1
+    """Reductions whose errors are this much above the best one's have missed something."""
     max_kurtosis: float = 4.5
+    """Errors of normal distribution have a kurtosis of 3; polynomials in their worst corners leave ten and
+    more."""
     max_floor: float = 0.5
     min_floor: float = 1e-6
+    """Share of the deviation that the errors may be: a polynomial that explains less has missed the law, and
+    one that explains more has found it."""
     decade: float = 10.0
+    """Values whose largest is more than so many times the smallest are taken by their logarithm."""
 
 
 POLICY = NoiseFloorPolicy()

@@ -37,33 +37,24 @@ class GuardPolicy:
     """How much misbehaviour of a plugin a run tolerates.
 
     Set by hand (docs/plugins.md).
-
-    Attributes
-    ----------
-    faults_allowed
-        Bad candidates, or failed calls of an operator, after which a plugin is switched off.
-    grace
-        Seconds a generator may run past its deadline, or past the user's wish to stop.
-    silence, silence_share
-        Seconds in which a plugin neither yields nor spends, after which it counts as hanging. Where the
-        run has a time limit: this share of the time that is left, and at least a second.
-    candidates_charged, candidates_per_step
-        Candidates that a generator may yield without spending, for which it is charged a step; and those that
-        it may still yield once its budget is spent, after which its turn is ended.
-    build_limit
-        Most seconds that building a generator may take.
-    max_tries
-        Points of a family's grid: each is a row of values on hundreds of rows of the table.
     """
 
     faults_allowed: int = 20
+    """Bad candidates, or failed calls of an operator, after which a plugin is switched off."""
     grace: float = 0.5
+    """Seconds a generator may run past its deadline, or past the user's wish to stop."""
     silence: float = 60.0
     silence_share: float = 0.25
+    """Seconds in which a plugin neither yields nor spends, after which it counts as hanging. Where the run
+    has a time limit: this share of the time that is left, and at least a second."""
     candidates_charged: int = 200
     candidates_per_step: int = 1000
+    """Candidates that a generator may yield without spending, for which it is charged a step; and those that
+    it may still yield once its budget is spent, after which its turn is ended."""
     build_limit: float = 60.0
+    """Most seconds that building a generator may take."""
     max_tries: int = 5_000
+    """Points of a family's grid: each is a row of values on hundreds of rows of the table."""
 
 
 POLICY = GuardPolicy()

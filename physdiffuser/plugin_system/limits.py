@@ -23,27 +23,19 @@ class LoadPolicy:
     """How long plugins may take to load.
 
     Set by hand (docs/plugins.md); importing torch takes about 2 s of processor time.
-
-    Attributes
-    ----------
-    working
-        Seconds of processor time for loading one plugin.
-    idle, progress
-        Seconds without progress, and processor time in them that counts as progress.
-    wall
-        Seconds on the clock for all plugins.
-    share
-        None of these is more than this share of a run's time.
-    negligible
-        Seconds used up by earlier plugins that are neglected.
     """
 
     working: float = 4.0
+    """Seconds of processor time for loading one plugin."""
     idle: float = 2.0
     progress: float = 1e-3
+    """Seconds without progress, and processor time in them that counts as progress."""
     wall: float = 20.0
+    """Seconds on the clock for all plugins."""
     share: float = 0.5
+    """None of these is more than this share of a run's time."""
     negligible: float = 1.0
+    """Seconds used up by earlier plugins that are neglected."""
 
 
 POLICY = LoadPolicy()

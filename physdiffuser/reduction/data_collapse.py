@@ -37,44 +37,32 @@ class CollapsePolicy:
 
     The values were chosen on development laws with 0, 1 and 10 % noise; `max_features=0` turns it off, which
     is measured in docs/search.md.
-
-    Attributes
-    ----------
-    rows, min_rows
-        Rows whose neighbours are looked for, and fewest with which it makes sense. The cost grows with the
-        square of the rows.
-    max_features, usual_features
-        Features at the start: all pairs of them are merged at each step. The larger number only where nothing
-        else is known.
-    beam, closer
-        States followed at each number of features, and ways looked at more closely for each.
-    reductions
-        Reductions returned, by their number of features.
-    max_complexity
-        Of a merged feature.
-    slack, negligible
-        A step may leave the rows this factor, and this much more, less predictable, as chance alone does.
-    predicts
-        The features must predict the rows to this share of the variance.
-    comparable
-        ... and at most this factor worse than the best features do.
-    max_error
-        Errors of one row count at most so many times the target's variance.
     """
 
     rows: int = 400
     min_rows: int = 24
+    """Rows whose neighbours are looked for, and fewest with which it makes sense. The cost grows with the
+    square of the rows."""
     max_features: int = 6
     usual_features: int = 5
+    """Features at the start: all pairs of them are merged at each step. The larger number only where nothing
+    else is known."""
     beam: int = 4
     closer: int = 12
+    """States followed at each number of features, and ways looked at more closely for each."""
     reductions: tuple[int, ...] = (2, 2, 1, 1)
+    """Reductions returned, by their number of features."""
     max_complexity: int = 11
+    """Of a merged feature."""
     slack: float = 1.15
     negligible: float = 1e-3
+    """A step may leave the rows this factor, and this much more, less predictable, as chance alone does."""
     predicts: float = 0.5
+    """The features must predict the rows to this share of the variance."""
     comparable: float = 2.5
+    """... and at most this factor worse than the best features do."""
     max_error: float = 4.0
+    """Errors of one row count at most so many times the target's variance."""
 
 
 POLICY = CollapsePolicy()

@@ -31,26 +31,19 @@ class FactorPolicy:
     """When an exponent read off slopes is divided out.
 
     Set on development laws (docs/methods/reduction.md).
-
-    Attributes
-    ----------
-    max_exponent, finest
-        Largest exponent, and the finest parts of 1 that it is counted in.
-    careful
-        Doubt about an exponent up to which it is divided out where no column is dropped.
-    max_columns, max_relevant
-        Symmetries are looked for among at most so many columns, and the relevant columns are at most so
-        many.
-    separable_rows
-        Rows that are used when columns are separated from a target that changes sign.
     """
 
     max_exponent: int = 6
     finest: int = 5
+    """Largest exponent, and the finest parts of 1 that it is counted in."""
     careful: float = 0.1
+    """Doubt about an exponent up to which it is divided out where no column is dropped."""
     max_columns: int = 14
     max_relevant: int = 6
+    """Symmetries are looked for among at most so many columns, and the relevant columns are at most so
+    many."""
     separable_rows: int = 500
+    """Rows that are used when columns are separated from a target that changes sign."""
 
 
 POLICY = FactorPolicy()

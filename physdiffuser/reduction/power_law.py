@@ -30,32 +30,23 @@ class PowerLawPolicy:
     """When exponents are believed that a fit of a power law to noisy rows gives.
 
     Set on noisy development laws (docs/methods/reduction.md).
-
-    Attributes
-    ----------
-    max_turned
-        At most this share of the sum of squares may be of the other sign: noise turns the smallest values
-        only.
-    rows_of_column, max_left
-        Rows for each column, and columns that may stay.
-    max_error, near
-        An exponent is known when its error is less than this, and half-integer when it is so near to one.
-    min_error
-        Errors are taken to be at least so large, for a law is hardly ever a power law in all its columns.
-    rarer
-        Standard errors by which a half exponent must agree better than a whole one, being rarer.
-    iterations
-        Most iterations of the fit.
     """
 
     max_turned: float = 0.05
+    """At most this share of the sum of squares may be of the other sign: noise turns the smallest values
+    only."""
     rows_of_column: int = 10
     max_left: int = 3
+    """Rows for each column, and columns that may stay."""
     max_error: float = 0.12
     near: float = 0.12
+    """An exponent is known when its error is less than this, and half-integer when it is so near to one."""
     min_error: float = 1e-3
+    """Errors are taken to be at least so large, for a law is hardly ever a power law in all its columns."""
     rarer: float = 1.5
+    """Standard errors by which a half exponent must agree better than a whole one, being rarer."""
     iterations: int = 40
+    """Most iterations of the fit."""
 
 
 POLICY = PowerLawPolicy()

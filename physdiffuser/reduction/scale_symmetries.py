@@ -26,42 +26,31 @@ class ScaleSymmetryPolicy:
     """Which scale symmetries are tried.
 
     Set on development laws (docs/methods/reduction.md).
-
-    Attributes
-    ----------
-    max_features, max_together, proposed
-        Features among which symmetries are looked for, columns in one symmetry, and symmetries of a
-        reduction that are tried.
-    pivots
-        Columns that may go, for each symmetry.
-    usual_exponents, few_features
-        How many of the exponents are tried, and how many features are few enough for all of them.
-    left, comparable, nothing
-        Variance of the slopes left in the direction, relative to what independent slopes would have; and
-        relative to the best direction, where that leaves more than `nothing`.
-    length
-        A long symmetry has to be better by so much for each unit of length.
-    constant
-        Slopes that vary so little beside others, in variance, are as good as constant.
-    third
-        A third is believed only this near.
-    trimmed
-        Share of the outermost slopes that is left out: the polynomial is at its worst there.
     """
 
     max_features: int = 6
     max_together: int = 5
     proposed: int = 8
+    """Features among which symmetries are looked for, columns in one symmetry, and symmetries of a reduction
+    that are tried."""
     pivots: int = 2
+    """Columns that may go, for each symmetry."""
     usual_exponents: int = 7
     few_features: int = 5
+    """How many of the exponents are tried, and how many features are few enough for all of them."""
     left: float = 0.15
     comparable: float = 6.0
     nothing: float = 1e-3
+    """Variance of the slopes left in the direction, relative to what independent slopes would have; and
+    relative to the best direction, where that leaves more than `nothing`."""
     length: float = 0.1
+    """A long symmetry has to be better by so much for each unit of length."""
     constant: float = 0.05
+    """Slopes that vary so little beside others, in variance, are as good as constant."""
     third: float = 0.03
+    """A third is believed only this near."""
     trimmed: float = 0.05
+    """Share of the outermost slopes that is left out: the polynomial is at its worst there."""
 
 
 POLICY = ScaleSymmetryPolicy()

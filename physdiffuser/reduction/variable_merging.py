@@ -30,28 +30,20 @@ class MergingPolicy:
     """When two columns are merged.
 
     Set on development laws (docs/methods/reduction.md).
-
-    Attributes
-    ----------
-    min_features, max_features
-        Reductions of fewer features are left to `data_collapse`, and of more than these pairs are too
-        many.
-    as_good, alone, alike
-        A polynomial may leave so much of what it left before, and must leave so many times less than with
-        any other pair merged. Of ways to merge one pair that are as good as this the simplest is taken.
-    predicts
-        Where a polynomial leaves more of the variance than this, it says nothing about the law.
-    seconds
-        Nominal seconds to judge one merge.
     """
 
     min_features: int = 4
     max_features: int = 12
+    """Reductions of fewer features are left to `data_collapse`, and of more than these pairs are too many."""
     as_good: float = 1.0
     alone: float = 1.15
     alike: float = 1.05
+    """A polynomial may leave so much of what it left before, and must leave so many times less than with any
+    other pair merged. Of ways to merge one pair that are as good as this the simplest is taken."""
     predicts: float = 0.2
+    """Where a polynomial leaves more of the variance than this, it says nothing about the law."""
     seconds: float = 1.5e-3
+    """Nominal seconds to judge one merge."""
 
 
 POLICY = MergingPolicy()

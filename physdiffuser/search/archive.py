@@ -23,28 +23,21 @@ class ArchivePolicy:
     """Which formulas off the front are remembered, and when all rows of a table are asked.
 
     Set on development laws (docs/search.md).
-
-    Attributes
-    ----------
-    near, max_near
-        Formulas off the front whose description is nearly as short are remembered, since exact constants
-        may yet make one of them the shortest: so many nats longer at most, and so many of them.
-    undecided, refitted
-        Where the table has many more rows than the search uses, all of them decide what its own rows do
-        not by so many nats; constants are fitted again to all where so many nats are lacking.
-    same_form
-        A form that takes this much less to write down is worth showing beside a simpler formula that fits
-        better.
-    few_constants
-        With more constants, a formula may fit exactly because it follows any smooth law so closely.
     """
 
     near: float = 10.0
     max_near: int = 40
+    """Formulas off the front whose description is nearly as short are remembered, since exact constants may
+    yet make one of them the shortest: so many nats longer at most, and so many of them."""
     undecided: float = 12.0
     refitted: float = 100.0
+    """Where the table has many more rows than the search uses, all of them decide what its own rows do not by
+    so many nats; constants are fitted again to all where so many nats are lacking."""
     same_form: float = 0.5
+    """A form that takes this much less to write down is worth showing beside a simpler formula that fits
+    better."""
     few_constants: int = 6
+    """With more constants, a formula may fit exactly because it follows any smooth law so closely."""
 
 
 POLICY = ArchivePolicy()

@@ -33,40 +33,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NoiseInferencePolicy:
-    """When weights are tried, and when another noise model is used; chosen on development laws.
-
-    Attributes
-    ----------
-    wide
-        Quotient of the 95 % and the 5 % quantile of the target's size from which weights may change the law.
-    min_rows, decisive
-        Rows that can show how errors grow, and nats by which another model must describe them better than
-        constant errors.
-    sure, moderate
-        With so many nats in favour of constant errors, and values that span less, the other search is not
-        needed.
-    smallest
-        Sizes below this share of the median get no larger weights where the target takes both signs or is 0.
-    early_share, early_steps, first_share, second_share
-        Shares of the budget after which a search with weights that comes first ends (or after so many
-        steps), the one with equal weights pauses, and one with weights that comes after it ends.
-    reweighted, reweightings, few_steps
-        Models under which constants are fitted again before they are compared; fits, and steps of each.
-    """
+    """When weights are tried, and when another noise model is used; chosen on development laws."""
 
     wide: float = 3.0
+    """Quotient of the 95 % and the 5 % quantile of the target's size from which weights may change the
+    law."""
     min_rows: int = 6
     decisive: float = 3.0
+    """Rows that can show how errors grow, and nats by which another model must describe them better than
+    constant errors."""
     sure: float = 10.0
     moderate: float = 1e3
+    """With so many nats in favour of constant errors, and values that span less, the other search is not
+    needed."""
     smallest: float = 0.05
+    """Sizes below this share of the median get no larger weights where the target takes both signs or is
+    0."""
     early_share: float = 0.3
     early_steps: int = 80
     first_share: float = 0.55
     second_share: float = 0.85
+    """Shares of the budget after which a search with weights that comes first ends (or after so many steps),
+    the one with equal weights pauses, and one with weights that comes after it ends."""
     reweighted: tuple[NoiseKind, ...] = ("relative", "poisson", "mixed")
     reweightings: int = 2
     few_steps: int = 10
+    """Models under which constants are fitted again before they are compared; fits, and steps of each."""
 
 
 POLICY = NoiseInferencePolicy()

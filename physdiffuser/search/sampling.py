@@ -15,22 +15,16 @@ class SamplingPolicy:
     """Sizes of the parts of a table.
 
     Set by hand (docs/methods/search.md).
-
-    Attributes
-    ----------
-    min_rows_to_split
-        With fewer rows, setting some aside costs more accuracy than the test is worth.
-    test_share, max_test_rows
-        Share of the rows that are the test set, and most of them.
-    search_rows, fit_rows
-        Most rows for the generators, and for fits and comparisons.
     """
 
     min_rows_to_split: int = 30
+    """With fewer rows, setting some aside costs more accuracy than the test is worth."""
     test_share: float = 0.2
     max_test_rows: int = 50_000
+    """Share of the rows that are the test set, and most of them."""
     search_rows: int = 1_000
     fit_rows: int = 20_000
+    """Most rows for the generators, and for fits and comparisons."""
 
 
 POLICY = SamplingPolicy()

@@ -25,74 +25,59 @@ class StoppingPolicy:
     """How long the search goes on after a formula has been found that could be the law.
 
     The values were chosen on development laws with 0, 1 and 10 % noise (docs/search.md).
-
-    Attributes
-    ----------
-    grace_share, grace_steps
-        After the noise floor is reached the search goes on for this share of the steps that it took to get
-        there, and at least so many steps, in case something simpler is near.
-    share_per_constant, steps_per_constant, max_constants
-        Each fitted constant, up to so many, adds to both: a law without it may yet be found, and would have a
-        much shorter description.
-    plain_nats, plain_share, plain_steps
-        Where all constants but one are exact and every simpler formula has a description longer by so many
-        nats, which does not happen by chance, a smaller share and fewer steps are enough.
-    same_law
-        A simpler formula whose values differ by at most so many times what the errors of the constants make
-        out is the same law with a constant in another place.
-    min_rows, coarse
-        In fewer rows every residual passes for noise, also that of a wrong formula for an exact law. There
-        noise is taken for granted only if the numbers are rounded more coarsely than this.
-    unexplained, unexplained_steps
-        A formula that leaves more than this share of the variance may be wrong even if its residuals look
-        like noise, as they do after a fast wave in several columns: it is accepted only after so many steps.
-    many_constants_steps
-        A formula of many constants that fits exactly may only follow the law: so many steps more for others.
-    deferred_steps, deferred_seconds
-        Deferred generators take seconds to start, in which most laws are found without them. They are asked
-        after so many steps, or before a formula with noise in its residuals is accepted, if so many seconds
-        are left (on an idle machine; more on a slower one).
-    certain_nats
-        A formula whose form takes at most so many nats is accepted without asking deferred generators, if
-        every simpler formula has a description longer by `plain_nats`. Only a shorter form could take its
-        place. There are at most exp(16), nine million, of these (Kraft's inequality), fewer than the pairs
-        that enumeration goes through in a second.
-    competitor_steps
-        The probability of the best formula counts the competitors known when it was found, but not before so
-        many steps. It was fitted to searches of this length.
-    rival_nats
-        The same holds for a longer form if no other law has a description longer by less than this: what a
-        judge of forms says changes a description by nine nats at most (`selection.description_length`).
-    again_steps
-        Where a table is searched once more with other weights, the steps of the searches before count for the
-        formulas that are known from them; but so many have to be made with the new weights.
-    refiner_steps, refiner_interval
-        Refiners have a turn of at most so many steps before a formula is accepted, and otherwise after so
-        many steps if the shortest description has changed.
     """
 
     grace_share: float = 1.0
     grace_steps: int = 30
+    """After the noise floor is reached the search goes on for this share of the steps that it took to get
+    there, and at least so many steps, in case something simpler is near."""
     share_per_constant: float = 0.1
     steps_per_constant: int = 4
     max_constants: int = 4
+    """Each fitted constant, up to so many, adds to both: a law without it may yet be found, and would have a
+    much shorter description."""
     plain_nats: float = 20.0
     plain_share: float = 0.25
     plain_steps: int = 6
+    """Where all constants but one are exact and every simpler formula has a description longer by so many
+    nats, which does not happen by chance, a smaller share and fewer steps are enough."""
     same_law: float = 2.0
+    """A simpler formula whose values differ by at most so many times what the errors of the constants make
+    out is the same law with a constant in another place."""
     min_rows: int = 30
     coarse: float = 1e-8
+    """In fewer rows every residual passes for noise, also that of a wrong formula for an exact law. There
+    noise is taken for granted only if the numbers are rounded more coarsely than this."""
     unexplained: float = 0.03
     unexplained_steps: int = 150
+    """A formula that leaves more than this share of the variance may be wrong even if its residuals look like
+    noise, as they do after a fast wave in several columns: it is accepted only after so many steps."""
     many_constants_steps: int = 40
+    """A formula of many constants that fits exactly may only follow the law: so many steps more for
+    others."""
     deferred_steps: int = 60
     deferred_seconds: float = 8.0
+    """Deferred generators take seconds to start, in which most laws are found without them. They are asked
+    after so many steps, or before a formula with noise in its residuals is accepted, if so many seconds are
+    left (on an idle machine; more on a slower one)."""
     certain_nats: float = 16.0
+    """A formula whose form takes at most so many nats is accepted without asking deferred generators, if
+    every simpler formula has a description longer by `plain_nats`. Only a shorter form could take its place.
+    There are at most exp(16), nine million, of these (Kraft's inequality), fewer than the pairs that
+    enumeration goes through in a second."""
     competitor_steps: int = 40
+    """The probability of the best formula counts the competitors known when it was found, but not before so
+    many steps. It was fitted to searches of this length."""
     rival_nats: float = 10.0
+    """The same holds for a longer form if no other law has a description longer by less than this: what a
+    judge of forms says changes a description by nine nats at most (`selection.description_length`)."""
     again_steps: int = 12
+    """Where a table is searched once more with other weights, the steps of the searches before count for the
+    formulas that are known from them; but so many have to be made with the new weights."""
     refiner_steps: int = 12
     refiner_interval: int = 30
+    """Refiners have a turn of at most so many steps before a formula is accepted, and otherwise after so many
+    steps if the shortest description has changed."""
 
 
 POLICY = StoppingPolicy()

@@ -16,50 +16,41 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TimePolicy:
-    """How the time limit is divided. Seconds are those of an idle machine (measured on the development laws).
+    """How the time limit is divided.
 
-    Attributes
-    ----------
-    finalize_share, finalize_seconds
-        Share of the time limit, and at most so many seconds, reserved for finalizing on any machine.
-    last_step, comparing
-        For the piece of work that the search ends with and for finalizing without the constants of the chosen
-        formula; and what is added if a network is asked to compare the formulas.
-    constants_factor
-        The constants of the best formula take as long as was measured during the search, times this: other
-        formulas get as much time again.
-    report_overrun, report_overrun_share
-        The report may end so many seconds after the time limit, or this share of a short one.
-    max_reserved
-        At most this share of the time limit is reserved.
-    min_search, min_search_share
-        The search gets so many seconds, or this share of a short time limit, however long reading has taken.
-    trials, trial_share
-        Shares of the time limit after which the constants of the best formula are determined on trial, and
-        the share that one trial may take.
-    memory, min_measured, max_slowdown
-        Processor seconds after which a measurement of the pace counts for half, fewest that are used, and the
-        largest slowdown that is assumed.
-    max_start
-        No program takes longer than this many seconds before its first statement.
+    Seconds are those of an idle machine (measured on the development laws).
     """
 
     finalize_share: float = 0.15
     finalize_seconds: float = 4.0
+    """Share of the time limit, and at most so many seconds, reserved for finalizing on any machine."""
     last_step: float = 0.5
     comparing: float = 0.5
+    """For the piece of work that the search ends with and for finalizing without the constants of the chosen
+    formula; and what is added if a network is asked to compare the formulas."""
     constants_factor: float = 2.0
+    """The constants of the best formula take as long as was measured during the search, times this: other
+    formulas get as much time again."""
     report_overrun: float = 0.25
     report_overrun_share: float = 0.1
+    """The report may end so many seconds after the time limit, or this share of a short one."""
     max_reserved: float = 0.5
+    """At most this share of the time limit is reserved."""
     min_search: float = 2.0
     min_search_share: float = 0.2
+    """The search gets so many seconds, or this share of a short time limit, however long reading has
+    taken."""
     trials: tuple[float, ...] = (0.3, 0.65)
     trial_share: float = 0.05
+    """Shares of the time limit after which the constants of the best formula are determined on trial, and the
+    share that one trial may take."""
     memory: float = 1.0
     min_measured: float = 0.02
     max_slowdown: float = 30.0
+    """Processor seconds after which a measurement of the pace counts for half, fewest that are used, and the
+    largest slowdown that is assumed."""
     max_start: float = 120.0
+    """No program takes longer than this many seconds before its first statement."""
 
 
 POLICY = TimePolicy()

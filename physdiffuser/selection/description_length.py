@@ -41,26 +41,19 @@ class FormLengthPolicy:
 
     The weights of the conditional prior were chosen on development laws (docs/search.md); the others
     follow from the code that is meant.
-
-    Attributes
-    ----------
-    usual_nats
-        What the code of usual forms takes to begin with; a large number leaves it out.
-    conditional_share, max_doubt
-        Weight of a conditional form prior, which has seen the table, beside what is known of forms
-        without it, and by how many nats at most it may find a form less usual.
-    simpler_nats
-        So much of each unit of complexity stays where a form is usual: of two ways to write it the
-        simpler is preferred.
-    exponent_nats
-        Exponents up to 4 and half-integers up to 2 cost nothing: this is what one of them takes.
     """
 
     usual_nats: float = 0.0
+    """What the code of usual forms takes to begin with; a large number leaves it out."""
     conditional_share: float = 0.3
     max_doubt: float = 30.0
+    """Weight of a conditional form prior, which has seen the table, beside what is known of forms without it,
+    and by how many nats at most it may find a form less usual."""
     simpler_nats: float = 0.05
+    """So much of each unit of complexity stays where a form is usual: of two ways to write it the simpler is
+    preferred."""
     exponent_nats: float = float(np.log(4))
+    """Exponents up to 4 and half-integers up to 2 cost nothing: this is what one of them takes."""
 
 
 FORMS = FormLengthPolicy()
@@ -282,19 +275,14 @@ class NoiseTestPolicy:
     """The test whether residuals are noise.
 
     Set on development laws with noise (docs/search.md).
-
-    Attributes
-    ----------
-    neighbours
-        Neighbours of each row whose residuals are compared with its own.
-    plane_rows, plane_columns, plane_deviations
-        Rows and columns of the test in planes, and the deviations that one of its many tests may show.
     """
 
     neighbours: int = 4
+    """Neighbours of each row whose residuals are compared with its own."""
     plane_rows: int = 400
     plane_columns: int = 6
     plane_deviations: float = 4.3
+    """Rows and columns of the test in planes, and the deviations that one of its many tests may show."""
 
 
 NOISE_TEST = NoiseTestPolicy()

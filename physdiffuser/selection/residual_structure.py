@@ -25,28 +25,20 @@ class ResidualStructurePolicy:
     """Smooth functions that residuals are compared with.
 
     Set on development laws (docs/calibration.md).
-
-    Attributes
-    ----------
-    shares
-        Shares of the variance of the residuals that the process may have.
-    lengths
-        Length scales of the process over all columns; every column is spread evenly over 0 to 1.
-    cosines, fourier
-        Cosines of one column, and Fourier features of all columns.
-    pattern
-        Nats by which residuals must be better described by a smooth function of the inputs to show a
-        pattern.
-    max_rows
-        More rows are sampled down to this many.
     """
 
     shares: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 0.7)
+    """Shares of the variance of the residuals that the process may have."""
     lengths: tuple[float, ...] = (0.2, 0.5, 1.0)
+    """Length scales of the process over all columns; every column is spread evenly over 0 to 1."""
     cosines: int = 12
     fourier: int = 100
+    """Cosines of one column, and Fourier features of all columns."""
     pattern: float = 4.0
+    """Nats by which residuals must be better described by a smooth function of the inputs to show a
+    pattern."""
     max_rows: int = 5000
+    """More rows are sampled down to this many."""
 
 
 POLICY = ResidualStructurePolicy()

@@ -19,24 +19,17 @@ class VerificationPolicy:
     """When checks of a law pass.
 
     Chosen so that few verified laws are wrong (docs/calibration.md).
-
-    Attributes
-    ----------
-    min_probability
-        A law with noise is verified from this probability on.
-    max_noise
-        Of laws with more noise, relative to the spread of the target, too many were not the law.
-    better
-        A simpler formula is better on the test set by more than chance if the mean difference of the
-        squared errors is so many standard errors.
-    min_test_rows
-        Rows of a test set on which two formulas can be compared.
     """
 
     min_probability: float = 0.9
+    """A law with noise is verified from this probability on."""
     max_noise: float = 0.1
+    """Of laws with more noise, relative to the spread of the target, too many were not the law."""
     better: float = 2.0
+    """A simpler formula is better on the test set by more than chance if the mean difference of the squared
+    errors is so many standard errors."""
     min_test_rows: int = 8
+    """Rows of a test set on which two formulas can be compared."""
 
 
 POLICY = VerificationPolicy()

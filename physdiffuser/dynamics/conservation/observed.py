@@ -26,27 +26,19 @@ class ObservedPolicy:
     """When a sum of terms counts as conserved along noisy trajectories.
 
     Set on the development systems (docs/dynamics.md).
-
-    Attributes
-    ----------
-    max_terms, beam
-        Terms of a sum, and sums that are followed.
-    within
-        Variation of a conserved quantity in its standard errors.
-    max_rate
-        Its rate by the equations, relative to the parts of that rate.
-    min_variation
-        Its terms vary by so many times the error of the sum; otherwise anything would seem constant.
-    digits
-        Digits of its coefficients.
     """
 
     max_terms: int = 3
     beam: int = 8
+    """Terms of a sum, and sums that are followed."""
     within: float = 2.0
+    """Variation of a conserved quantity in its standard errors."""
     max_rate: float = 0.02
+    """Its rate by the equations, relative to the parts of that rate."""
     min_variation: float = 20.0
+    """Its terms vary by so many times the error of the sum; otherwise anything would seem constant."""
     digits: int = 4
+    """Digits of its coefficients."""
 
 
 POLICY = ObservedPolicy()

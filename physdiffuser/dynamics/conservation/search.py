@@ -31,39 +31,27 @@ class ConservationPolicy:
 
     The tolerances follow from double precision, the numbers of terms and states were set on the
     development systems (docs/dynamics.md).
-
-    Attributes
-    ----------
-    max_terms, max_library
-        Terms of a conserved quantity, and terms of the library they are chosen from.
-    states, jitter
-        States at which the rates of the terms are compared, and their distance from visited ones as a
-        share of the ranges.
-    null_rate
-        Largest rate of a conserved quantity, relative to the rates of its terms.
-    null_space
-        Singular values of null vectors, relative to the largest one.
-    small
-        Coefficients of null vectors that are 0 within rounding.
-    trivial
-        A sum whose gradient is so small beside those of its terms is constant: `x - sin(x)` of tiny
-        values.
-    max_denominator
-        Largest denominator of an exact coefficient.
-    seconds
-        Most seconds of the symbolic check in a run with a time limit.
     """
 
     max_terms: int = 6
     max_library: int = 90
+    """Terms of a conserved quantity, and terms of the library they are chosen from."""
     states: int = 240
     jitter: float = 0.15
+    """States at which the rates of the terms are compared, and their distance from visited ones as a share of
+    the ranges."""
     null_rate: float = 1e-9
+    """Largest rate of a conserved quantity, relative to the rates of its terms."""
     null_space: float = 1e-11
+    """Singular values of null vectors, relative to the largest one."""
     small: float = 1e-7
+    """Coefficients of null vectors that are 0 within rounding."""
     trivial: float = 1e-5
+    """A sum whose gradient is so small beside those of its terms is constant: `x - sin(x)` of tiny values."""
     max_denominator: int = 1_000
+    """Largest denominator of an exact coefficient."""
     seconds: float = 5.0
+    """Most seconds of the symbolic check in a run with a time limit."""
 
 
 POLICY = ConservationPolicy()

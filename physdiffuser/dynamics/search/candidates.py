@@ -34,32 +34,24 @@ class CandidatePolicy:
     """Which right-hand sides are compared on the trajectories.
 
     Set on the development systems (docs/dynamics.md).
-
-    Attributes
-    ----------
-    max_candidates, max_usual
-        Candidates of a state that are compared, and sums of products of at most two variables, as of mass
-        action, among them beside the best of all.
-    max_constants
-        Constants of a candidate.
-    solved, few_terms
-        Mean squared residual, relative to the variance of the rate, of a sum that explains noise-free
-        rates, and the terms of a short one.
-    sampled
-        Places along the trajectories at which the parts of formulas are compared.
-    rows, ranked
-        Rows of the table of rates that the search of `solve` is given, and formulas of its archive that
-        are taken.
     """
 
     max_candidates: int = 24
     max_usual: int = 8
+    """Candidates of a state that are compared, and sums of products of at most two variables, as of mass
+    action, among them beside the best of all."""
     max_constants: int = 8
+    """Constants of a candidate."""
     solved: float = 1e-13
     few_terms: int = 4
+    """Mean squared residual, relative to the variance of the rate, of a sum that explains noise-free rates,
+    and the terms of a short one."""
     sampled: int = 300
+    """Places along the trajectories at which the parts of formulas are compared."""
     rows: int = 400
     ranked: int = 60
+    """Rows of the table of rates that the search of `solve` is given, and formulas of its archive that are
+    taken."""
 
 
 POLICY = CandidatePolicy()

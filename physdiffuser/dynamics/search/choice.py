@@ -28,28 +28,21 @@ class ChoicePolicy:
     """How many systems are tried.
 
     Set on the development systems (docs/dynamics.md).
-
-    Attributes
-    ----------
-    joint, weak_joint, exact_joint
-        Candidates of a state that are tried in systems: by their fits, by the weak form, and of exact
-        values.
-    linearised, rounds
-        Sums of products, and of any terms, that the trajectories choose for each equation, and how often.
-    near
-        Nats by which systems may be worse on short segments and still be compared on longer ones.
-    same_exact, same_noisy
-        Right-hand sides that differ by so little of the spread of the rate are no rivals.
     """
 
     joint: int = 4
     weak_joint: int = 4
     exact_joint: int = 5
+    """Candidates of a state that are tried in systems: by their fits, by the weak form, and of exact
+    values."""
     linearised: int = 3
     rounds: int = 2
+    """Sums of products, and of any terms, that the trajectories choose for each equation, and how often."""
     near: float = 15.0
+    """Nats by which systems may be worse on short segments and still be compared on longer ones."""
     same_exact: float = 1e-6
     same_noisy: float = 0.02
+    """Right-hand sides that differ by so little of the spread of the rate are no rivals."""
 
 
 POLICY = ChoicePolicy()

@@ -24,55 +24,42 @@ class FormCosts:
 
     Roughly minus the logarithm of how often a part occurs in the equations of the development systems
     (docs/dynamics.md).
-
-    Attributes
-    ----------
-    term, constant, factor, variable
-        One more term in a sum, a term without variables, a product of two parts (whose order does not
-        matter), and a variable.
-    square, power
-        A square, and each integer power above it.
-    saturation, pole
-        A denominator that holds a constant beside one variable, and any other denominator.
-    distance
-        A power of a sum of squares, as of central forces.
-    repeated
-        A part that stands in an earlier equation as well.
-    root, fraction, fitted_power, variable_power
-        Square roots, and powers that are another fraction, a fitted number or a formula of variables.
-    other_function, defined_function
-        A function that `FUNCTIONS` does not list. One that the user has defined costs less, since it is
-        expected.
-    beside
-        A function of variables that also stand outside of functions in the same sum, as in `x - sin(x)`.
-    inner_constant, wave_constant
-        A constant inside a function or power: its values make very different forms, of which one often
-        fits. Inside a sine or cosine it costs more: states are seldom scaled angles, and part of a wave
-        bends like a parabola.
-    nested
-        A function inside another one.
     """
 
     term: float = 1.0
     constant: float = 2.0
     factor: float = -0.4
     variable: float = 0.7
+    """One more term in a sum, a term without variables, a product of two parts (whose order does not matter),
+    and a variable."""
     square: float = 2.2
     power: float = 0.7
+    """A square, and each integer power above it."""
     saturation: float = 3.0
     pole: float = 5.5
+    """A denominator that holds a constant beside one variable, and any other denominator."""
     distance: float = 4.0
+    """A power of a sum of squares, as of central forces."""
     repeated: float = 1.7
+    """A part that stands in an earlier equation as well."""
     root: float = 4.0
     fraction: float = 6.0
     fitted_power: float = 8.0
     variable_power: float = 12.0
+    """Square roots, and powers that are another fraction, a fitted number or a formula of variables."""
     other_function: float = 6.0
     defined_function: float = 3.5
+    """A function that `FUNCTIONS` does not list. One that the user has defined costs less, since it is
+    expected."""
     beside: float = 2.5
+    """A function of variables that also stand outside of functions in the same sum, as in `x - sin(x)`."""
     inner_constant: float = 3.0
     wave_constant: float = 6.0
+    """A constant inside a function or power: its values make very different forms, of which one often fits.
+    Inside a sine or cosine it costs more: states are seldom scaled angles, and part of a wave bends like a
+    parabola."""
     nested: float = 4.0
+    """A function inside another one."""
 
 
 COSTS = FormCosts()

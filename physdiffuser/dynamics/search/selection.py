@@ -32,38 +32,29 @@ class SelectionPolicy:
     """How systems of equations are compared on the trajectories.
 
     Set on the development systems (docs/dynamics.md).
-
-    Attributes
-    ----------
-    driven, continued
-        Candidates of a state that are fitted on its own trajectory, driven by the smoothed others, and
-        the best of them, whose fits are continued.
-    first_iterations, further_iterations
-        Steps of the first fit and of its continuation.
-    short, medium, exact_second, max_intervals
-        Intervals of the segments in the first fits, of exact values of second order, and of the longest
-        segments: integration is one step after the other.
-    max_substeps, noisy_substeps
-        Most steps of integration between two times, without and with noise.
-    worse
-        Longer segments are kept while the mean square residual stays below so many times that of shorter
-        ones.
-    min_square
-        Floor of mean squares in units of the errors of exact values: that of computed tables.
     """
 
     driven: int = 24
     continued: int = 12
+    """Candidates of a state that are fitted on its own trajectory, driven by the smoothed others, and the
+    best of them, whose fits are continued."""
     first_iterations: int = 2
     further_iterations: int = 6
+    """Steps of the first fit and of its continuation."""
     short: int = 12
     medium: int = 24
     exact_second: int = 8
     max_intervals: int = 1_000
+    """Intervals of the segments in the first fits, of exact values of second order, and of the longest
+    segments: integration is one step after the other."""
     max_substeps: int = 16
     noisy_substeps: int = 4
+    """Most steps of integration between two times, without and with noise."""
     worse: float = 2.0
+    """Longer segments are kept while the mean square residual stays below so many times that of shorter
+    ones."""
     min_square: float = 1e4
+    """Floor of mean squares in units of the errors of exact values: that of computed tables."""
 
 
 POLICY = SelectionPolicy()

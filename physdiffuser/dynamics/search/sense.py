@@ -21,26 +21,18 @@ class SensePolicy:
     """Constants that make no sense in a function.
 
     Set by hand.
-
-    Attributes
-    ----------
-    negligible
-        A function that varies by a smaller share of its value is constant.
-    max_argument
-        Largest argument of a function that bends within the data.
-    saturated
-        Arguments beyond this, at all rows, leave of a hyperbolic tangent or arcus tangent a sign alone.
-    linear
-        Arguments below this, at all rows, leave of a sine or tangent its argument alone.
-    max_power
-        Largest power.
     """
 
     negligible: float = 1e-7
+    """A function that varies by a smaller share of its value is constant."""
     max_argument: float = 1e4
+    """Largest argument of a function that bends within the data."""
     saturated: float = 20.0
+    """Arguments beyond this, at all rows, leave of a hyperbolic tangent or arcus tangent a sign alone."""
     linear: float = 1e-4
+    """Arguments below this, at all rows, leave of a sine or tangent its argument alone."""
     max_power: float = 12.0
+    """Largest power."""
 
 
 POLICY = SensePolicy()

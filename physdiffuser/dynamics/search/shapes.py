@@ -26,29 +26,21 @@ class ShapePolicy:
     """Functions with a constant inside that are tried beside sums of products.
 
     Set on the development systems (docs/dynamics.md).
-
-    Attributes
-    ----------
-    max_base
-        Most terms of the sum of products beside which a function is tried.
-    refined, linear
-        Functions whose constants are refined for each state, and how many of them stand beside all linear
-        terms.
-    joined
-        Refined functions that join the library of sparse sums.
-    periods, frequencies
-        Highest frequency of the time, in periods over the longest run, and frequencies tried up to it.
-    block
-        Terms that are compared at once, so that memory stays small.
     """
 
     max_base: int = 3
+    """Most terms of the sum of products beside which a function is tried."""
     refined: int = 10
     linear: int = 4
+    """Functions whose constants are refined for each state, and how many of them stand beside all linear
+    terms."""
     joined: int = 3
+    """Refined functions that join the library of sparse sums."""
     periods: float = 24.0
     frequencies: int = 160
+    """Highest frequency of the time, in periods over the longest run, and frequencies tried up to it."""
     block: int = 4_000
+    """Terms that are compared at once, so that memory stays small."""
 
 
 POLICY = ShapePolicy()

@@ -30,36 +30,26 @@ class SmoothingPolicy:
     """How trajectories are smoothed and their noise is found.
 
     Set on the development systems with and without noise (docs/dynamics.md).
-
-    Attributes
-    ----------
-    degree, max_knots
-        Degree of the splines, and most pieces of a smoothed curve: a normal matrix of this size is solved
-        in milliseconds.
-    no_noise
-        Noise below this share of a state's standard deviation is none: the curve is interpolated.
-    relative_floor
-        Relative errors count as if no value were smaller than this share of the root mean square.
-    decisive
-        Nats by which relative errors must explain the residuals better than constant ones.
-    still_falling
-        The noise still falls with the degree of the polynomials through neighbours if it is so many times
-        less.
-    coarsely
-        Polynomials of higher degree miss the points of a coarsely sampled curve by so many times less.
-    coarse_step, fine_step
-        Coarse and fine steps of the decimal logarithm of the penalty.
     """
 
     degree: int = 7
     max_knots: int = 240
+    """Degree of the splines, and most pieces of a smoothed curve: a normal matrix of this size is solved in
+    milliseconds."""
     no_noise: float = 1e-8
+    """Noise below this share of a state's standard deviation is none: the curve is interpolated."""
     relative_floor: float = 0.02
+    """Relative errors count as if no value were smaller than this share of the root mean square."""
     decisive: float = 3.0
+    """Nats by which relative errors must explain the residuals better than constant ones."""
     still_falling: float = 2.5
+    """The noise still falls with the degree of the polynomials through neighbours if it is so many times
+    less."""
     coarsely: float = 4.0
+    """Polynomials of higher degree miss the points of a coarsely sampled curve by so many times less."""
     coarse_step: float = 1.5
     fine_step: float = 0.25
+    """Coarse and fine steps of the decimal logarithm of the penalty."""
 
 
 POLICY = SmoothingPolicy()

@@ -25,29 +25,21 @@ class ChaosPolicy:
     """When a system is called chaotic.
 
     Set on the development systems (docs/dynamics.md).
-
-    Attributes
-    ----------
-    min_dimensions
-        In a plane no bounded flow is chaotic (Poincare and Bendixson).
-    min_growth
-        Logarithm by which an error must grow along the runs; shear of a regular motion makes it grow a
-        little.
-    max_spreading
-        Growth of the motion from the first half of a run to the second; beyond it errors grow with the
-        states.
-    lost
-        Standard deviations of a state by which a simulation that has lost the measured rows is away from
-        them.
-    step
-        Relative step of finite differences.
     """
 
     min_dimensions: int = 3
+    """In a plane no bounded flow is chaotic (Poincare and Bendixson)."""
     min_growth: float = 5.0
+    """Logarithm by which an error must grow along the runs; shear of a regular motion makes it grow a
+    little."""
     max_spreading: float = 3.0
+    """Growth of the motion from the first half of a run to the second; beyond it errors grow with the
+    states."""
     lost: float = 0.5
+    """Standard deviations of a state by which a simulation that has lost the measured rows is away from
+    them."""
     step: float = 1e-6
+    """Relative step of finite differences."""
 
 
 POLICY = ChaosPolicy()

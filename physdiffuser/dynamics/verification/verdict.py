@@ -23,38 +23,28 @@ class VerdictPolicy:
     """What a system of equations must satisfy to be verified.
 
     Set on development systems, of which weaker demands verified two wrong ones (docs/dynamics.md).
-
-    Attributes
-    ----------
-    min_gap
-        Nats by which every rival must describe the trajectories worse.
-    good_fit, close_fit
-        Mean squared residual, in the noise of the smoothed curves, of a system that leaves only noise;
-        and of one that is verified, of very many values.
-    max_correlated, lags
-        Standard deviations of chance by which residuals of successive times may be correlated, and lags
-        that are tested.
-    min_significance
-        Standard errors by which each fitted constant must differ from zero.
-    exact_fit
-        Mean squared residual of values without noise, in units of the accuracy of integration (an error
-        of 3e-9).
-    max_constants, max_exact_constants
-        Fitted constants of an equation that can be verified, with and without noise.
-    max_probability
-        Largest probability of a verdict.
     """
 
     min_gap: float = 6.0
+    """Nats by which every rival must describe the trajectories worse."""
     good_fit: float = 1.5
     close_fit: float = 1.1
+    """Mean squared residual, in the noise of the smoothed curves, of a system that leaves only noise; and of
+    one that is verified, of very many values."""
     max_correlated: float = 3.0
     lags: int = 4
+    """Standard deviations of chance by which residuals of successive times may be correlated, and lags that
+    are tested."""
     min_significance: float = 3.0
+    """Standard errors by which each fitted constant must differ from zero."""
     exact_fit: float = 1e3
+    """Mean squared residual of values without noise, in units of the accuracy of integration (an error of
+    3e-9)."""
     max_constants: int = 4
     max_exact_constants: int = 1
+    """Fitted constants of an equation that can be verified, with and without noise."""
     max_probability: float = 0.995
+    """Largest probability of a verdict."""
 
 
 POLICY = VerdictPolicy()

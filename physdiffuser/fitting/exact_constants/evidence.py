@@ -33,29 +33,20 @@ class EvidencePolicy:
     to 1 % is then taken for an exact one about one time in five, one known to 1e-4 one time in fifteen,
     one known to 1e-8 hardly ever, while small integers, halves and multiples of pi are found from 1 % on
     nearly always.
-
-    Attributes
-    ----------
-    free_price
-        Price of a free constant, beside its digits.
-    prior_width
-        Standard deviation of a constant that the data do not fix, in units of its own size.
-    min_squares
-        Smallest sum of squares, in units of the largest value's square; its quotients are normal numbers.
-    blind
-        Smallest singular value, relative to the largest, of directions the rows say anything about.
-    window
-        Standard errors within which exact values are tried.
-    rounding
-        Rounding errors assumed per operation on a row, in units in the last place.
     """
 
     free_price: float = 2.5
+    """Price of a free constant, beside its digits."""
     prior_width: float = 10.0
+    """Standard deviation of a constant that the data do not fix, in units of its own size."""
     min_squares: float = 1e-290
+    """Smallest sum of squares, in units of the largest value's square; its quotients are normal numbers."""
     blind: float = 1e-12
+    """Smallest singular value, relative to the largest, of directions the rows say anything about."""
     window: float = 4.0
+    """Standard errors within which exact values are tried."""
     rounding: float = 8.0
+    """Rounding errors assumed per operation on a row, in units in the last place."""
 
 
 POLICY = EvidencePolicy()

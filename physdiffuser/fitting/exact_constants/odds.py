@@ -19,18 +19,13 @@ class SettingRule:
     """When a constant may be set to a special value.
 
     Both numbers were chosen by `tools/measure_constants.py` (docs/calibration.md).
-
-    Attributes
-    ----------
-    most_odds
-        Largest expected number of equally simple forms as near to an arbitrary constant. Forms of every price
-        are tried, so that an arbitrary constant is set about twice as often.
-    farthest
-        Standard errors by which setting a constant may move it.
     """
 
     most_odds: float = 0.005
+    """Largest expected number of equally simple forms as near to an arbitrary constant. Forms of every price
+    are tried, so that an arbitrary constant is set about twice as often."""
     farthest: float = 1.0
+    """Standard errors by which setting a constant may move it."""
 
 
 DEFAULT_RULE = SettingRule()

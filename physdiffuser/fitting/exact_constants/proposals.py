@@ -38,28 +38,20 @@ class ProposalPolicy:
     """What exact values are proposed for a constant.
 
     Prices are in nats; docs/fitting.md measures the rule as a whole.
-
-    Attributes
-    ----------
-    forms
-        Forms near a value that are proposed.
-    node_credit
-        What a dropped node is worth, beyond the constant that goes with it.
-    relation_cost
-        Price of tying two constants, beside that of the choice among all of them.
-    form
-        Standard errors by which the form of a formula may move a constant, where the noise level is
-        known: a factor 1, a power by quarters, or one constant that is tied to another. They are no
-        values of constants.
-    max_denominator
-        Largest denominator of a fraction.
     """
 
     forms: int = 4
+    """Forms near a value that are proposed."""
     node_credit: float = 0.75
+    """What a dropped node is worth, beyond the constant that goes with it."""
     relation_cost: float = 2.0
+    """Price of tying two constants, beside that of the choice among all of them."""
     form: float = 2.5
+    """Standard errors by which the form of a formula may move a constant, where the noise level is known: a
+    factor 1, a power by quarters, or one constant that is tied to another. They are no values of
+    constants."""
     max_denominator: int = 2000
+    """Largest denominator of a fraction."""
 
 
 POLICY = ProposalPolicy()

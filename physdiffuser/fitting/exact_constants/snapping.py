@@ -34,28 +34,19 @@ class SnappingPolicy:
     """How long exact constants are searched for, and what they must gain.
 
     docs/fitting.md measures the rule as a whole.
-
-    Attributes
-    ----------
-    rows
-        Most rows that are used.
-    beam, tried
-        States that are followed, and proposals tried for each.
-    better_than_free
-        Gain of the likelihood by a constraint, in nats, that shows the free fit to be no optimum.
-    min_gain
-        What a snap must gain, in nats: the odds must be at least e to 1 in its favour.
-    few_rows
-        With so many degrees of freedom it must gain twice as much: the noise level is hardly known
-        either.
     """
 
     rows: int = 20_000
+    """Most rows that are used."""
     beam: int = 3
     tried: int = 6
+    """States that are followed, and proposals tried for each."""
     better_than_free: float = 5.0
+    """Gain of the likelihood by a constraint, in nats, that shows the free fit to be no optimum."""
     min_gain: float = 1.0
+    """What a snap must gain, in nats: the odds must be at least e to 1 in its favour."""
     few_rows: float = 12.0
+    """With so many degrees of freedom it must gain twice as much: the noise level is hardly known either."""
 
 
 POLICY = SnappingPolicy()

@@ -30,29 +30,21 @@ class ParametricPolicy:
     """How many functions with constants inside are fitted, and how.
 
     Set on development laws (docs/search.md).
-
-    Attributes
-    ----------
-    max_pairs
-        Pairs of columns that functions of two are tried on, first ones first.
-    iterations, tolerance
-        Steps of Levenberg-Marquardt for a find, and the relative gain below which they end.
-    together
-        Skeletons fitted in one go: enough to share the overhead, few enough to stop in time.
-    rows_of_constant
-        Rows to each constant of sums and curves with several inside: with fewer, they describe chance.
-    best, best_of_family, best_of_complexity
-        Finds followed up with Levenberg-Marquardt: of all, of each family, and of each complexity.
     """
 
     max_pairs: int = 15
+    """Pairs of columns that functions of two are tried on, first ones first."""
     iterations: int = 15
     tolerance: float = 1e-8
+    """Steps of Levenberg-Marquardt for a find, and the relative gain below which they end."""
     together: int = 60
+    """Skeletons fitted in one go: enough to share the overhead, few enough to stop in time."""
     rows_of_constant: int = 4
+    """Rows to each constant of sums and curves with several inside: with fewer, they describe chance."""
     best: int = 40
     best_of_family: int = 5
     best_of_complexity: int = 6
+    """Finds followed up with Levenberg-Marquardt: of all, of each family, and of each complexity."""
 
 
 POLICY = ParametricPolicy()

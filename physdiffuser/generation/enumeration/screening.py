@@ -35,26 +35,18 @@ class ScreeningPolicy:
     """How many finds of a screening are kept.
 
     Set on noisy development laws (docs/search.md).
-
-    Attributes
-    ----------
-    entries
-        Entries of one block.
-    best_of_block
-        Finds of one block.
-    unexplained
-        Finds that leave more of the variance than this are none.
-    negligible
-        A term whose share of the transformed target is below this is dropped.
-    kept
-        Finds kept at each search cost.
     """
 
     entries: int = 2048
+    """Entries of one block."""
     best_of_block: int = 6
+    """Finds of one block."""
     unexplained: float = 0.9
+    """Finds that leave more of the variance than this are none."""
     negligible: float = 1e-6
+    """A term whose share of the transformed target is below this is dropped."""
     kept: int = 6
+    """Finds kept at each search cost."""
 
 
 POLICY = ScreeningPolicy()

@@ -25,29 +25,21 @@ class BuildingBlockPolicy:
     """Sizes of the library that neighbours are built from.
 
     Set on development laws: a step takes a tenth of a second or so (docs/search.md).
-
-    Attributes
-    ----------
-    without_constants, factors
-        Entries without constants inside, and how many of the simplest are factors.
-    max_columns
-        Of more columns only the relevant ones are taken.
-    curved_columns, curve_cost
-        Columns of which functions with a constant inside are among the entries too, and the search cost
-        of one beside the constant.
-    constant_units
-        Units of complexity that a constant brings along: the number and the operator that joins it.
-    piece
-        Entries of one price that are compared at once, so that their residuals stay in the cache.
     """
 
     without_constants: int = 6_000
     factors: int = 24
+    """Entries without constants inside, and how many of the simplest are factors."""
     max_columns: int = 50
+    """Of more columns only the relevant ones are taken."""
     curved_columns: int = 8
     curve_cost: int = 3
+    """Columns of which functions with a constant inside are among the entries too, and the search cost of one
+    beside the constant."""
     constant_units: int = 2
+    """Units of complexity that a constant brings along: the number and the operator that joins it."""
     piece: int = 500
+    """Entries of one price that are compared at once, so that their residuals stay in the cache."""
 
 
 POLICY = BuildingBlockPolicy()

@@ -29,32 +29,24 @@ class NeighbourSearchPolicy:
     """How much of the neighbourhood of a formula is searched.
 
     Set on the third and fourth set of development laws (docs/search.md).
-
-    Attributes
-    ----------
-    entries, within
-        Entries whose neighbours are searched in one call; one that takes `within` nats more than the
-        shortest is left out.
-    into_entry, into_part
-        Insertions that are fitted, for an entry itself and for each formula with a part of it left out.
-    moved
-        Of how many entries a call parts are left out and others put in.
-    replaced, replacements, fits_of_place
-        Of how many entries other parts are looked up, how many of these are fitted, and how many fits
-        take as long as looking up what could stand in one place.
-    fits_per_step
-        Fits for a step, a tenth of a second or so.
     """
 
     entries: int = 5
     within: float = 150.0
+    """Entries whose neighbours are searched in one call; one that takes `within` nats more than the shortest
+    is left out."""
     into_entry: int = 8
     into_part: int = 2
+    """Insertions that are fitted, for an entry itself and for each formula with a part of it left out."""
     moved: int = 2
+    """Of how many entries a call parts are left out and others put in."""
     replaced: int = 2
     replacements: int = 24
     fits_of_place: int = 3
+    """Of how many entries other parts are looked up, how many of these are fitted, and how many fits take as
+    long as looking up what could stand in one place."""
     fits_per_step: int = 40
+    """Fits for a step, a tenth of a second or so."""
 
 
 POLICY = NeighbourSearchPolicy()

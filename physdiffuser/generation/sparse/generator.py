@@ -34,27 +34,19 @@ class SparsePolicy:
     """How long dictionaries are.
 
     Set on development laws (docs/methods/generators.md).
-
-    Attributes
-    ----------
-    screen_rows
-        Long dictionaries are searched on so many rows; coefficients are then fitted on all.
-    max_span
-        Exact spans take time that grows with the square of the terms: so many at most.
-    first_rungs
-        Rungs of the ladder that are cheap.
-    few_features, max_features
-        Features of reductions whose ladders are short, and of any.
-    full_turn
-        Features up to this, and down to its negative, may be angles in radians.
     """
 
     screen_rows: int = 300
+    """Long dictionaries are searched on so many rows; coefficients are then fitted on all."""
     max_span: int = 450
+    """Exact spans take time that grows with the square of the terms: so many at most."""
     first_rungs: int = 3
+    """Rungs of the ladder that are cheap."""
     few_features: int = 4
     max_features: int = 12
+    """Features of reductions whose ladders are short, and of any."""
     full_turn: float = 2 * np.pi + 0.1
+    """Features up to this, and down to its negative, may be angles in radians."""
 
 
 POLICY = SparsePolicy()

@@ -39,25 +39,18 @@ class ImplicitPolicy:
     """Which linear relations between products with the target are tried.
 
     Set on development laws (docs/methods/generators.md).
-
-    Attributes
-    ----------
-    pivots, few_terms
-        Terms by which a relation is normalised in turn, and terms of one that is not exact.
-    max_chosen
-        Products with the target are nearly equal to others: in noise few can be distinguished.
-    digits_lost
-        They lose digits as well, by so much: a relation that nearly holds is refused later, by the law it
-        gives.
-    one_sign
-        Share of the rows that a root of one sign must hold for.
     """
 
     pivots: int = 7
     few_terms: int = 6
+    """Terms by which a relation is normalised in turn, and terms of one that is not exact."""
     max_chosen: int = 60
+    """Products with the target are nearly equal to others: in noise few can be distinguished."""
     digits_lost: float = 100.0
+    """They lose digits as well, by so much: a relation that nearly holds is refused later, by the law it
+    gives."""
     one_sign: float = 0.98
+    """Share of the rows that a root of one sign must hold for."""
 
 
 POLICY = ImplicitPolicy()

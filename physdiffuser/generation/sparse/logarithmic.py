@@ -32,35 +32,24 @@ class LogarithmicPolicy:
     """Which power laws are read off logarithms.
 
     Set on development laws (docs/methods/generators.md).
-
-    Attributes
-    ----------
-    other_sign
-        Rows of the other sign are left out as noise if they are at most so much of the sum of squares.
-    above_noise
-        So many times above these rows the logarithm of a row is used.
-    max_exponent
-        Larger exponents come from the fit, not from a law.
-    few_features
-        Sums and differences are taken of so many features at most.
-    exponents, max_terms
-        Products that are put into an exponential, and terms of the sum that the logarithm of the target
-        is.
-    negligible
-        A part of a sum that is always below this share of the other changes nothing but the fit's
-        conditioning.
-    close
-        Whole and half exponents are tried where the fitted ones are this close.
     """
 
     other_sign: float = 0.02
+    """Rows of the other sign are left out as noise if they are at most so much of the sum of squares."""
     above_noise: float = 3.0
+    """So many times above these rows the logarithm of a row is used."""
     max_exponent: float = 15.0
+    """Larger exponents come from the fit, not from a law."""
     few_features: int = 6
+    """Sums and differences are taken of so many features at most."""
     exponents: int = 60
     max_terms: int = 6
+    """Products that are put into an exponential, and terms of the sum that the logarithm of the target is."""
     negligible: float = 0.03
+    """A part of a sum that is always below this share of the other changes nothing but the fit's
+    conditioning."""
     close: float = 0.12
+    """Whole and half exponents are tried where the fitted ones are this close."""
 
 
 POLICY = LogarithmicPolicy()

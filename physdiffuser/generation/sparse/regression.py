@@ -21,26 +21,19 @@ class RegressionPolicy:
     """How widely sums of dictionary terms are searched.
 
     Set on development laws (docs/methods/generators.md).
-
-    Attributes
-    ----------
-    beam, branches
-        Supports that are followed, and columns that each is extended by.
-    max_terms
-        Terms of a sum.
-    pair_columns
-        Pairs are screened over at most so many columns.
-    rows_of_term, spare_rows
-        Rows that a sum must have for each term that may be in it; and, if it fits exactly, rows beyond
-        its terms, each of which would otherwise have to agree to all digits by chance.
     """
 
     beam: int = 10
     branches: int = 4
+    """Supports that are followed, and columns that each is extended by."""
     max_terms: int = 8
+    """Terms of a sum."""
     pair_columns: int = 1500
+    """Pairs are screened over at most so many columns."""
     rows_of_term: int = 2
     spare_rows: int = 10
+    """Rows that a sum must have for each term that may be in it; and, if it fits exactly, rows beyond its
+    terms, each of which would otherwise have to agree to all digits by chance."""
 
 
 POLICY = RegressionPolicy()

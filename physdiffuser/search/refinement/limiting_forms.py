@@ -24,27 +24,20 @@ class LimitingFormPolicy:
     """When a function is replaced by the first term of its series.
 
     Set by hand.
-
-    Attributes
-    ----------
-    cancelled
-        Share that a constant leaves of the function beside it, where they cancel.
-    far, far_exponent, near
-        Arguments from which on, or up to which, the first term of the series is the function.
-    straight, negligible
-        Changes of an argument within which a function is a line, and the share of a sum that a constant
-        must have.
-    rounding
-        A constant left over that is below this share of the rest is rounding.
     """
 
     cancelled: float = 0.02
+    """Share that a constant leaves of the function beside it, where they cancel."""
     far: float = 10.0
     far_exponent: float = 2.0
     near: float = 0.1
+    """Arguments from which on, or up to which, the first term of the series is the function."""
     straight: float = 1e-3
     negligible: float = 1e-6
+    """Changes of an argument within which a function is a line, and the share of a sum that a constant must
+    have."""
     rounding: float = 1e-9
+    """A constant left over that is below this share of the rest is rounding."""
 
 
 POLICY = LimitingFormPolicy()

@@ -25,30 +25,22 @@ class RewritingPolicy:
     """Which formulas are rewritten, and what is tried.
 
     Sizes were set by the time that rewriting takes, the others by hand.
-
-    Attributes
-    ----------
-    max_nodes, max_constants, max_nodes_at_the_end
-        Arranging takes some milliseconds for a law, and up to half a second for a sum of many unlike
-        terms: nodes and constants of a formula, and nodes at the end of the search.
-    max_decades
-        Constants that only rewriting makes as large or small as so many decades are not for readers.
-    max_turns
-        Beyond so many turns a phase has lost digits that the sine needs.
-    max_product
-        Powers that are written as products where powers may not occur.
-    rounding_distance, max_rounded
-        How near a fitted constant must be to a half integer to be tried as one, and how large those are.
     """
 
     max_nodes: int = 40
     max_constants: int = 6
     max_nodes_at_the_end: int = 70
+    """Arranging takes some milliseconds for a law, and up to half a second for a sum of many unlike terms:
+    nodes and constants of a formula, and nodes at the end of the search."""
     max_decades: float = 15.0
+    """Constants that only rewriting makes as large or small as so many decades are not for readers."""
     max_turns: int = 1000
+    """Beyond so many turns a phase has lost digits that the sine needs."""
     max_product: int = 6
+    """Powers that are written as products where powers may not occur."""
     rounding_distance: float = 0.01
     max_rounded: int = 12
+    """How near a fitted constant must be to a half integer to be tried as one, and how large those are."""
 
 
 POLICY = RewritingPolicy()
