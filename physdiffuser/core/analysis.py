@@ -25,14 +25,14 @@ class Level:
     falling
         Whether the error was still falling with the degree when the terms ran out, or was never flat.
     left
-        Errors of the first degree that does as well, shape (rows,), all of one size if they are noise of one
-        size.
+        Errors of each degree that does as well, the lowest first, shape (rows,), all of one size if they are
+        noise of one size.
     """
 
     reduction: Reduction
     error: float
     falling: bool
-    left: FloatArray
+    left: tuple[FloatArray, ...]
 
 
 @dataclass(frozen=True)

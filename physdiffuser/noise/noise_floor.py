@@ -1,9 +1,9 @@
 """Whether a table is noisy, decided before any law is known.
 
 A smooth function is fitted better and better by polynomials of growing degree; noise is not. Where the error
-of predicting rows left out of the fit stops falling, and what is left looks like a normal distribution rather
-than like the few corners that polynomials fit worst, the rest is noise, and searches that want exact
-data have nothing to find.
+of predicting rows left out of the fit stops falling, and the errors of neighbouring rows are independent, the
+rest is noise, and searches that want exact data have nothing to find. Errors may grow with the value, or have
+heavy tails.
 """
 
 from __future__ import annotations
@@ -43,9 +43,6 @@ class NoiseFloorPolicy:
     """Polynomials whose errors are this much above the minimum do as well."""
     as_good: float = 1.1
     """Reductions whose errors are this much above the best one's have missed something."""
-    max_kurtosis: float = 4.5
-    """Errors of normal distribution have a kurtosis of 3; polynomials in their worst corners leave ten and
-    more."""
     max_floor: float = 0.5
     min_floor: float = 1e-6
     """Share of the deviation that the errors may be: a polynomial that explains less has missed the law, and
@@ -79,10 +76,11 @@ def levels(problem: Problem, reductions: Iterable[Reduction]) -> list[Level]:
                 continue
             sizes = np.array([float(np.std(left)) for left, _ in errors]) / float(np.std(target))
             least = float(sizes.min())
-            # The fewest terms that do as well: each more is fitted to noise where rows are sparse.
-            first = int(np.argmax(sizes <= POLICY.as_well * least))
+            well = tuple(
+                left for (_, left), size in zip(errors, sizes, strict=True) if size <= POLICY.as_well * least
+            )
             if np.isfinite(least):
-                found.append(Level(reduction, least, _fell(sizes), errors[first][1]))
+                found.append(Level(reduction, least, _fell(sizes), well))
     return found
 
 
@@ -91,10 +89,11 @@ def is_noisy(problem: Problem, known: Iterable[Level]) -> bool:
     best = min(known, key=lambda level: level.error, default=None)
     if best is None or best.falling or not POLICY.min_floor < best.error < POLICY.max_floor:
         return False
-    left = best.left / np.std(best.left)
-    # A column that the reduction leaves out, and that matters, is structure and not noise.
+    # A column that the reduction leaves out, and that matters, is structure and not noise, and so are the
+    # errors in corners that polynomials cannot follow. The fewest terms come first: each more is fitted to
+    # noise where rows are sparse. Where a few large errors rule the sizes, they may be too few.
     inputs = problem.inputs[_some_rows(problem)]
-    return float(np.mean(left**4)) < POLICY.max_kurtosis and residual_is_noise(inputs, left)
+    return any(residual_is_noise(inputs, left) for left in best.left)
 
 
 def best_of_each_size(some: Iterable[Reduction], known: list[Level]) -> list[Reduction]:
