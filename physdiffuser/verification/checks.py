@@ -103,14 +103,14 @@ def function_check(name: str | None) -> Check | None:
     Parameters
     ----------
     name
-        Of a function in whose place a straight line fits as well.
+        Of a function in whose place a straight line or a parabola fits as well.
     """
     if name is None:
         return None
     return Check(
         "failed",
-        f"functions: with a straight line in the place of {name} the formula fits as well",
-        f"the rows do not distinguish {name} from a straight line",
+        f"functions: with a straight line or a parabola in the place of {name} the formula fits as well",
+        f"the rows do not distinguish {name} from a straight line or a parabola",
     )
 
 

@@ -1,4 +1,4 @@
-"""A function is shown by the rows only if a straight line in its place fits worse."""
+"""A function is shown by the rows only if a straight line and a parabola in its place fit worse."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ def problem(text: str, low: float, high: float, noise: float) -> tuple[object, P
         ("2.2*log(1 + 0.002*x)", 0.5, 9.0, 0.01, "log"),
         ("5.3*sin(1.3*x)", 0.1, 2.0, 0.01, None),
         ("5.3*sin(0.02*x)", 0.1, 2.0, 0.01, "sin"),
+        ("5.3*cos(2.9*x)", 0.0, 0.4, 0.01, None),
+        ("5.3*cos(0.7*x)", 0.0, 0.4, 0.01, "cos"),
         ("5.3*x**2", 0.1, 2.0, 0.01, None),
     ],
 )
-def test_a_function_over_a_narrow_range_is_a_line(
+def test_a_function_over_a_narrow_range_is_a_polynomial(
     text: str, low: float, high: float, noise: float, name: str | None
 ) -> None:
     tree, rows = problem(text, low, high, noise)
