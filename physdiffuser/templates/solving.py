@@ -8,7 +8,7 @@ constants, fitted together, describe the table in the fewest nats.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -75,6 +75,14 @@ def template_of(options: SolveOptions, dataset: Dataset) -> Template | None:
     return read_template(text, dataset.names, values, dataset.target_column.alias)
 
 
+def _with_operators_of(template: Template, options: SolveOptions) -> SolveOptions:
+    """The options that allow the operators of the template as well, as complete formulas have them."""
+    asked = options.operators
+    if asked is None or isinstance(asked, Mapping) or all("=" in name for name in asked):
+        return options  # all operators are allowed
+    return options.changed(operators=[*asked, *sorted(template.operators - set(asked))])
+
+
 def solve_template(
     dataset: Dataset, template: Template, options: SolveOptions, control: RunControl
 ) -> Solution:
@@ -91,7 +99,7 @@ def solve_template(
     models = search.run()
     # Asked with the whole table, which the caller may want to know.
     resumed = bool(options.formulas(dataset))
-    own = options.changed(generators=(), resumed=())
+    own = _with_operators_of(template, options).changed(generators=(), resumed=())
     prepared = prepare(pose_table(dataset, own, control), own, control)
     candidates = [search.candidate(model) for model in models]
     found = search_table(prepared, own, control, candidates)
@@ -119,7 +127,8 @@ class TemplateSearch:
         self.dataset, self.template = dataset, template
         self.options = options.changed(resumed=())
         self.control = control
-        self.problem = pose_table(dataset, self.options, control).problem
+        # The rules of complete formulas; the functions are searched with the operators that were asked for.
+        self.problem = pose_table(dataset, _with_operators_of(template, self.options), control).problem
         floor = rounding_loss(dataset.target, decimal_precision(dataset.target))
         self.fits = JointFits(template, self.problem, floor, options.seed)
         self.pools: dict[str, dict[object, tuple[Form, float]]] = {one.name: {} for one in template.functions}

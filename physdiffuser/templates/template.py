@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from physdiffuser.errors import UsageError
-from physdiffuser.expressions import OPERATORS, Expression, ExpressionSyntaxError, Variable
+from physdiffuser.expressions import OPERATORS, Apply, Expression, ExpressionSyntaxError, Variable
 from physdiffuser.expressions.parser import FUNCTIONS, known_names, parse_with
-from physdiffuser.expressions.tree import parameter_count, substitute, with_parameters
+from physdiffuser.expressions.tree import parameter_count, substitute, walk, with_parameters
 from physdiffuser.io.display import visible
 from physdiffuser.search.refinement.guesses import FreeNames
 from physdiffuser.verification.calculus import derivative, integral
@@ -94,6 +95,13 @@ class Template:
         """Whether a function occurs with different arguments, so that its constants occur more than once."""
         return any(len(self.calls(one.name)) > 1 for one in self.functions)
 
+    @property
+    def operators(self) -> frozenset[str]:
+        """Keys of the operators in it."""
+        within = [one for part in self.parts for one in _formulas(part)]
+        nodes = itertools.chain.from_iterable(map(walk, (self.skeleton, *within)))
+        return frozenset(node.operator for node in nodes if isinstance(node, Apply))
+
     def compose(self, forms: Mapping[str, Expression]) -> Expression | None:
         """The complete formula.
 
@@ -159,6 +167,10 @@ class Template:
             return None
 
         return substitute(expression, put)
+
+
+def _formulas(part: Call | Calculus) -> tuple[Expression, ...]:
+    return part.arguments if isinstance(part, Call) else (part.of,)
 
 
 class _Reader:

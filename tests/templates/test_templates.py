@@ -124,6 +124,17 @@ def test_what_cannot_be_a_known_part_is_refused_with_the_place(part: str, messag
         known_part(part, ["m", "c"], {})
 
 
+def test_operators_of_the_template_need_not_be_allowed() -> None:
+    x = np.linspace(0.2, 5, 40)
+    y = 3 * np.exp(-0.8 * x) + 2 * x + 0.02 * np.random.default_rng(2).normal(size=40)
+    # There is a minus sign in the known part.
+    only: dict[str, Any] = {"operators": ["add", "mul", "exp"], "generators": ["enumeration"]}
+    solution = solve({"x": x, "y": y}, known="3*exp(-k*x)", steps=8, **only)
+    assert solution.template is not None
+    assert solution.template.headings() == {"f(x)": "2*x"}
+    assert solution.template.constants["k"] == pytest.approx(0.8, rel=0.02)
+
+
 def test_a_law_of_rough_rows_is_one_of_the_template() -> None:
     # No simple law: the last fits would free the numbers, and give a formula that is not of the template.
     table = np.genfromtxt("examples/cooling_water.csv", delimiter=",", skip_header=3)
