@@ -14,6 +14,7 @@ are counted at points that the search has not seen.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -156,32 +157,28 @@ def violated(law: Law, found: Expression, inputs: FloatArray, spread: float) -> 
     return count
 
 
-def run(law: Law, rows: int, noise: float, seed: int, steps: int) -> list[dict[str, Any]]:
-    """Solve a table without and with constraints; a record for each."""
+def run(law: Law, rows: int, noise: float, seed: int, steps: int, constrained: bool) -> dict[str, Any]:
+    """Solve a table with or without constraints; a record of it."""
     inputs = law.inputs(rows, seed)
     target = evaluate(law.tree, inputs)
     target = target + noise * target.std() * np.random.default_rng([seed, 99]).normal(size=rows)
-    records = []
-    for constraints in (None, law.constraints):
-        solution: Solution = solve(
-            inputs, target, names=law.names, target="target", constraints=constraints, steps=steps
-        )
-        assert solution.best is not None
-        found = solution.best.expression
-        records.append(
-            {
-                "law": law.formula,
-                "rows": rows,
-                "noise": noise,
-                "seed": seed,
-                "constraints": constraints is not None,
-                "recovered": recovered(law, found),
-                "violated": violated(law, found, inputs, float(target.std())),
-                "states": [one.state for one in solution.constraints],
-                "expression": solution.best.text,
-            }
-        )
-    return records
+    constraints = law.constraints if constrained else None
+    solution: Solution = solve(
+        inputs, target, names=law.names, target="target", constraints=constraints, steps=steps
+    )
+    assert solution.best is not None
+    found = solution.best.expression
+    return {
+        "law": law.formula,
+        "rows": rows,
+        "noise": noise,
+        "seed": seed,
+        "constraints": constrained,
+        "recovered": recovered(law, found),
+        "violated": violated(law, found, inputs, float(target.std())),
+        "states": [one.state for one in solution.constraints],
+        "expression": solution.best.text,
+    }
 
 
 def main() -> int:
@@ -198,10 +195,10 @@ def main() -> int:
     for rows, noise in settings:
         records = []
         for seed in map(int, chosen.seed.split(",")):
-            for law in laws:
-                for record in run(law, rows, noise, seed, chosen.steps):
-                    print(json.dumps(record), flush=True)
-                    records.append(record)
+            for law, constrained in itertools.product(laws, (False, True)):
+                record = run(law, rows, noise, seed, chosen.steps, constrained)
+                print(json.dumps(record), flush=True)
+                records.append(record)
         for constrained in (False, True):
             some = [record for record in records if record["constraints"] == constrained]
             rate = sum(record["recovered"] for record in some)

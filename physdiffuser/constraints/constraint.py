@@ -140,6 +140,11 @@ class Constraint(ABC):
         return False
 
     @property
+    def numbers(self) -> tuple[float, ...]:
+        """Numbers that it states: a constant of a law that satisfies it may be one of them."""
+        return ()
+
+    @property
     def count(self) -> int:
         """Points that are looked at."""
         return int(self.points.shape[0] * self.points.shape[1])

@@ -48,6 +48,11 @@ class Between(Constraint):
             raise UsageError(f"the lower bound {least:g} is not below the upper bound {most:g}")
         return [cls(text, region, _anywhere(region), least, most)]
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The finite bounds."""
+        return tuple(one for one in (self.least, self.most) if np.isfinite(one))
+
     def amounts(self, values: FloatArray) -> FloatArray:
         """How far values lie outside of the bounds."""
         return np.maximum(np.maximum(self.least - values, values - self.most), 0.0)[:, 0]
@@ -94,6 +99,11 @@ class Value(Constraint):
             points[:, column] = one
         return [cls(text, region, points[:, None, :], at, number(given["is"], "the value"))]
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The value and the place."""
+        return (self.wanted, *(place for _, place in self.at))
+
     def amounts(self, values: FloatArray) -> FloatArray:
         """Distance from the value."""
         return np.abs(values - self.wanted)[:, 0]
@@ -139,6 +149,11 @@ class Limit(Constraint):
         points = np.repeat(region.random(24)[:, None, :], len(distances), axis=1)
         points[:, :, column] = towards * width * distances
         return [cls(text, region, points, column, number(given["is"], "the limit"), towards)]
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The limit."""
+        return (self.wanted,)
 
     def amounts(self, values: FloatArray) -> FloatArray:
         """Distance that is left far away, as far as it does not shrink further.

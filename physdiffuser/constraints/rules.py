@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
@@ -11,13 +12,16 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.constraints.constraint import Constraint, Violation
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution_parts.constraint_status import ConstraintStatus
-from physdiffuser.expressions import Expression, evaluate
-from physdiffuser.expressions.tree import bind, free_constants, variables
+from physdiffuser.expressions import Expression, Number, evaluate
+from physdiffuser.expressions.tree import bind, free_constants, substitute, variables
 
 # Weight of violations beside residuals, both in deviations of the target, in a fit under constraints.
 PENALTIES = (1e2, 1e4)
 # Fits with more constants than these are not tried.
 MAX_CONSTANTS = 6
+# A constant this near to a number that a constraint states becomes that number. Where no constants satisfy
+# the constraints, one that is further from it may have to, and so many are tried.
+SAME, NEAR, TRIED = 1e-4, 0.25, 3
 # Formulas whose test is remembered.
 _REMEMBERED = 20_000
 
@@ -51,7 +55,9 @@ class ConstraintRules:
     def fitted(self, expression: Expression, problem: Problem) -> Expression | None:
         """The formula with constants for which it satisfies the constraints; None if none are found.
 
-        Residuals and, with a large weight, the amounts of violations are minimised together.
+        Residuals and, with a large weight, the amounts of violations are minimised together. Constants that
+        come near to a number that a constraint states become that number: the fit only approaches it, and
+        `sqrt(x + c)` with a value at `x = -0.8` has none for a smaller `c` than 0.8.
 
         Parameters
         ----------
@@ -60,11 +66,37 @@ class ConstraintRules:
         problem
             The rows.
         """
+        if not 0 < len(free_constants(expression)[1]) <= MAX_CONSTANTS or not variables(expression):
+            return None
+        made = self._penalised(expression, problem)
+        holds = self.holds(made)
+        for form in self._with_stated_numbers(made, SAME if holds else NEAR):
+            exact = self._penalised(form, problem)
+            if self.holds(exact):
+                return exact
+        return made if holds else None
+
+    def _with_stated_numbers(self, expression: Expression, share: float) -> list[Expression]:
+        """The formula with one of its constants replaced by a number that a constraint states.
+
+        The nearest replacements first, none that changes a constant by more than a share of it.
+        """
+        stated = {sign * one for rule in self.constraints for one in rule.numbers for sign in (1, -1) if one}
+        found = [
+            (abs(value - one) / abs(one), position, one)
+            for position, value in enumerate(free_constants(expression)[1])
+            for one in sorted(stated)
+        ]
+        near = sorted(one for one in found if one[0] <= share)[:TRIED]
+        return [_with_number(expression, position, number) for _, position, number in near]
+
+    def _penalised(self, expression: Expression, problem: Problem) -> Expression:
+        """The formula with the constants that minimise residuals and violations together."""
         from scipy.optimize import least_squares
 
         skeleton, values = free_constants(expression)
-        if not 0 < len(values) <= MAX_CONSTANTS or not variables(expression):
-            return None
+        if not values:
+            return expression
         weights = 1.0 if problem.weights is None else np.sqrt(problem.weights)
         scale = self.spread or 1.0
         start = np.array(values)
@@ -88,8 +120,7 @@ class ConstraintRules:
         with np.errstate(all="ignore"):
             for penalty in PENALTIES:
                 units = least_squares(residuals, units, args=(penalty,), method="trf", max_nfev=30).x
-        made = bind(skeleton, list(units * sizes))
-        return made if self.holds(made) else None
+        return bind(skeleton, list(units * sizes))
 
     def worst(self, expression: Expression) -> tuple[Constraint, Violation] | None:
         """The first constraint that a formula violates, and where; None if it satisfies all."""
@@ -117,3 +148,18 @@ class ConstraintRules:
             at = dict(zip(names, map(float, found.point), strict=True))
             return ConstraintStatus(one.text, "violated", one.count, at)
         return ConstraintStatus(one.text, "proved" if one.prove(expression) else "holds", one.count)
+
+
+def _with_number(expression: Expression, position: int, number: float) -> Expression:
+    """The formula with an exact number in place of one of its fitted constants."""
+    count = -1
+
+    def put(node: Expression) -> Expression | None:
+        nonlocal count
+        if not isinstance(node, Number) or node.exact:
+            return None
+        count += 1
+        exact = Fraction(repr(number))
+        return Number(int(exact) if exact.denominator == 1 else exact) if count == position else None
+
+    return substitute(expression, put)

@@ -162,10 +162,8 @@ class SearchLoop:
                 with self._measured(name):
                     used, finished = self._turn(name, granted, self._until(deadline))
                 self._spent += used
-                for candidate in self._polisher.constrained():
+                for candidate in self._polisher.constrained(lambda: self._over(None, deadline)):
                     self._offer(candidate)
-                    if self.clock() >= deadline or self.cancelled():
-                        break
                 self._budget = None
                 gain = before - self._length(self._best)
                 scheduler.record(name, used, min(gain, 1e6) if np.isfinite(before) else 1e3)

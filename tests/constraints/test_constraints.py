@@ -20,7 +20,8 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.arrays import dataset_from_arrays
 from physdiffuser.errors import FileError, UsageError
-from physdiffuser.expressions import evaluate, parse
+from physdiffuser.expressions import Expression, Number, evaluate, parse
+from physdiffuser.expressions.tree import substitute, walk
 from physdiffuser.report.documents.json_document import document
 from physdiffuser.report.documents.solution_reader import solution_from_document
 from physdiffuser.report.html import report_html
@@ -129,6 +130,40 @@ def test_constants_are_fitted_under_constraints() -> None:
     assert fitted is not None
     assert problem.allows(fitted)
     assert evaluate(fitted, INPUTS) == pytest.approx(DATASET.target, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("law", "start", "given", "stated"),
+    [
+        # No value at the place for a smaller constant.
+        ("1.5*sqrt(x + 0.8)", "1.6001*sqrt(x + 0.8901)", {"value": {"at": {"x": -0.8}, "is": 0}}, 0.8),
+        (
+            "2.2 - 2.2*exp(-x)",
+            "2.1001 - 2.2001*exp(-0.9001*x)",
+            {"limit": {"as": {"x": np.inf}, "is": 2.2}},
+            2.2,
+        ),
+        ("1.25*sin(x)", "1.3001*sin(0.9501*x)", {"between": [-1.2, 1.2], "region": {"x": [0, 9]}}, 1.2),
+    ],
+)
+def test_constants_become_numbers_that_constraints_state(
+    law: str, start: str, given: dict[str, Any], stated: float
+) -> None:
+    x = np.linspace(0.3, 2.5, 20)[:, None]
+    noise = 0.02 * np.random.default_rng(5).normal(size=20)
+    dataset = dataset_from_arrays(x, evaluate(parse(law, ["x"]), x) + noise, names=["x"], target_name="y")
+    rules = ConstraintRules(tuple(read_constraints([given], dataset)), float(dataset.target.std()))
+    problem = Problem(x, dataset.target, ("x",), rules=rules)
+    free = substitute(parse(start, ["x"]), _fitted)
+    fitted = rules.fitted(free, problem)
+    assert fitted is not None
+    assert rules.holds(fitted)
+    exact = [float(node.value) for node in walk(fitted) if isinstance(node, Number) and node.exact]
+    assert stated in [abs(one) for one in exact]
+
+
+def _fitted(node: Expression) -> Expression | None:
+    return Number(float(node.value)) if isinstance(node, Number) else None
 
 
 X = np.random.default_rng(1).uniform(0.2, 4.0, 20)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from physdiffuser.core.candidate import Candidate
-from physdiffuser.core.formula_fits import refitted
+from physdiffuser.core.formula_fits import loss_of, refitted
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import fitted_constants, free_constants
+from physdiffuser.functions.standard_fits import fit_further_forms
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.search.refinement.limiting_forms import limiting_form
 from physdiffuser.search.refinement.rewriting import (
@@ -25,7 +26,7 @@ from physdiffuser.search.refinement.rewriting import (
 WORTH_ARRANGING = 60.0
 # Formulas whose constants are fitted under the constraints of the user, after each turn; each takes about
 # 0.05 s.
-MAX_CONSTRAINED = 6
+MAX_CONSTRAINED = 24
 
 
 class Polisher:
@@ -42,6 +43,8 @@ class Polisher:
         self._problem, self._archive, self._floor = problem, archive, floor
         # Skeletons whose constants were fitted under the constraints.
         self._constrained: set[Expression] = set()
+        # Families of one input that are no usual laws, with the length of their descriptions; fitted once.
+        self._families: list[tuple[float, Candidate]] | None = None
 
     def offer(self, candidate: Candidate, shortest: float) -> bool:
         """Offer a candidate and its variants; whether the archive may have changed.
@@ -77,27 +80,47 @@ class Polisher:
             limit = refitted(arrange(limit, positive=self._problem.positive), self._problem)
             self._archive.offer(replace(candidate, expression=self._permitted(limit)))
 
-    def constrained(self) -> Iterator[Candidate]:
+    def constrained(self, stop: Callable[[], bool]) -> Iterator[Candidate]:
         """In place of formulas that violate a constraint, the same with constants for which they do not.
 
         Those with the shortest descriptions of all that were not tried yet, as far as they are shorter than
-        those that satisfy the constraints: other constants only make them longer.
+        those that satisfy the constraints: other constants only make them longer. Few rows hardly tell
+        families of functions apart and constraints do, so the families of one input are among them.
+
+        Parameters
+        ----------
+        stop
+            Asked whether to end.
         """
-        problem, violating = self._problem.all_rows, self._archive.violating
-        if problem.rules is None or violating is None:
+        problem = self._problem.all_rows
+        if problem.rules is None:
             return
-        entries = {entry.candidate.expression: entry for entry in (*violating.front(), *violating.near())}
         count = 0
-        for entry in sorted(entries.values(), key=violating.length):
-            if count == MAX_CONSTRAINED or violating.length(entry) >= self._archive.shortest:
+        for length, candidate in sorted(self._to_constrain(stop), key=lambda pair: pair[0]):
+            if count == MAX_CONSTRAINED or length >= self._archive.shortest or stop():
                 return
-            skeleton, _ = free_constants(entry.candidate.expression)
+            free = candidate.expression
+            skeleton, _ = free_constants(free)
             if skeleton not in self._constrained:
                 self._constrained.add(skeleton)
                 count += 1
-                made = problem.rules.fitted(entry.candidate.expression, problem)
+                made = free if problem.satisfies(free) else problem.rules.fitted(free, problem)
                 if made is not None:
-                    yield replace(entry.candidate, expression=made)
+                    yield replace(candidate, expression=made)
+
+    def _to_constrain(self, stop: Callable[[], bool]) -> list[tuple[float, Candidate]]:
+        """Formulas that may violate a constraint, with the length of their descriptions."""
+        if self._families is None:
+            said = ("fitted a family of functions of one input",)
+            measure, problem = self._archive.description_length, self._problem
+            fitted = [fit.expression for fit in fit_further_forms(problem, stop)]
+            self._families = [
+                (measure.length(one, loss_of(one, problem)), Candidate(one, "enumeration", said))
+                for one in fitted
+            ]
+        violating = self._archive.violating
+        entries = () if violating is None else (*violating.front(), *violating.near())
+        return [*self._families, *((self._archive.length(entry), entry.candidate) for entry in entries)]
 
     def _arranged(self, expression: Expression) -> list[Expression]:
         """Simpler ways to write a formula, and what it stands for if its constants are at a limit."""
