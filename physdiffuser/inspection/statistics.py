@@ -6,6 +6,8 @@ import numpy as np
 
 from physdiffuser.arrays import BoolArray, FloatArray, IntArray
 
+_LEVEL = 0.95
+
 
 def relative_entropy(weights: FloatArray, causal: bool = False) -> FloatArray:
     """Entropy of each query's weights over its largest possible value: 0 for one key, 1 for all alike.
@@ -104,8 +106,8 @@ def agreement(weights: FloatArray, edges: list[tuple[int, int]], allowed: BoolAr
     return np.stack([np.mean(part, axis=0) if part else nothing for part in parts])
 
 
-def interval(values: FloatArray, samples: int = 2000, level: float = 0.95) -> tuple[float, float, float]:
-    """Mean over laws and its bootstrap interval; nan entries are left out.
+def interval(values: FloatArray, samples: int = 2000) -> tuple[float, float, float]:
+    """Mean over laws and its 95 % bootstrap interval; nan entries are left out.
 
     Parameters
     ----------
@@ -116,7 +118,7 @@ def interval(values: FloatArray, samples: int = 2000, level: float = 0.95) -> tu
     -------
     Mean, low and high. The interval is widened as in `ratio_interval`; nan for a single law.
     """
-    return _bootstrap(values, np.ones_like(values), samples, level, logarithm=False)
+    return _bootstrap(values, np.ones_like(values), samples, logarithm=False)
 
 
 def share_interval(values: FloatArray) -> tuple[float, float, float]:
@@ -125,10 +127,8 @@ def share_interval(values: FloatArray) -> tuple[float, float, float]:
     return middle, float(np.clip(low, 0.0, 1.0)), float(np.clip(high, 0.0, 1.0))
 
 
-def ratio_interval(
-    above: FloatArray, below: FloatArray, samples: int = 2000, level: float = 0.95
-) -> tuple[float, float, float]:
-    """Ratio of two sums over laws and its bootstrap interval, by resampling laws.
+def ratio_interval(above: FloatArray, below: FloatArray, samples: int = 2000) -> tuple[float, float, float]:
+    """Ratio of two sums over laws and its 95 % bootstrap interval, by resampling laws.
 
     The percentile interval of a few laws is too narrow (Hesterberg, The American Statistician 69, 371,
     2015): of two laws it ends at the two values, and holds the mean of all laws half of the time. It is
@@ -144,11 +144,11 @@ def ratio_interval(
     -------
     Ratio, low and high; low and high are nan for a single law.
     """
-    return _bootstrap(above, below, samples, level, logarithm=True)
+    return _bootstrap(above, below, samples, logarithm=True)
 
 
 def _bootstrap(
-    above: FloatArray, below: FloatArray, samples: int, level: float, logarithm: bool
+    above: FloatArray, below: FloatArray, samples: int, logarithm: bool
 ) -> tuple[float, float, float]:
     kept = np.isfinite(above) & np.isfinite(below)
     above, below = above[kept], below[kept]
@@ -161,8 +161,8 @@ def _bootstrap(
     middle = float(above.sum() / below.sum())
     if len(above) == 1:
         return middle, float("nan"), float("nan")
-    ends = np.quantile(ratios, ((1 - level) / 2, (1 + level) / 2))
-    wider = _widening(len(above), level)
+    ends = np.quantile(ratios, ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2))
+    wider = _widening(len(above))
     if logarithm and ends[0] > 0.0:
         low, high = middle * (ends / middle) ** wider
     else:
@@ -170,9 +170,9 @@ def _bootstrap(
     return middle, float(low), float(high)
 
 
-def _widening(count: int, level: float) -> float:
+def _widening(count: int) -> float:
     """Half-width of Student's interval over that of the percentiles of resampled means."""
     from scipy.special import ndtri, stdtrit
 
-    student, normal = stdtrit(count - 1, (1 + level) / 2), ndtri((1 + level) / 2)
+    student, normal = stdtrit(count - 1, (1 + _LEVEL) / 2), ndtri((1 + _LEVEL) / 2)
     return float(student / normal * np.sqrt(count / (count - 1)))

@@ -92,20 +92,6 @@ class Unit:
         """Exponent of one base symbol."""
         return dict(self.exponents).get(symbol, Fraction(0))
 
-    def vector(self, base: Sequence[str] = SI_BASE) -> tuple[Fraction, ...]:
-        """Exponents over `base`, in its order.
-
-        Raises
-        ------
-        ValueError
-            If the unit has a symbol that `base` lacks.
-        """
-        exponents = dict(self.exponents)
-        vector = tuple(exponents.pop(symbol, Fraction(0)) for symbol in base)
-        if exponents:
-            raise ValueError(f"{self} has {' '.join(exponents)}, which the base {' '.join(base)} lacks")
-        return vector
-
     def __mul__(self, other: Unit) -> Unit:
         return Unit.of((*self.exponents, *other.exponents))
 

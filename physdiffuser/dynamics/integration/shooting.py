@@ -254,7 +254,7 @@ def _inverse(normal: FloatArray) -> FloatArray:
 
 
 def sensitivities(
-    system: System, parameters: FloatArray, segments: Segments, initial: FloatArray, substeps: int = 1
+    system: System, parameters: FloatArray, segments: Segments, initial: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Normal matrix and gradient of the squared residuals by the parameters, the initial states eliminated.
 
@@ -262,14 +262,12 @@ def sensitivities(
     ----------
     initial
         Shape (segments, states): where the segments start.
-    substeps
-        Integration steps between two times.
 
     Returns
     -------
     Shapes (parameters, parameters) and (parameters,).
     """
-    model = _Model(system, segments, substeps)
+    model = _Model(system, segments, 1)
     residual, by_parameters, by_initial = model.linearised(parameters, initial)
     normal, gradient, _, _ = _reduced(by_parameters, by_initial, residual)
     return normal, gradient

@@ -68,7 +68,6 @@ def lyapunov_exponent(
     times: FloatArray,
     scales: FloatArray,
     inputs_at: InputsAt | None = None,
-    substeps: int = 2,
 ) -> float:
     """Mean rate at which a small error grows along a path, without the first quarter; nan if it has no value.
 
@@ -82,15 +81,13 @@ def lyapunov_exponent(
         Shape (points,).
     scales
         Shape (states,): units of the errors.
-    substeps
-        Integration steps between two times.
     """
     states = path.shape[1]
     starts = np.repeat(path[:-1].T[:, None, :], states + 1, axis=1)
     for state in range(states):
         starts[state, 1 + state] += POLICY.step * scales[state]
     steps = np.stack([times[:-1], times[1:]], axis=1)
-    found = integrate(system, np.zeros((0, states + 1)), starts, steps, inputs_at, substeps)[1]
+    found = integrate(system, np.zeros((0, states + 1)), starts, steps, inputs_at, 2)[1]
     # Shape (states, states, intervals): how each state at the end depends on each at the beginning.
     # Both are in units of the scales, so that errors of different states compare.
     slopes = (found[:, 1:] - found[:, :1]) / (POLICY.step * scales[:, None, None])
