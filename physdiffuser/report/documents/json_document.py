@@ -200,16 +200,6 @@ def _guess(guess: GuessOutcome) -> Json:
 
 
 def _constant(constant: ConstantEstimate) -> Json:
-    return {
-        "name": constant.name,
-        "value": finite(constant.value),
-        "low": finite(constant.low),
-        "high": finite(constant.high),
-        "text": constant.text,
-        "exact": bool(constant.exact),
-        "fitted": finite(constant.fitted),
-        "sigma": finite(constant.sigma),
-        "set_to": constant.set_to,
-        "odds": finite(constant.odds),
-        "agrees_with": constant.agrees_with,
-    }
+    content = asdict(constant)
+    numbers = ("value", "low", "high", "fitted", "sigma", "odds")
+    return content | {key: finite(content[key]) for key in numbers}
