@@ -20,6 +20,7 @@ from physdiffuser.reduction.data_collapse import collapsed
 from physdiffuser.reduction.factors import demanded, hypotheses
 from physdiffuser.reduction.power_law import power_law_reductions
 from physdiffuser.reduction.scale_groups import scale_reductions
+from physdiffuser.reduction.single_index import single_index
 from physdiffuser.reduction.variable_merging import merged
 
 
@@ -56,7 +57,7 @@ class SharedAnalysis:
         It is computed once; each caller pays for all of it.
         """
         if self._later is None:
-            self._later = _Shared(_later_reductions(self._problem, self.first.reductions), self._faults)
+            self._later = _Shared(_later_reductions(self._problem, self.first), self._faults)
         return (yield from self._later.paid())
 
     def standard_fits(self, problem: Problem) -> list[Fit]:
@@ -82,17 +83,20 @@ def _failure(what: str, error: Exception) -> str:
 
 
 def _later_reductions(
-    problem: Problem, first: tuple[Reduction, ...]
+    problem: Problem, analysis: ReductionAnalysis
 ) -> Generator[float, None, tuple[Reduction, ...]]:
+    first, sums = analysis.reductions, []
     # Where units are known, so are the symmetries.
     pairs: list[Reduction] = []
     groups: list[Reduction] = []
     if demanded(problem) is None:
         pairs = yield from merged(problem, first[-1])
         groups = yield from scale_reductions(problem, [*pairs, *first])
+        sums = single_index(problem, analysis.levels)
+        yield 0.05
     found = yield from collapsed(problem, first)
     known = {_unordered(reduction) for reduction in first}
-    fresh = {_unordered(reduction): reduction for reduction in reversed([*groups, *pairs, *found])}
+    fresh = {_unordered(reduction): reduction for reduction in reversed([*sums, *groups, *pairs, *found])}
     return tuple(reduction for key, reduction in reversed(fresh.items()) if key not in known)
 
 

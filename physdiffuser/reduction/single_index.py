@@ -1,0 +1,220 @@
+"""Single-index models: the target as one function of a weighted sum of columns, `y = g(w1*x1 + w2*x2 + ...)`.
+
+A sigmoid of two inputs and a plane wave are such laws. The weights are those with which a polynomial of the
+weighted sum predicts the rows best. Starts are the directions in which a polynomial of all columns is
+steepest (the outer product of gradients [1]_) and that of a linear fit; from there, variable projection.
+
+References
+----------
+.. [1] A. M. Samarov, "Exploring regression structure using nonparametric functional estimation",
+   J. Am. Stat. Assoc. 88 (1993).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from physdiffuser.arrays import FloatArray
+from physdiffuser.core.analysis import Level
+from physdiffuser.core.problem import Problem
+from physdiffuser.core.reduction import Reduction
+from physdiffuser.expressions import Expression, Number, Variable
+from physdiffuser.expressions.tree import add, mul, sub
+from physdiffuser.noise.noise_floor import POLICY as NOISE_FLOOR
+from physdiffuser.noise.noise_floor import levels
+
+
+@dataclass(frozen=True)
+class SingleIndexPolicy:
+    """How the weights of a single-index model are sought.
+
+    Set on eight own laws of two and three columns (docs/methods/reduction.md).
+    """
+
+    max_columns: int = 8
+    rows: int = 600
+    rows_of_term: int = 5
+    """Columns and rows at most; rows at least for each term of a polynomial."""
+    degrees: tuple[int, ...] = (3, 5, 9, 13)
+    """Of the polynomial of the weighted sum, one after the other: low ones show the way to high ones."""
+    steps: int = 12
+    """Of the fit for each degree."""
+    starts: int = 3
+    gradient_degree: int = 3
+    """Directions that fits start from, and the degree of the polynomial whose gradients they are."""
+    negligible: float = 1.02
+    """A column whose weight may be 0 at the cost of this factor in the error has none."""
+    explained: float = 1e-3
+    """Errors below this share of the target's deviation are small, even if those of other reductions are
+    smaller: without noise they all fall with the degree."""
+
+
+POLICY = SingleIndexPolicy()
+
+
+def single_index(problem: Problem, known: Sequence[Level]) -> list[Reduction]:
+    """The weighted sum of columns, if a function of it predicts rows as well as the best reduction does.
+
+    Parameters
+    ----------
+    known
+        How well polynomials in the features of other reductions predict rows.
+    """
+    count = problem.columns
+    rows = problem.generator(11).permutation(problem.rows)[: POLICY.rows]
+    if not 2 <= count <= POLICY.max_columns or len(rows) < POLICY.rows_of_term * (POLICY.degrees[0] + count):
+        return []
+    inputs, target = problem.inputs[rows], problem.target[rows]
+    spread, height = inputs.std(axis=0), float(target.std())
+    if not (np.isfinite(spread).all() and (spread > 0).all() and 0 < height < np.inf):
+        return []
+    unit, wanted = (inputs - inputs.mean(axis=0)) / spread, (target - target.mean()) / height
+    if not (np.isfinite(unit).all() and np.isfinite(wanted).all()):
+        return []
+    starts = list(_starts(unit, wanted))
+    best = min((_fitted(unit, wanted, start) for start in starts), key=lambda fit: fit[1])
+    if min(_error(unit, wanted, start, 1) for start in starts) <= POLICY.negligible * best[1]:
+        # A plane is a sum of columns.
+        return []
+    weights = _sparse(unit, wanted, *best) / spread
+    if np.count_nonzero(weights) < 2:
+        return []
+    reduction = Reduction.of((), (_weighted_sum(weights / weights[np.argmax(np.abs(weights * spread))]),))
+    limit = NOISE_FLOOR.as_good * min((level.error for level in known), default=NOISE_FLOOR.max_floor)
+    limit = min(max(limit, POLICY.explained), NOISE_FLOOR.max_floor)
+    return [reduction for level in levels(problem, [reduction]) if level.error < limit]
+
+
+def _starts(unit: FloatArray, target: FloatArray) -> Iterator[FloatArray]:
+    """Directions, of length 1: of the linear fit, and of the largest gradients."""
+    count = unit.shape[1]
+    linear = np.linalg.lstsq(unit, target, rcond=None)[0]
+    if np.linalg.norm(linear) > 0:
+        yield linear / np.linalg.norm(linear)
+    powers = _exponents(count, POLICY.gradient_degree)
+    while len(powers) * 2 > len(unit):
+        powers = [exponents for exponents in powers if sum(exponents) < max(map(sum, powers))]
+    design = np.stack([_monomial(unit, exponents) for exponents in powers], axis=1)
+    coefficients = np.linalg.lstsq(design, target, rcond=None)[0]
+    gradients = np.stack(
+        [
+            sum(
+                coefficient * exponents[column] * _monomial(unit, _lowered(exponents, column))
+                for coefficient, exponents in zip(coefficients, powers, strict=True)
+                if exponents[column]
+            )
+            + np.zeros(len(unit))
+            for column in range(count)
+        ],
+        axis=1,
+    )
+    _, _, directions = np.linalg.svd(gradients, full_matrices=False)
+    yield from directions[: POLICY.starts - 1]
+
+
+def _exponents(count: int, degree: int) -> list[tuple[int, ...]]:
+    """Of all monomials up to a total degree, the constant included."""
+    found: list[tuple[int, ...]] = [()]
+    for _ in range(count):
+        found = [(*head, one) for head in found for one in range(degree + 1 - sum(head))]
+    return sorted(found, key=sum)
+
+
+def _lowered(exponents: tuple[int, ...], column: int) -> tuple[int, ...]:
+    return tuple(power - (place == column) for place, power in enumerate(exponents))
+
+
+def _monomial(unit: FloatArray, exponents: tuple[int, ...]) -> FloatArray:
+    return np.asarray(np.prod(unit ** np.array(exponents), axis=1))
+
+
+def _fitted(unit: FloatArray, target: FloatArray, start: FloatArray) -> tuple[FloatArray, float, int]:
+    """Weights of length 1 near a start, the error of rows left out with them, and the degree it has."""
+    weights, best = start, (start, np.inf, POLICY.degrees[0])
+    for degree in POLICY.degrees:
+        if len(target) < POLICY.rows_of_term * (degree + len(start)):
+            break
+        weights = _descended(unit, target, weights, degree)
+        error = _error(unit, target, weights, degree)
+        if error < best[1]:
+            best = (weights, error, degree)
+    return best
+
+
+def _projected(
+    unit: FloatArray, target: FloatArray, weights: FloatArray, degree: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A basis of the polynomials of the weighted sum, what they leave, and slopes of the fitted one."""
+    place = unit @ weights
+    low, high = float(place.min()), float(place.max())
+    half = 0.5 * (high - low) or 1.0
+    place = (place - low) / half - 1.0
+    design = np.polynomial.chebyshev.chebvander(place, degree).astype(np.float64)
+    basis, triangle = np.linalg.qr(design)
+    coefficients = np.linalg.lstsq(triangle, basis.T @ target, rcond=None)[0]
+    slopes = np.polynomial.chebyshev.chebval(place, np.polynomial.chebyshev.chebder(coefficients)) / half
+    return basis, target - basis @ (basis.T @ target), np.asarray(slopes, np.float64)
+
+
+def _descended(unit: FloatArray, target: FloatArray, weights: FloatArray, degree: int) -> FloatArray:
+    """Weights after some steps of Gauss and Newton, with the coefficients of the polynomial projected out."""
+    basis, left, slopes = _projected(unit, target, weights, degree)
+    loss, damping = float(left @ left), 1e-3
+    for _ in range(POLICY.steps):
+        jacobian = slopes[:, None] * unit
+        jacobian -= basis @ (basis.T @ jacobian)
+        normal = jacobian.T @ jacobian
+        normal[np.diag_indices_from(normal)] += damping * (np.trace(normal) / len(normal) or 1.0)
+        moved = weights + np.linalg.solve(normal, jacobian.T @ left)
+        length = float(np.linalg.norm(moved))
+        if not np.isfinite(length) or length == 0:
+            return weights
+        tried = _projected(unit, target, moved / length, degree)
+        lower = float(tried[1] @ tried[1])
+        if lower < loss:
+            done = lower > loss * (1 - 1e-6)
+            weights, (basis, left, slopes), loss, damping = moved / length, tried, lower, damping * 0.1
+            if done:
+                return weights
+        else:
+            damping *= 10
+            if damping > 1e6:
+                return weights
+    return weights
+
+
+def _error(unit: FloatArray, target: FloatArray, weights: FloatArray, degree: int) -> float:
+    """Root mean square error of each row under the polynomial fitted to the others."""
+    basis, left, _ = _projected(unit, target, weights, degree)
+    leverage = np.minimum(np.square(basis).sum(axis=1), 0.99)
+    return float(np.sqrt(np.mean(np.square(left / (1 - leverage)))))
+
+
+def _sparse(
+    unit: FloatArray, target: FloatArray, weights: FloatArray, error: float, degree: int
+) -> FloatArray:
+    """The weights without those that hardly matter, the others fitted again."""
+    for column in np.argsort(np.abs(weights))[: len(weights) - 1]:
+        kept = weights.copy()
+        kept[column] = 0.0
+        used = np.flatnonzero(kept)
+        if not used.size:
+            break
+        start = kept[used] / np.linalg.norm(kept[used])
+        kept[used] = _descended(unit[:, used], target, start, degree)
+        if _error(unit, target, kept, degree) <= POLICY.negligible * error:
+            weights = kept
+    return weights
+
+
+def _weighted_sum(weights: FloatArray) -> Expression:
+    """The tree of a weighted sum of columns, one of which has the weight 1."""
+    columns = sorted(np.flatnonzero(weights).tolist(), key=lambda column: weights[column] != 1.0)
+    found: Expression = Variable(columns[0])
+    for column in columns[1:]:
+        term = mul(Number(float(abs(weights[column]))), Variable(column))
+        found = add(found, term) if weights[column] > 0 else sub(found, term)
+    return found
