@@ -41,7 +41,7 @@ class Polisher:
 
     def __init__(self, problem: Problem, archive: ParetoArchive, floor: float) -> None:
         self._problem, self._archive, self._floor = problem, archive, floor
-        # Skeletons whose constants were fitted under the constraints.
+        # Formulas whose constants were fitted under the constraints, and their skeletons.
         self._constrained: set[Expression] = set()
         # Families of one input that are no usual laws, with the length of their descriptions; fitted once.
         self._families: list[tuple[float, Candidate]] | None = None
@@ -99,14 +99,25 @@ class Polisher:
         for length, candidate in sorted(self._to_constrain(stop), key=lambda pair: pair[0]):
             if count == MAX_CONSTRAINED or length >= self._archive.shortest or stop():
                 return
-            free = candidate.expression
+            if candidate.expression in self._constrained:
+                continue
+            # Arranged before: with exact numbers in it, a formula is longer as a textbook writes it.
+            free = self._as_simple(candidate.expression)
             skeleton, _ = free_constants(free)
             if skeleton not in self._constrained:
-                self._constrained.add(skeleton)
+                self._constrained |= {candidate.expression, skeleton}
                 count += 1
                 made = free if problem.satisfies(free) else problem.rules.fitted(free, problem)
                 if made is not None:
                     yield replace(candidate, expression=made)
+
+    def _as_simple(self, expression: Expression) -> Expression:
+        """The formula arranged, if it has no more constants then."""
+        if not worth_arranging(expression):
+            return expression
+        arranged = self._permitted(arrange(expression, positive=self._problem.positive))
+        fewer = fitted_constants(arranged) <= fitted_constants(expression)
+        return arranged if fewer and tame(arranged, expression) else expression
 
     def _to_constrain(self, stop: Callable[[], bool]) -> list[tuple[float, Candidate]]:
         """Formulas that may violate a constraint, with the length of their descriptions."""
