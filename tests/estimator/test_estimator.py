@@ -225,7 +225,7 @@ NOISY = np.sin(TABLE["m"]) * TABLE["v (m/s)"] + 0.2 * RNG.normal(size=80)
 
 @pytest.fixture(scope="module")
 def noisy() -> PhysDiffuserRegressor:
-    return PhysDiffuserRegressor(steps=8).fit(TABLE, NOISY.rename("F"))
+    return PhysDiffuserRegressor(steps=12).fit(TABLE, NOISY.rename("F"))
 
 
 def test_equations_have_the_columns_that_pysr_has(noisy: PhysDiffuserRegressor) -> None:
