@@ -1,4 +1,4 @@
-"""For all tests: a run uses one process, since the tests themselves use all cores."""
+"""For all tests: a run uses one process with one thread, since the tests themselves use all cores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from physdiffuser.search.parallel.cores import JOBS_VARIABLE
+# Before numpy is loaded: threads of a matrix product that wait for each other can slow a test tenfold.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+from physdiffuser.search.parallel.cores import JOBS_VARIABLE  # noqa: E402
 
 os.environ.setdefault(JOBS_VARIABLE, "1")
 
