@@ -19,14 +19,12 @@ from measure_trust import LEVELS, NOISES, is_usable, noisy, with_constants
 from benchmarks_feynman.sampling import sample
 from benchmarks_feynman.suites import select
 from physdiffuser.core.problem import Problem
-from physdiffuser.noise.noise_floor import is_noisy, levels
-from physdiffuser.reduction.factors import hypotheses
-from physdiffuser.reduction.power_law import power_law_reductions
+from physdiffuser.reduction.analysis import SharedAnalysis
 
 
 def shows_noise(problem: Problem) -> bool:
     """Whether the analysis at the beginning of a search says that a table is noisy."""
-    return is_noisy(problem, levels(problem, [*power_law_reductions(problem), *hypotheses(problem)]))
+    return SharedAnalysis(problem, []).first.noisy
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ from physdiffuser.noise.noise_floor import levels
 class SingleIndexPolicy:
     """How the weights of a single-index model are sought.
 
-    Set on eight own laws of two and three columns (docs/methods/reduction.md).
+    Set on eight own laws of two and three columns, such as those of tests/generation/test_single_index.py.
     """
 
     max_columns: int = 8

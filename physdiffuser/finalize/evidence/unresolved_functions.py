@@ -42,13 +42,9 @@ def unresolved_function(expression: Expression, problem: Problem) -> str | None:
             polynomial = _polynomial(node, problem, degree)
             if polynomial is None:
                 continue
-
-            def in_its_place(
-                part: Expression, node: Apply = node, polynomial: Expression = polynomial
-            ) -> Expression | None:
-                return polynomial if part == node else None
-
-            other = loss_of(refitted(substitute(expression, in_its_place), problem), problem)
+            in_its_place: dict[Expression, Expression] = {node: polynomial}
+            changed = substitute(expression, in_its_place.get)
+            other = loss_of(refitted(changed, problem), problem)
             if math.isfinite(other) and 0.5 * problem.rows * math.log(other / own) < MIN_NATS:
                 return node.operator
     return None
@@ -57,7 +53,7 @@ def unresolved_function(expression: Expression, problem: Problem) -> str | None:
 def _polynomial(node: Apply, problem: Problem, degree: int) -> Expression | None:
     """The polynomial of a function's argument that is nearest to it on the rows, with fitted numbers."""
     argument = node.arguments[0]
-    places, values = (evaluate(part, problem.inputs) + np.zeros(problem.rows) for part in (argument, node))
+    places, values = (evaluate(part, problem.inputs) for part in (argument, node))
     middle, half = 0.5 * float(places.min() + places.max()), 0.5 * float(np.ptp(places))
     if not (np.isfinite(places).all() and np.isfinite(values).all() and half > 0):
         return None
