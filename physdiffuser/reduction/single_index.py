@@ -25,6 +25,7 @@ from physdiffuser.expressions import Expression, Number, Variable
 from physdiffuser.expressions.tree import add, mul, sub
 from physdiffuser.noise.noise_floor import POLICY as NOISE_FLOOR
 from physdiffuser.noise.noise_floor import levels
+from physdiffuser.reduction.surrogate import fit_slopes
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,7 @@ class SingleIndexPolicy:
     steps: int = 12
     """Of the fit for each degree."""
     starts: int = 3
-    gradient_degree: int = 3
-    """Directions that fits start from, and the degree of the polynomial whose gradients they are."""
+    """Directions that fits start from."""
     negligible: float = 1.02
     """A column whose weight may be 0 at the cost of this factor in the error has none."""
     explained: float = 1e-3
@@ -90,45 +90,13 @@ def single_index(problem: Problem, known: Sequence[Level]) -> list[Reduction]:
 
 def _starts(unit: FloatArray, target: FloatArray) -> Iterator[FloatArray]:
     """Directions, of length 1: of the linear fit, and of the largest gradients."""
-    count = unit.shape[1]
     linear = np.linalg.lstsq(unit, target, rcond=None)[0]
     if np.linalg.norm(linear) > 0:
         yield linear / np.linalg.norm(linear)
-    powers = _exponents(count, POLICY.gradient_degree)
-    while len(powers) * 2 > len(unit):
-        powers = [exponents for exponents in powers if sum(exponents) < max(map(sum, powers))]
-    design = np.stack([_monomial(unit, exponents) for exponents in powers], axis=1)
-    coefficients = np.linalg.lstsq(design, target, rcond=None)[0]
-    gradients = np.stack(
-        [
-            sum(
-                coefficient * exponents[column] * _monomial(unit, _lowered(exponents, column))
-                for coefficient, exponents in zip(coefficients, powers, strict=True)
-                if exponents[column]
-            )
-            + np.zeros(len(unit))
-            for column in range(count)
-        ],
-        axis=1,
-    )
-    _, _, directions = np.linalg.svd(gradients, full_matrices=False)
-    yield from directions[: POLICY.starts - 1]
-
-
-def _exponents(count: int, degree: int) -> list[tuple[int, ...]]:
-    """Of all monomials up to a total degree, the constant included."""
-    found: list[tuple[int, ...]] = [()]
-    for _ in range(count):
-        found = [(*head, one) for head in found for one in range(degree + 1 - sum(head))]
-    return sorted(found, key=sum)
-
-
-def _lowered(exponents: tuple[int, ...], column: int) -> tuple[int, ...]:
-    return tuple(power - (place == column) for place, power in enumerate(exponents))
-
-
-def _monomial(unit: FloatArray, exponents: tuple[int, ...]) -> FloatArray:
-    return np.asarray(np.prod(unit ** np.array(exponents), axis=1))
+    gradients = fit_slopes(unit, target)
+    if gradients is not None:
+        _, _, directions = np.linalg.svd(gradients, full_matrices=False)
+        yield from directions[: POLICY.starts - 1]
 
 
 def _fitted(unit: FloatArray, target: FloatArray, start: FloatArray) -> tuple[FloatArray, float, int]:
