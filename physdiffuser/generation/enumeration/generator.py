@@ -122,7 +122,7 @@ class _Climb:
             stage = STAGES[row.stage]
             for reduction in row.suited(reductions):
                 yield from self._on_proposed_reductions()
-                if stage.exact and self._leaves_noise():
+                if (stage.exact or stage.when_incomplete) and self._leaves_noise():
                     continue
                 if stage.accepts(self._problem, reduction):
                     yield from stage.run(self._context, row.size, reduction)

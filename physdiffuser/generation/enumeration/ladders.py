@@ -79,6 +79,7 @@ CLEAN = Ladder(
     later=(
         Row("sums", Size(300), at_most=3),
         Row("products", Size(600, divisors=100), at_most=3),
+        Row("separable products", Size(), at_least=2),
         Row("scaled sums", Size(400, divisors=100), at_most=2),
         Row("exact prefactors", Size(6_000, divisors=40, depth=2, shifts=120)),
         Row("parametric products", Size(40, divisors=30), at_most=1),
@@ -120,6 +121,7 @@ NOISY = Ladder(
     later=(
         Row("sums", Size(300)),
         Row("products", Size(600, divisors=100)),
+        Row("separable products", Size(), at_least=2),
         Row("usual laws times powers", Size(), at_most=1),
         Row("scaled sums", Size(400, divisors=100), at_most=2),
         Row("parametric products", Size(40, divisors=30), at_most=1),

@@ -47,6 +47,8 @@ class Stage(ABC):
         By which the ladders refer to it.
     exact
         Whether it looks for matches to all digits, of which there are none once only noise is left.
+    when_incomplete
+        Whether it is of no use once the best formula leaves only noise.
     fits_constants
         Whether it fits constants inside functions.
     sizes
@@ -55,6 +57,7 @@ class Stage(ABC):
 
     name: ClassVar[str]
     exact: ClassVar[bool] = False
+    when_incomplete: ClassVar[bool] = False
     fits_constants: ClassVar[bool] = False
     sizes: ClassVar[tuple[Size, ...]] = ()
 
