@@ -101,7 +101,7 @@ def _cleared(product: Factors, place: int, terms: Sequence[Factors], power: Valu
 
 
 def _logistic(product: Factors, place: int, terms: Sequence[Factors], power: Value) -> Factors | None:
-    """`a/(c + b*exp(-k*x))` as `A/(1 + exp(-(x - m)/s))`."""
+    """`a/(c + b*exp(-k*x))` as `A/(1 + exp(-(x - m)/s))`, or `A/(1 + exp(p - k*x - l*y))`."""
     number, other = _number_and_other(terms)
     if number is None or other is None or not power < 0 or not (number.is_fitted or other.is_fitted):
         return None
@@ -109,15 +109,31 @@ def _logistic(product: Factors, place: int, terms: Sequence[Factors], power: Val
     if len(other.items) != 1 or other.items[0][1] != 1 or not isinstance(exponential, Apply):
         return None
     outside = raised(number.coefficient, power) if number.coefficient > 0 else None
-    line = _line(exponential.arguments[0]) if is_call(exponential, "exp") else None
-    if outside is None or line is None or not other.coefficient > 0:
+    if outside is None or not is_call(exponential, "exp") or not other.coefficient > 0:
         return None
-    rate, column, constant = line
-    middle = -(constant + math.log(float(other.coefficient) / float(number.coefficient))) / float(rate)
-    shifted = column if abs(middle) < ROUNDING else sum_of([Factors(1, ((column, 1),)), Factors(-middle, ())])
-    exponent = Factors(rate, ((shifted, 1),), divided=True).tree
+    shift = math.log(float(other.coefficient) / float(number.coefficient))
+    exponent = _shifted(exponential.arguments[0], shift)
+    if exponent is None:
+        return None
     inner = sum_of([Factors(1, ()), Factors(1, ((Apply("exp", (exponent,)), 1),))])
     return _with_item(product, place, (inner, power)).scaled(outside)
+
+
+def _shifted(argument: Expression, shift: float) -> Expression | None:
+    """`(x - m)/s` for `x/s` and a shift, `k*x + l*y + p` for a sum of columns; None for anything else."""
+    line = _line(argument)
+    if line is not None:
+        rate, column, constant = line
+        middle = -(constant + shift) / float(rate)
+        place = (
+            column if abs(middle) < ROUNDING else sum_of([Factors(1, ((column, 1),)), Factors(-middle, ())])
+        )
+        return Factors(rate, ((place, 1),), divided=True).tree
+    columns = [term for term in terms_of(argument) if not term.is_number]
+    if len(columns) < 2 or not all(is_column(term) and term.is_fitted for term in columns):
+        return None
+    shift += sum(float(term.coefficient) for term in terms_of(argument) if term.is_number)
+    return sum_of([*columns, Factors(shift, ())] if abs(shift) >= ROUNDING else columns)
 
 
 def _line(argument: Expression) -> tuple[Value, Expression, float] | None:
