@@ -95,7 +95,8 @@ class SolveOptions:
         Whether to load generators and operators of other packages.
     initial
         Formulas to start from, in the table's aliases; names that are neither columns nor known constants are
-        constants to be fitted. The solution says what became of each.
+        constants to be fitted. With a template they are for its functions, `"f = A*exp(-b*t)"`. The solution
+        says what became of each.
     template
         A formula with unknown functions of columns, `"exp(-x/L)*f(t, x) + g(y)"`; other names are constants.
     known
@@ -145,8 +146,10 @@ class SolveOptions:
         return DEFAULT_SECONDS if self.time is None and self.steps is None else self.time
 
     def formulas(self, dataset: Dataset) -> Sequence[str]:
-        """The formulas of an earlier run."""
-        return self.resumed(dataset) if callable(self.resumed) else self.resumed
+        """The formulas of an earlier run; those for functions of a template, `f = ...`, with one only."""
+        found = self.resumed(dataset) if callable(self.resumed) else self.resumed
+        has_template = self.template is not None or self.known is not None
+        return [text for text in found if has_template or "=" not in text]
 
     def changed(self, **changes: Any) -> SolveOptions:
         """The same options with some of them changed.

@@ -38,6 +38,7 @@ from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import pose_table, prepare, search_table
 from physdiffuser.search.timing import TimeLimit
 from physdiffuser.search.vocabulary import definitions, vocabulary
+from physdiffuser.templates.grouped import solve_template_groups
 from physdiffuser.templates.solving import solve_template, template_of
 from physdiffuser.verification.patience import symbolic_patience
 from physdiffuser.verification.worker import shared_worker
@@ -212,15 +213,15 @@ def _searched(dataset: Dataset, options: SolveOptions, loss: Loss | None, contro
     """The answer of the search that the options ask for: groups, a loss, a template, or the usual one."""
     check_constraints(options, dataset)
     template = template_of(options, dataset)
-    guesses = _guesses(dataset, options)
-    if dataset.groups is not None and loss is None:
-        return solve_groups(dataset, guesses, options, control)
-    if loss is not None or template is not None:
-        with threadpool_limits(limits=1, user_api="blas"):
-            if loss is not None:
-                return solve_with_loss(dataset, loss, guesses, options, control)
-            assert template is not None  # one of the two is given
-            return solve_template(dataset, template, options, control)
+    with threadpool_limits(limits=1, user_api="blas"):
+        if template is not None and loss is None:
+            solver = solve_template if dataset.groups is None else solve_template_groups
+            return solver(dataset, template, options, control)
+        guesses = _guesses(dataset, options)
+        if loss is not None:
+            return solve_with_loss(dataset, loss, guesses, options, control)
+    if dataset.groups is not None:
+        return solve_groups(dataset, guesses, options, control)[0]
     # With their constants fitted they are formulas like those of an earlier run.
     texts = [to_text(one.expression, dataset.names) for one in guesses if one.expression is not None]
     watched, control = control.on_progress, replace(control, on_progress=None)

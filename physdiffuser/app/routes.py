@@ -28,6 +28,7 @@ from physdiffuser.errors import PhysdiffuserError, UsageError
 from physdiffuser.options import SolveOptions
 from physdiffuser.pipeline import check_constraints
 from physdiffuser.search.refinement.guesses import read_guess
+from physdiffuser.templates.function_guesses import read_function_guesses
 from physdiffuser.templates.solving import template_of
 
 MOST_REQUEST = 1_000_000
@@ -232,8 +233,8 @@ class Routes:
         asked = ContinueRequest.model_validate_json(await _body(request))
         record, pins = run.record, run.record.marks[-1].pins
         own = () if asked.guess is None else (asked.guess.strip(),)
-        # A search for the functions of a template takes no starting formulas.
-        kept = () if record.settings.template else pins
+        # With a template a starting formula is for one of its functions, and a pinned one is complete.
+        kept, pinned = ((), ()) if record.settings.template else (pins, own)
         guesses = tuple(dict.fromkeys((*record.settings.guesses, *kept, *own)))
         settings = checked(record.settings.model_copy(update={"time": asked.time, "guesses": guesses}))
         settings = Settings.model_validate_json(settings.model_dump_json())
@@ -241,7 +242,7 @@ class Routes:
         if run.state in ACTIVE:
             self._jobs.stop(run)
             await self._jobs.ended(run)
-        marks = (Marks(pins=tuple(dict.fromkeys((*pins, *own)))[-20:]),)
+        marks = (Marks(pins=tuple(dict.fromkeys((*pins, *pinned)))[-20:]),)
         record = record.model_copy(update={"settings": settings, "earlier": run.id, "marks": marks})
         return JSONResponse(self._jobs.start(record).snapshot(), 201)
 
@@ -332,9 +333,6 @@ def _file(content: str | bytes, name: str, kind: str) -> Response:
 def _check(path: Path, settings: Settings) -> None:
     """Refuse at once what the search would refuse at its start."""
     dataset = dataset_of(path, settings)
-    known = laws.known_constants(settings, dataset)
-    for formula in settings.guesses:
-        read_guess(formula, dataset.names, known, dataset.target_column.alias)
     options = SolveOptions(
         constants=settings.constants or None,
         template=settings.template or None,
@@ -342,11 +340,18 @@ def _check(path: Path, settings: Settings) -> None:
     )
     check_constraints(options, dataset)
     read_constraints(options.constraints, dataset)
-    template_of(options, dataset)
+    template = template_of(options, dataset)
+    known = laws.known_constants(settings, dataset)
+    if template is not None:
+        read_function_guesses(settings.guesses, template, known)
+        return
+    for formula in settings.guesses:
+        read_guess(formula, dataset.names, known, dataset.target_column.alias)
 
 
 def _check_formula(run: Run, formula: str) -> None:
-    _check(Path(run.record.table), run.record.settings.model_copy(update={"guesses": (formula,)}))
+    settings = run.record.settings.model_copy(update={"guesses": (formula,), "template": ""})
+    _check(Path(run.record.table), settings)
 
 
 def _panel(run: Run, number: int | None) -> str:

@@ -22,6 +22,8 @@ class Progress:
         The best formula as LaTeX; empty in runs whose units were changed.
     groups
         Of a table with groups: for each formula of the front the constants of each group, by their names.
+    functions
+        With a template: the best forms of its functions, `f = 2*t + x`.
     """
 
     elapsed: float
@@ -33,3 +35,4 @@ class Progress:
     front: tuple[str, ...] = ()
     latex: str = ""
     groups: tuple[Mapping[str, Mapping[str, float]], ...] = ()
+    functions: tuple[str, ...] = ()

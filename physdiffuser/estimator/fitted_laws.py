@@ -35,7 +35,8 @@ def earlier_formulas(estimator: FittedLaws) -> Callable[[Dataset], tuple[str, ..
         own = () if earlier.groups is None else earlier.groups.constants
         if earlier.names != (*dataset.names, *own) or (own and dataset.groups is None):
             return ()
-        return tuple(row.text for row in earlier.pareto)
+        functions = () if earlier.template is None else earlier.template.statements
+        return (*(row.text for row in earlier.pareto), *functions)
 
     return formulas
 

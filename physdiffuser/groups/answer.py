@@ -150,7 +150,7 @@ def _equation(
     selection: GroupSelection,
     held_out: IntArray,
 ) -> Equation:
-    fit, columns = _with_signs(law.fit), len(dataset.names)
+    fit, columns = with_signs(law.fit), len(dataset.names)
     blocks, errors, _ = JointModel(fit.skeleton, selection.rows).covariance(fit)
     freedom = selection.rows.rows - fit.constants
     quantile = student_quantile(0.95, freedom) if freedom > 0 else np.nan
@@ -184,7 +184,7 @@ def _equation(
     return with_digits(made, table)
 
 
-def _with_signs(fit: JointFit) -> JointFit:
+def with_signs(fit: JointFit) -> JointFit:
     """The fit, constants of groups negated where that makes the formula shorter or all of them positive.
 
     As for numbers, `exp(-p1*t)` with a positive rate is preferred to `exp(p1*t)` with a negative one.

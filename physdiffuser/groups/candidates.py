@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -16,8 +17,28 @@ from physdiffuser.expressions.tree import add, free_constants, mul, parameter_co
 from physdiffuser.finalize.constants.freed import with_freed_constants
 from physdiffuser.groups.sharing import MAX_CONSTANTS
 
+if TYPE_CHECKING:
+    from physdiffuser.arrays import FloatArray
+    from physdiffuser.groups.joint_fit import JointFit
+    from physdiffuser.groups.selection import GroupSelection
+
 Search = Callable[[Dataset, Sequence[str], float], Sequence[Expression]]
 """Formulas for a table: given it, formulas to start from, and the share of the budget."""
+
+
+class FormSource(Protocol):
+    """Where all forms of a law come from, in place of the usual laws and searches."""
+
+    def searched(
+        self, dataset: Dataset, groups: Groups, selection: GroupSelection
+    ) -> Iterator[tuple[list[Form], bool]]:
+        """Forms for a selection, a list after each search, and whether they are usual laws."""
+
+    def with_number(
+        self, fit: JointFit, position: int, number: Number
+    ) -> tuple[Expression, FloatArray] | None:
+        """As `physdiffuser.groups.selection.with_number`; None where a constant has to stay."""
+
 
 # Groups that are searched by themselves: those with the most rows.
 MAX_SEARCHED = 3
@@ -100,7 +121,7 @@ def searched_forms(dataset: Dataset, groups: Groups, search: Search) -> Iterator
 
     Each search starts from the formulas of those before.
     """
-    tables = _tables(dataset, groups)
+    tables = tables_of(dataset, groups)
     known: list[str] = []
     shares = np.array([FIRST_SHARE, *[1.0] * (len(tables) - 1)])
     for (table, scaled), share in zip(tables, (shares / shares.sum()).tolist(), strict=True):
@@ -113,7 +134,7 @@ def searched_forms(dataset: Dataset, groups: Groups, search: Search) -> Iterator
         yield forms
 
 
-def _tables(dataset: Dataset, groups: Groups) -> list[tuple[Dataset, bool]]:
+def tables_of(dataset: Dataset, groups: Groups) -> list[tuple[Dataset, bool]]:
     """The tables to search, and whether their target is in units of the group's."""
     counts = np.bincount(groups.codes, minlength=len(groups.labels))
     largest = [int(code) for code in np.argsort(-counts, kind="stable") if counts[code] >= MIN_ROWS]

@@ -16,6 +16,9 @@ from physdiffuser.groups.candidates import Form
 from physdiffuser.groups.joint_fit import GroupedRows, JointFit, JointModel
 from physdiffuser.groups.sharing import GroupDescriptionLength, GroupLaw, best_sharing, separate_fits
 
+Simpler = tuple[Expression, FloatArray]
+"""A skeleton, and constants of each group, shape (parameters, groups)."""
+
 
 @dataclass(frozen=True)
 class GroupPolicy:
@@ -91,6 +94,9 @@ class GroupSelection:
         Whether a form may be an answer.
     satisfied
         Whether the formula of a group satisfies the constraints: those of all groups have to.
+    simpler
+        Puts a number in place of a constant, and returns the skeleton and the constants that are left;
+        `with_number` when None.
     """
 
     def __init__(
@@ -102,9 +108,11 @@ class GroupSelection:
         stop: Callable[[], bool] = lambda: False,
         allowed: Callable[[Expression], bool] = lambda expression: True,
         satisfied: Callable[[Expression], bool] = lambda expression: True,
+        simpler: Callable[[JointFit, int, Number], Simpler | None] | None = None,
     ) -> None:
         self.rows, self._seed, self.stop = rows, seed, stop
         self._allowed, self._satisfied = allowed, satisfied
+        self._with_number = simpler or with_number
         self.measure = GroupDescriptionLength(rows, floor)
         self.laws: dict[Expression, GroupLaw] = {}
         self.violating: GroupLaw | None = None
@@ -128,6 +136,7 @@ class GroupSelection:
             stop=self.stop,
             allowed=self._allowed,
             satisfied=self._satisfied,
+            simpler=self._with_number,
         )
         again._usual = self._usual
         laws = sorted(self.laws.values(), key=lambda law: law.length)[: POLICY.thorough]
@@ -189,7 +198,7 @@ class GroupSelection:
             if law is None or self.best is None or law.length > self.best.length + POLICY.worth_simplifying:
                 return
             done.add(law.fit.skeleton)
-            for skeleton, own in self._simpler(law.fit):
+            for skeleton, own in filter(None, self._simpler(law.fit)):
                 if skeleton not in self.laws and self._allowed(bind(skeleton, [1.5] * len(own))):
                     simpler = best_sharing(skeleton, self.rows, self.measure, own)
                     if simpler is not None and simpler.length < law.length:
@@ -254,21 +263,21 @@ class GroupSelection:
         _, errors, _ = JointModel(fit.skeleton, self.rows).covariance(fit)
         return fit.shared & ~(errors[:, 0] < POLICY.undetermined * np.abs(fit.parameters[:, 0]))
 
-    def _simpler(self, fit: JointFit) -> Iterator[tuple[Expression, FloatArray]]:
+    def _simpler(self, fit: JointFit) -> Iterator[Simpler | None]:
         _, errors, _ = JointModel(fit.skeleton, self.rows).covariance(fit)
         undetermined = self._undetermined(fit)
         for position in np.flatnonzero(fit.shared):
             value, error = float(fit.parameters[position, 0]), float(errors[position, 0])
             if undetermined[position]:
                 # The other constants can take its part: one of several factors, say.
-                yield _with_number(fit, int(position), Number(1))
+                yield self._with_number(fit, int(position), Number(1))
                 continue
             numbers = [*_simple_numbers(value, error)]
             if fit.loss <= POLICY.nearly_exact * self.measure.floor:
                 # Rounding alone gives a constant that is not needed a value, and a small error.
                 numbers += [Number(0)] if abs(value) < POLICY.no_constant else [*_short_decimals(value)]
             for number in numbers:
-                yield _with_number(fit, int(position), number)
+                yield self._with_number(fit, int(position), number)
 
 
 def _simple_numbers(value: float, error: float) -> Iterator[Number]:
@@ -289,7 +298,7 @@ def _short_decimals(value: float) -> Iterator[Number]:
         yield Number(int(short) if short.denominator == 1 else short)
 
 
-def _with_number(fit: JointFit, position: int, number: Number) -> tuple[Expression, FloatArray]:
+def with_number(fit: JointFit, position: int, number: Number) -> Simpler:
     """The skeleton with a number in place of a constant, simplified, and the constants that are left."""
     values = fit.parameters
     # Distinct numbers mark the constants while the formula is simplified, which knows no parameters.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from physdiffuser.functions.standard_fits import (
     fit_standard_forms,
 )
 from physdiffuser.groups.answer import constant_names, fit_and_held_out, group_solution
-from physdiffuser.groups.candidates import Form, searched_forms
+from physdiffuser.groups.candidates import Form, FormSource, searched_forms
 from physdiffuser.groups.constraint_report import constraints_of_groups
 from physdiffuser.groups.guess_outcomes import group_guess_outcomes
 from physdiffuser.groups.joint_fit import GroupedRows, JointModel
@@ -52,8 +52,12 @@ USUAL_SHARE, NOISE_FROM = 0.4, 0.85
 
 
 def solve_groups(
-    dataset: Dataset, guesses: Sequence[Guess], options: SolveOptions, control: RunControl
-) -> Solution:
+    dataset: Dataset,
+    guesses: Sequence[Guess],
+    options: SolveOptions,
+    control: RunControl,
+    source: FormSource | None = None,
+) -> tuple[Solution, GroupSelection]:
     """Find one law for all groups of a table, and which of its constants they share.
 
     Parameters
@@ -64,6 +68,12 @@ def solve_groups(
         Starting formulas of the user.
     options
         Of the search. `operators`, `units` and `max_complexity` hold for the law.
+    source
+        Of the forms; None for usual laws and searches.
+
+    Returns
+    -------
+    The solution, and the laws that were fitted.
 
     Raises
     ------
@@ -97,7 +107,7 @@ def solve_groups(
     forms += [Form(*free_constants(one)) for one in fitted if free_constants(one)[1]]
     if options.noise_model == "relative" and dataset.weights is None:
         check_relative(dataset)
-    selection = select_law(table, groups.take(split[0]), forms, problem, options, control)
+    selection = select_law(table, groups.take(split[0]), forms, problem, options, control, source)
     noise = None
     # There is no comparison of noise models without time, or for a user who stops the search.
     stopped = control.over() and options.noise_model == "auto"
@@ -113,7 +123,7 @@ def solve_groups(
     solution = group_solution(dataset, groups, selection, split, options.seed)
     outcomes = group_guess_outcomes(guesses, solution, dataset, groups, selection, options.seed)
     statuses, violations = constraints_of_groups(rules, selection, dataset.names)
-    return replace(
+    solution = replace(
         solution,
         warnings=(
             *solution.warnings,
@@ -126,6 +136,7 @@ def solve_groups(
         constraints=statuses,
         timing={"elapsed_seconds": control.clock() - control.started},
     )
+    return solution, selection
 
 
 @np.errstate(all="ignore")
@@ -171,34 +182,52 @@ def select_law(
     problem: Problem,
     options: SolveOptions,
     control: RunControl,
+    source: FormSource | None = None,
 ) -> GroupSelection:
     """Search for forms and fit them to all groups, until one is exact or the budget is spent."""
     rows = GroupedRows.of(dataset.inputs, dataset.target, dataset.weights, groups.codes)
     floor = rounding_loss(dataset.target, decimal_precision(dataset.target))
     first, over = control.within(USUAL_SHARE), control.within(NOISE_FROM)
     selection = GroupSelection(
-        rows, floor, options.seed, stop=first, allowed=problem.admits, satisfied=problem.satisfies
+        rows,
+        floor,
+        options.seed,
+        stop=first,
+        allowed=problem.admits,
+        satisfied=problem.satisfies,
+        simpler=None if source is None else source.with_number,
     )
     selection.consider(guesses)
-    largest = _largest_group(problem, groups)
-    usual = [*fit_standard_forms(problem, first), *fit_forms_of_columns(problem, first)]
-    selection.consider(_forms(usual), usual=True)
-    _report(selection, dataset, groups, control)
-    if not first():
-        selection.consider(_forms(fit_further_forms(largest, first)))
-
+    if source is None:
+        _consider_usual(selection, problem, groups, first)
+        _report(selection, dataset, groups, control)
     selection.stop = over
 
     def search(table: Dataset, known: Sequence[str], share: float) -> Sequence[Expression]:
         return search_formulas(table, known, share, options, control)
 
-    for forms in () if control.cancelled() else searched_forms(dataset, groups, search):
-        selection.consider(forms)
+    searched = (
+        ((forms, False) for forms in searched_forms(dataset, groups, search))
+        if source is None
+        else source.searched(dataset, groups, selection)
+    )
+    for forms, usual in () if control.cancelled() else searched:
+        selection.consider(forms, usual=usual)
         _report(selection, dataset, groups, control)
         if selection.exact or over():
             break
     selection.simplify()
     return selection
+
+
+def _consider_usual(
+    selection: GroupSelection, problem: Problem, groups: Groups, stop: Callable[[], bool]
+) -> None:
+    """Fit the usual laws of each column."""
+    usual = [*fit_standard_forms(problem, stop), *fit_forms_of_columns(problem, stop)]
+    selection.consider(_forms(usual), usual=True)
+    if not stop():
+        selection.consider(_forms(fit_further_forms(_largest_group(problem, groups), stop)))
 
 
 def _rows(dataset: Dataset, groups: Groups, chosen: IntArray) -> GroupedRows | None:

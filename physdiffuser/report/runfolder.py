@@ -169,9 +169,8 @@ class RunFolder:
         if interim.is_file():
             reader = Reader(_read_json(interim), visible(str(interim), 300))
             table = reader.optional("table")
-            saved.append(
-                SavedFormulas(reader.texts("front"), None if table is None else TableRecord.read(table))
-            )
+            formulas = (*reader.texts("front"), *reader.texts("functions"))
+            saved.append(SavedFormulas(formulas, None if table is None else TableRecord.read(table)))
         return tuple(saved)
 
     def close(self) -> None:
@@ -279,7 +278,10 @@ def _formulas_of_result(path: Path) -> SavedFormulas:
     reader.schema(SCHEMA)
     best = reader.optional("best")
     rows = ([] if best is None else [best]) + reader.rows("pareto")
-    formulas = tuple(dict.fromkeys(row.text("expression") for row in rows))
+    form = reader.optional("template_form")
+    functions = () if form is None else form.texts("statements")
+    texts = (*(row.text("expression") for row in rows), *functions)
+    formulas = tuple(dict.fromkeys(texts))
     table = reader.optional("table")
     if table is not None:
         return SavedFormulas(formulas, TableRecord.read(table))

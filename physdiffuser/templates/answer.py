@@ -38,7 +38,13 @@ _DENOMINATOR, _SAME = 12, 1e-9
 _NOTHING = 1e-12
 
 
-def with_parts(solution: Solution, template: Template, models: Sequence[Model], dataset: Dataset) -> Solution:
+def with_parts(
+    solution: Solution,
+    template: Template,
+    models: Sequence[Model],
+    dataset: Dataset,
+    statements: tuple[str, ...],
+) -> Solution:
     """The solution with the formulas of the unknown functions, and without rows that are not of the template.
 
     Parameters
@@ -51,6 +57,8 @@ def with_parts(solution: Solution, template: Template, models: Sequence[Model], 
         The shortest descriptions first.
     dataset
         The table.
+    statements
+        The best forms of each function.
     """
     best = solution.best
     if best is None:
@@ -67,6 +75,7 @@ def with_parts(solution: Solution, template: Template, models: Sequence[Model], 
         for row in solution.pareto
         if row == solution.best or parts_of(row.expression, template, models, dataset) is not None
     ]
+    parts = replace(parts, statements=statements)
     return replace(solution, template=parts, pareto=tuple(kept))
 
 

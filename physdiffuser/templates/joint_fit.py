@@ -9,8 +9,8 @@ import numpy as np
 
 from physdiffuser.arrays import FloatArray
 from physdiffuser.core.problem import Problem
-from physdiffuser.expressions import Apply, Expression, Parameter
-from physdiffuser.expressions.tree import bind, free_constants, parameter_count
+from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter
+from physdiffuser.expressions.tree import bind, div, free_constants, parameter_count
 from physdiffuser.finalize.constants.freed import with_freed_constants
 from physdiffuser.fitting import fit_constants
 from physdiffuser.selection.description_length import DescriptionLength
@@ -93,16 +93,21 @@ def forms_of(formulas: Sequence[Expression]) -> list[Form]:
 
 
 def _without(formula: Expression, operators: tuple[str, str]) -> Expression:
-    """The formula without a fitted constant that is the last operation."""
+    """The formula without a fitted constant that is the last operation, or a factor of a numerator."""
     if not isinstance(formula, Apply) or formula.operator not in operators:
         return formula
     left, right = formula.arguments
-    if parameter_count(free_constants(right)[0]) and not isinstance(right, Apply):
+    if _is_fitted(right):
         return left
-    keeps = formula.operator in ("add", "mul")
-    if keeps and not isinstance(left, Apply) and parameter_count(free_constants(left)[0]):
-        return right
+    if formula.operator in ("add", "mul"):
+        return right if _is_fitted(left) else formula
+    if formula.operator == "div":
+        return div(ONE if _is_fitted(left) else _without(left, operators), right)
     return formula
+
+
+def _is_fitted(formula: Expression) -> bool:
+    return isinstance(formula, Number) and not formula.exact
 
 
 class JointFits:
@@ -157,7 +162,7 @@ class JointFits:
         length = self.measure.total(nats, len(start), fit.loss)
         return Model(forms, fit.parameters, fit.loss, length, composed)
 
-    def with_known(self, model: Model, name: str, form: Form) -> Model | None:
+    def with_known(self, model: Model, name: str, form: Form, starts: int = 1) -> Model | None:
         """The model with another form of one function, fitted from the constants of the model."""
         places = self.template.constants_of(model.skeletons)
         now = {
@@ -165,7 +170,7 @@ class JointFits:
             for other, one in model.forms.items()
         }
         constants = model.parameters[: len(self.template.constants)]
-        return self.fit({**now, name: form}, constants, 1)
+        return self.fit({**now, name: form}, constants, starts)
 
     def polynomials(self) -> Model | None:
         """The polynomials that describe the table in the fewest nats; None where no fit is finite."""

@@ -8,28 +8,37 @@ constants, fitted together, describe the table in the fewest nats.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from physdiffuser.core.candidate import Candidate
-from physdiffuser.core.solution import Solution
+from physdiffuser.core.solution import GuessOutcome, Solution
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.constants import parse_constants
 from physdiffuser.errors import DataError, UsageError
-from physdiffuser.expressions import Number, Parameter, complexity, to_text
+from physdiffuser.expressions import Expression, Number, Parameter, complexity, to_text
 from physdiffuser.expressions.tree import add, bind
+from physdiffuser.finalize.guess_outcomes import guess_outcomes
 from physdiffuser.finalize.rescaling.magnitudes import Magnitudes
 from physdiffuser.finalize.solution import build_solution
+from physdiffuser.functions.standard_fits import fit_forms_of_columns, fit_standard_forms
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.options import SolveOptions
 from physdiffuser.search.formulas import search_formulas
+from physdiffuser.search.refinement.guesses import ROWS, fit_guess
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import pose_table, prepare, search_table
 from physdiffuser.selection.description_length import rounding_loss
 from physdiffuser.templates.answer import keeps_template, with_parts, with_tied_constants
-from physdiffuser.templates.joint_fit import FEW_STARTS, Form, JointFits, Model, forms_of
+from physdiffuser.templates.function_guesses import (
+    FunctionGuess,
+    earlier_guesses,
+    in_template,
+    read_function_guesses,
+)
+from physdiffuser.templates.joint_fit import FEW_STARTS, STARTS, Form, JointFits, Model, forms_of
 from physdiffuser.templates.partial_tables import enclosing, partial_table
 from physdiffuser.templates.template import Template, UnknownFunction, known_part, read_template
 
@@ -39,9 +48,13 @@ ROUNDS = 2
 MAX_FORMULAS = 16
 # Forms of each function that are combined at the end, by the number of functions.
 COMBINED = {1: 30, 2: 6, 3: 3, 4: 2}
+# Models with a usual law that are fitted to all groups.
+MAX_USUAL = 14
+# Forms of each function that are kept for `--resume`.
+MAX_STATEMENTS = 10
 # A second round that shortens the description by less was not needed.
 _SAME_NATS = 0.5
-_STARTS_ANEW = "with a template, earlier formulas are not used: the search started anew"
+STARTS_ANEW = "the earlier run had no formula for a function of this template: the search started anew"
 
 
 def template_of(options: SolveOptions, dataset: Dataset) -> Template | None:
@@ -56,31 +69,50 @@ def template_of(options: SolveOptions, dataset: Dataset) -> Template | None:
         return None
     if options.template is not None and options.known is not None:
         raise UsageError("give either a template or a known part: --template 'known + f(...)' holds both")
-    if dataset.groups is not None:
-        raise UsageError(
-            "a template cannot be used together with groups: leave out one of them. A form with constants of "
-            "each group is a guess, as in --group state --guess 'a*x/(b + x)'"
-        )
-    if options.initial:
-        raise UsageError(
-            "a template cannot be used together with guesses, which are complete formulas: leave out one"
-        )
     name, text = ("template", options.template) if options.known is None else ("known", options.known)
     if not isinstance(text, str):
         raise UsageError(f"{name}={text!r}: must be a formula as text")
-    known = parse_constants(options.constants, taken=dataset.names)
-    values = {constant.symbol.name: constant.symbol.value for constant in known}
+    values = _known_constants(options, dataset)
     if name == "known":
         text = known_part(text, dataset.names, values)
     return read_template(text, dataset.names, values, dataset.target_column.alias)
 
 
-def _with_operators_of(template: Template, options: SolveOptions) -> SolveOptions:
+def _known_constants(options: SolveOptions, dataset: Dataset) -> dict[str, float]:
+    known = parse_constants(options.constants, taken=dataset.names)
+    return {constant.symbol.name: constant.symbol.value for constant in known}
+
+
+def with_operators_of(template: Template, options: SolveOptions) -> SolveOptions:
     """The options that allow the operators of the template as well, as complete formulas have them."""
     asked = options.operators
     if asked is None or isinstance(asked, Mapping) or all("=" in name for name in asked):
         return options  # all operators are allowed
     return options.changed(operators=[*asked, *sorted(template.operators - set(asked))])
+
+
+def check_magnitudes(dataset: Dataset) -> None:
+    """Refuse values that the usual search would change the units of.
+
+    Raises
+    ------
+    DataError
+        If there are any.
+    """
+    if not Magnitudes.of(dataset).usual:
+        raise DataError("with a template, values must lie between 1e-50 and 1e50: use other units")
+
+
+def starting_formulas(
+    dataset: Dataset, template: Template, options: SolveOptions
+) -> tuple[list[FunctionGuess], list[FunctionGuess], tuple[str, ...]]:
+    """The guesses of the user, the formulas of an earlier run, and a warning if it had other functions."""
+    known = _known_constants(options, dataset)
+    guesses = read_function_guesses(options.initial, template, known)
+    # Asked with the whole table, which the caller may want to know.
+    earlier = options.formulas(dataset)
+    resumed = earlier_guesses(earlier, template, known)
+    return guesses, resumed, (STARTS_ANEW,) if earlier and not resumed else ()
 
 
 def solve_template(
@@ -93,13 +125,12 @@ def solve_template(
     DataError
         If the values are too large or too small, or the template has no finite value on the rows.
     """
-    if not Magnitudes.of(dataset).usual:
-        raise DataError("with a template, values must lie between 1e-50 and 1e50: use other units")
-    search = TemplateSearch(dataset, template, options, control)
+    check_magnitudes(dataset)
+    guesses, resumed, warnings = starting_formulas(dataset, template, options)
+    options = options.changed(resumed=(), initial=())
+    search = TemplateSearch(dataset, template, options, control, [*guesses, *resumed])
     models = search.run()
-    # Asked with the whole table, which the caller may want to know.
-    resumed = bool(options.formulas(dataset))
-    own = _with_operators_of(template, options).changed(generators=(), resumed=())
+    own = with_operators_of(template, options).changed(generators=())
     prepared = prepare(pose_table(dataset, own, control), own, control)
     candidates = [search.candidate(model) for model in models]
     found = search_table(prepared, own, control, candidates)
@@ -107,9 +138,9 @@ def solve_template(
     of_laws = [*models, *search.of_laws(solution)]
     if solution.status != "exact" and not keeps_template(solution, template, of_laws, dataset):
         solution = with_tied_constants(solution, template, models, candidates, found)
-    if resumed:
-        solution = replace(solution, warnings=(*solution.warnings, _STARTS_ANEW))
-    return with_parts(solution, template, of_laws, dataset)
+    solution = replace(solution, warnings=(*solution.warnings, *warnings))
+    solution = with_parts(solution, template, of_laws, dataset, search.statements())
+    return replace(solution, guesses=search.outcomes(guesses, models, solution))
 
 
 class TemplateSearch:
@@ -119,16 +150,25 @@ class TemplateSearch:
     ----------
     dataset, template, options, control
         As for `solve_template`.
+    guesses
+        Starting formulas, with the name of the function that each is for.
+    rounds
+        How often each function is searched.
     """
 
     def __init__(
-        self, dataset: Dataset, template: Template, options: SolveOptions, control: RunControl
+        self,
+        dataset: Dataset,
+        template: Template,
+        options: SolveOptions,
+        control: RunControl,
+        guesses: Sequence[FunctionGuess] = (),
+        rounds: int = ROUNDS,
     ) -> None:
-        self.dataset, self.template = dataset, template
-        self.options = options.changed(resumed=())
-        self.control = control
+        self.dataset, self.template, self.options, self.control = dataset, template, options, control
+        self._guesses, self._rounds = guesses, rounds
         # The rules of complete formulas; the functions are searched with the operators that were asked for.
-        self.problem = pose_table(dataset, _with_operators_of(template, self.options), control).problem
+        self.problem = pose_table(dataset, with_operators_of(template, self.options), control).problem
         floor = rounding_loss(dataset.target, decimal_precision(dataset.target))
         self.fits = JointFits(template, self.problem, floor, options.seed)
         self.pools: dict[str, dict[object, tuple[Form, float]]] = {one.name: {} for one in template.functions}
@@ -136,14 +176,21 @@ class TemplateSearch:
     def run(self) -> list[Model]:
         """Models with a formula for each function, the shortest descriptions first."""
         model = self._first()
-        share = 1.0 / (ROUNDS * len(self.template.functions))
-        for number in range(ROUNDS):
+        share = 1.0 / (self._rounds * len(self.template.functions))
+        for number in range(self._rounds):
             before = model.length
             for function in self.template.functions:
                 model = self._searched(function, model, share)
                 size = complexity(model.expression)
-                about = {"loss": model.loss, "complexity": size, "generator": "template"}
-                self.control.report(model.expression, self.dataset.names, **about)
+                self.control.report(
+                    model.expression,
+                    self.dataset.names,
+                    loss=model.loss,
+                    complexity=size,
+                    generator="template",
+                    front=(to_text(model.expression, self.dataset.names),),
+                    functions=self.statements(),
+                )
             exact = model.loss <= 4 * self.fits.measure.floor
             if exact or self.control.over() or (number and model.length > before - _SAME_NATS):
                 break
@@ -169,17 +216,18 @@ class TemplateSearch:
     def _searched(self, function: UnknownFunction, model: Model, share: float) -> Model:
         """The model with the best form of one function that a search finds."""
         table = partial_table(self.template, function, model.skeletons, model.parameters, self.dataset)
+        guessed = self._guessed(function, model, table)
+        formulas: Sequence[Expression] = ()
         if table is not None and not self.control.over():
-            known = [
-                to_text(bind(form.skeleton, form.known), function.arguments) for form in self._pool(function)
-            ]
-            formulas = search_formulas(table, known[:MAX_FORMULAS], share, self.options, self.control)
+            pool = [bind(form.skeleton, form.known) for form in self._pool(function)]
+            known = [to_text(one, function.arguments) for one in (*guessed, *pool[:MAX_FORMULAS])]
+            formulas = search_formulas(table, known, share, self.options, self.control)[:MAX_FORMULAS]
             outer = enclosing(self.template, function)
             if outer is not None:
-                inner = [outer.function_of(formula) for formula in formulas[:MAX_FORMULAS]]
+                inner = [outer.function_of(formula) for formula in formulas]
                 formulas = [one for one in inner if one is not None]
-            for form in forms_of(formulas[:MAX_FORMULAS]):
-                self.pools[function.name].setdefault(form.skeleton, (form, np.inf))
+        for form in forms_of([*guessed, *formulas]):
+            self.pools[function.name].setdefault(form.skeleton, (form, np.inf))
         best: Model | None = None
         for key, (form, _) in list(self.pools[function.name].items()):
             made = self.fits.with_known(model, function.name, form)
@@ -192,6 +240,23 @@ class TemplateSearch:
             if best is None or made.length < best.length:
                 best = made
         return model if best is None else best
+
+    def _guessed(self, function: UnknownFunction, model: Model, table: Dataset | None) -> list[Expression]:
+        """The guesses for a function, fitted to the values that it should have."""
+        found = []
+        for name, guess in self._guesses:
+            if name != function.name:
+                continue
+            if table is not None and enclosing(self.template, function) is None:
+                fitted = fit_guess(guess, table.sample(ROWS), self.options.seed).expression
+                found += [] if fitted is None else [fitted]
+                continue
+            form = Form(guess.skeleton, (1.0,) * len(guess.constants))
+            made = self.fits.with_known(model, name, form, STARTS)
+            if made is not None:
+                place = self.template.constants_of(made.skeletons)[name]
+                found.append(bind(guess.skeleton, list(made.parameters[place])))
+        return found
 
     def _pool(self, function: UnknownFunction) -> list[Form]:
         """Forms of a function, the shortest descriptions first."""
@@ -227,6 +292,49 @@ class TemplateSearch:
         forms = forms_of([form for law in laws for form in (law, add(law, Number(1.0)))])
         made = [self.fits.fit({functions[0].name: form}, np.zeros(0), FEW_STARTS) for form in forms]
         return [one for one in made if one is not None]
+
+    def usual(self, model: Model) -> list[Model]:
+        """The model with a usual law in place of each function, the shortest descriptions first."""
+        found = []
+        for one in self.template.functions:
+            table = partial_table(self.template, one, model.skeletons, model.parameters, self.dataset)
+            if table is None or enclosing(self.template, one) is not None:
+                continue
+            plain = self.options.changed(units=None, units_row=False, constraints=None)
+            problem = pose_table(table, plain, self.control).problem
+            over = self.control.over
+            fits = [*fit_standard_forms(problem, over), *fit_forms_of_columns(problem, over)]
+            made = [
+                self.fits.with_known(model, one.name, form)
+                for form in forms_of([fit.expression for fit in fits])
+            ]
+            found += [fit for fit in made if fit is not None and self.problem.allows(fit.expression)]
+        return sorted(found, key=lambda one: one.length)[:MAX_USUAL]
+
+    def best_forms(self) -> list[tuple[str, Expression]]:
+        """The best forms of each function."""
+        return [
+            (one.name, bind(form.skeleton, form.known))
+            for one in self.template.functions
+            for form in self._pool(one)[:MAX_STATEMENTS]
+        ]
+
+    def statements(self) -> tuple[str, ...]:
+        """The best forms as text, `f = 2*t + x`, for a run that goes on from this one."""
+        names = {one.name: one.arguments for one in self.template.functions}
+        return tuple(f"{name} = {to_text(form, names[name])}" for name, form in self.best_forms())
+
+    def outcomes(
+        self, guesses: Sequence[FunctionGuess], models: Sequence[Model], solution: Solution
+    ) -> tuple[GuessOutcome, ...]:
+        """What became of starting formulas: each is compared as a complete formula with the chosen law."""
+        dataset, found = self.dataset, []
+        for name, guess in guesses:
+            whole = in_template(name, guess, models[0].skeletons, self.template) if models else None
+            if whole is not None:
+                whole = fit_guess(whole, dataset.sample(ROWS), self.options.seed)
+            found.append(guess if whole is None else whole)
+        return guess_outcomes(found, solution, dataset)
 
     def candidate(self, model: Model) -> Candidate:
         """A model as a formula of the table."""

@@ -10,7 +10,7 @@ from typing import Literal
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import OPERATORS, Apply, Expression, ExpressionSyntaxError, Variable
 from physdiffuser.expressions.parser import FUNCTIONS, known_names, parse_with
-from physdiffuser.expressions.tree import parameter_count, substitute, walk, with_parameters
+from physdiffuser.expressions.tree import parameter_count, substitute, variables, walk, with_parameters
 from physdiffuser.io.display import visible
 from physdiffuser.search.refinement.guesses import FreeNames
 from physdiffuser.verification.calculus import derivative, integral
@@ -269,6 +269,13 @@ def read_template(
             f"template '{shown}': no unknown function, such as f({', '.join(names[:2])}); "
             "a formula with free constants alone is a guess (--guess)"
         )
+    for name in reader.functions:
+        calls = [part for part in reader.parts if isinstance(part, Call) and part.function == name]
+        if not any(variables(one) for call in calls for one in call.arguments):
+            raise UsageError(
+                f"template '{shown}': {visible(name)} has no column among its arguments; the columns are "
+                f"{', '.join(map(visible, names))}"
+            )
     both = sorted(set(free.free) & set(reader.functions))
     if both:
         raise UsageError(

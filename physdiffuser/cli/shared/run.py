@@ -190,7 +190,7 @@ class Run(AnyRun):
         def keep_saving() -> None:
             saved: tuple[str, ...] = ()
             while not ended.wait(self.save_every):
-                front = self.progress.front if self.progress is not None else ()
+                front = (*self.progress.front, *self.progress.functions) if self.progress is not None else ()
                 if front != saved:
                     saved = front
                     try:
@@ -219,6 +219,8 @@ class Run(AnyRun):
             }
             if progress.groups:
                 content["groups"] = list(progress.groups)
+            if progress.functions:
+                content["functions"] = list(progress.functions)
             self.folder.save_progress(content | self._table())
 
     def _table(self) -> dict[str, Any]:

@@ -153,10 +153,11 @@ def template_document(solution: Solution) -> Json:
         return {}
     constants = {name: value if math.isfinite(value) else None for name, value in parts.constants.items()}
     arguments = {name: list(names) for name, names in parts.arguments.items()}
-    return {
-        "template": dict(parts.functions),
-        "template_form": {"text": parts.text, "arguments": arguments, "constants": constants},
-    }
+    form: Json = {"text": parts.text, "arguments": arguments, "constants": constants}
+    if parts.group_constants:
+        form["group_constants"] = dict(parts.group_constants)
+    form["statements"] = list(parts.statements)
+    return {"template": dict(parts.functions), "template_form": form}
 
 
 def read_template_parts(reader: Reader) -> TemplateParts | None:
@@ -167,4 +168,11 @@ def read_template_parts(reader: Reader) -> TemplateParts | None:
     names = form.child("arguments")
     arguments = {name: names.texts(name) for name in names.keys()}  # noqa: SIM118  # a reader, not a mapping
     constants = {name: math.nan if one is None else one for name, one in form.numbers("constants").items()}
-    return TemplateParts(form.text("text"), reader.texts_by_name("template"), arguments, constants)
+    return TemplateParts(
+        form.text("text"),
+        reader.texts_by_name("template"),
+        arguments,
+        constants,
+        form.texts_by_name("group_constants"),
+        form.texts("statements"),
+    )

@@ -149,6 +149,7 @@ def _functions(solution: Solution, style: Style) -> list[str]:
     texts = [f"in the template {visible(parts.text, _LIMIT)}"]
     texts += [f"{name} = {visible(text, _LIMIT)}" for name, text in parts.headings().items()]
     texts += [f"{name} = {short(value)}" for name, value in parts.constants.items()]
+    texts += [f"{name} = {text}" for name, text in parts.group_constants.items()]
     return [line for text in texts for line in _wrapped(text, style, _LABEL_WIDTH + 2, "")]
 
 

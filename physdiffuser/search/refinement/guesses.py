@@ -114,10 +114,11 @@ def fitted_guesses(
     read = [read_guess(text, dataset.names, constants, dataset.target_column.alias) for text in texts]
     if not read:
         return ()
-    return tuple(_fitted(guess, dataset.sample(ROWS), seed) for guess in read)
+    return tuple(fit_guess(guess, dataset.sample(ROWS), seed) for guess in read)
 
 
-def _fitted(guess: Guess, dataset: Dataset, seed: int) -> Guess:
+def fit_guess(guess: Guess, dataset: Dataset, seed: int) -> Guess:
+    """The guess with its constants fitted to a table, from several starts."""
     rng = np.random.default_rng([seed, 11])
     weights: FloatArray | None = dataset.weights
     if weights is not None:
