@@ -145,6 +145,11 @@ class SolveOptions:
         """Seconds; None if the number of steps is the only limit."""
         return DEFAULT_SECONDS if self.time is None and self.steps is None else self.time
 
+    def shares(self, share: float) -> dict[str, Any]:
+        """Changes that leave a share of the time and of the steps."""
+        steps = None if self.steps is None else max(1, int(self.steps * share))
+        return {"steps": steps, "time": None if self.time_limit is None else self.time_limit * share}
+
     def formulas(self, dataset: Dataset) -> Sequence[str]:
         """The formulas of an earlier run; those for functions of a template, `f = ...`, with one only."""
         found = self.resumed(dataset) if callable(self.resumed) else self.resumed

@@ -40,6 +40,7 @@ from physdiffuser.search.timing import TimeLimit
 from physdiffuser.search.vocabulary import definitions, vocabulary
 from physdiffuser.templates.grouped import solve_template_groups
 from physdiffuser.templates.solving import solve_template, template_of
+from physdiffuser.templates.with_loss import solve_template_with_loss
 from physdiffuser.verification.patience import symbolic_patience
 from physdiffuser.verification.worker import shared_worker
 
@@ -214,7 +215,9 @@ def _searched(dataset: Dataset, options: SolveOptions, loss: Loss | None, contro
     check_constraints(options, dataset)
     template = template_of(options, dataset)
     with threadpool_limits(limits=1, user_api="blas"):
-        if template is not None and loss is None:
+        if template is not None and loss is not None:
+            return solve_template_with_loss(dataset, template, loss, options, control)
+        if template is not None:
             solver = solve_template if dataset.groups is None else solve_template_groups
             return solver(dataset, template, options, control)
         guesses = _guesses(dataset, options)

@@ -36,3 +36,18 @@ from physdiffuser.report.export.exports import export, formula_of
 
 print(document(solution)["best"]["groups"])
 print(export(formula_of(solution, solution.best), "python"))
+
+# %% [markdown]
+# ## A template for the groups
+#
+# Part of the form may be known. Here a velocity is assumed that multiplies an unknown function of the
+# concentration. The [template](templates.md) is used for all states, and its constant `Vm` differs by state
+# only if the description gets shorter. On the command line this is `--group state --template "Vm*f(conc)"`.
+
+# %%
+divided = solve(table, target="rate", groups="state", template="Vm*f(conc)", steps=4)
+print("f(conc) =", divided.template.headings()["f(conc)"])
+print("Vm =", divided.template.group_constants["Vm"])
+for state, constants in divided.best.groups.items():
+    print(f"{state}: Vm = {constants[0].value:.1f}")
+assert divided.template.group_constants == {"Vm": "p1"}

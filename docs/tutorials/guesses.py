@@ -32,3 +32,18 @@ from physdiffuser.report.documents.json_document import document
 
 for guess in document(solution)["guesses"]:
     print(guess["state"], guess["expression"])
+
+# %% [markdown]
+# ## A guess for a function of a template
+#
+# With a [template](templates.md) a guess is for one of its unknown functions. The inverse wavelengths of
+# hydrogen are differences of two terms; is a term a power of its number, or an exponential?
+
+# %%
+lines = pd.read_csv("examples/balmer.csv", comment="#")
+terms = ["T = R/u**m", "T(n) = R*exp(-k*n)"]
+found = solve(lines, template="1/(T(2) - T(n))", initial=terms, steps=4)
+for guess in found.guesses:
+    print(f"{guess.text}: {guess.state}")
+print("T(u) =", found.template.functions["T"])
+assert [guess.state for guess in found.guesses] == ["kept", "beaten"]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from physdiffuser.core.problem import Rules
 from physdiffuser.core.solution import Equation
 from physdiffuser.core.solution_parts.constraint_status import ConstraintStatus
-from physdiffuser.expressions import to_text
-from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.expressions import Expression, to_text
 from physdiffuser.search.table_search import Found
 
 # A table contradicts the constraints if a formula that violates them is shorter by so many nats.
 CONTRADICTS = 12.0
 NONE_HOLDS = "no formula that satisfies all constraints was found: the law shown violates one"
+
+
+_STATES = ("violated", "holds", "proved")
 
 
 def constraint_report(best: Equation, found: Found) -> tuple[tuple[ConstraintStatus, ...], tuple[str, ...]]:
@@ -23,30 +28,45 @@ def constraint_report(best: Equation, found: Found) -> tuple[tuple[ConstraintSta
     found
         What the search has left.
     """
-    rules = found.problem.rules
+    names, archive = found.dataset.names, found.result.archive
+    other = None
+    if archive.violating is not None:
+        other = min(archive.violating.front(), key=archive.violating.length, default=None)
+    if archive.violating is None or other is None:
+        return statuses_of(found.problem.rules, [best.expression], names)
+    own = min((archive.length(entry) for entry in archive.front()), default=float("inf"))
+    text = f"{to_text(other.candidate.expression, names, 4)}, which violates one,"
+    gain = own - archive.violating.length(other)
+    return statuses_of(found.problem.rules, [best.expression], names, gain, text)
+
+
+def statuses_of(
+    rules: Rules | None,
+    formulas: Sequence[Expression],
+    names: Sequence[str],
+    gain: float = 0.0,
+    other: str = "a law that violates one",
+) -> tuple[tuple[ConstraintStatus, ...], tuple[str, ...]]:
+    """The status of each constraint, that of the formula with the worst, and warnings.
+
+    Parameters
+    ----------
+    formulas
+        The law, or that of each group.
+    gain
+        Nats by which a formula that violates a constraint is shorter.
+    other
+        That formula, for the warning.
+    """
     if rules is None:
         return (), ()
-    names = found.dataset.names
-    statuses = rules.statuses(best.expression, names)
+    of_formulas = zip(*(rules.statuses(formula, tuple(names)) for formula in formulas), strict=True)
+    statuses = tuple(min(some, key=lambda one: _STATES.index(one.state)) for some in of_formulas)
     if any(one.state == "violated" for one in statuses):
         return statuses, (NONE_HOLDS,)
-    contradiction = _contradiction(found.result.archive, names)
-    return statuses, () if contradiction is None else (contradiction,)
-
-
-def _contradiction(archive: ParetoArchive, names: tuple[str, ...]) -> str | None:
-    """A warning if the description by a formula that violates a constraint is much shorter."""
-    if archive.violating is None:
-        return None
-    other = min(archive.violating.front(), key=archive.violating.length, default=None)
-    own = min((archive.length(entry) for entry in archive.front()), default=float("inf"))
-    if other is None:
-        return None
-    gain = own - archive.violating.length(other)
     if gain < CONTRADICTS:
-        return None
-    text = to_text(other.candidate.expression, names, 4)
-    return (
-        f"the table contradicts the constraints: {text}, which violates one, describes it in {gain:.0f} nats "
-        "less. Check the constraints and the table"
+        return statuses, ()
+    return statuses, (
+        f"the table contradicts the constraints: {other} describes it in {gain:.0f} nats less. "
+        "Check the constraints and the table",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,8 @@ from physdiffuser.data.dataset import Dataset, summaries
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import ONE, Apply, Expression, Number, complexity, evaluate, to_text
 from physdiffuser.expressions.tree import add, call, distinct_constants, div, fitted_constants
+from physdiffuser.finalize.constraint_report import statuses_of
+from physdiffuser.finalize.guess_outcomes import guess_outcomes
 from physdiffuser.finalize.scoring import measured, points_of_fit, predict, with_digits
 from physdiffuser.finalize.solution import without_equations
 from physdiffuser.losses.fits import Errors, LossFit, bootstrap_errors, fit_loss
@@ -23,6 +25,7 @@ from physdiffuser.losses.likelihoods import Loss, check_target
 from physdiffuser.options import SolveOptions
 from physdiffuser.report.text.digits import concise
 from physdiffuser.search.formulas import search_formulas
+from physdiffuser.search.posing import constraint_rules
 from physdiffuser.search.refinement.guesses import Guess
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import pose_table
@@ -36,8 +39,17 @@ BETTER = 0.5
 REASON = "the checks are for least squares, and are not made for another loss"
 
 
+FormulaSearch = Callable[[Dataset, Sequence[str], float, SolveOptions, RunControl], Sequence[Expression]]
+"""As `physdiffuser.search.formulas.search_formulas`."""
+
+
 def solve_with_loss(
-    dataset: Dataset, loss: Loss, guesses: Sequence[Guess], options: SolveOptions, control: RunControl
+    dataset: Dataset,
+    loss: Loss,
+    guesses: Sequence[Guess],
+    options: SolveOptions,
+    control: RunControl,
+    search: FormulaSearch | None = None,
 ) -> Solution:
     """Find the law of least loss.
 
@@ -55,6 +67,8 @@ def solve_with_loss(
         Starting formulas of the user.
     options, control
         Of the search.
+    search
+        Finds the only formulas that may be the law; the ordinary search when None.
 
     Raises
     ------
@@ -67,14 +81,18 @@ def solve_with_loss(
     if table.weights is not None:
         table = replace(table, weights=table.weights / table.weights.mean())
     problem = pose_table(table, options, control).problem
+    problem = replace(problem, rules=constraint_rules(options, dataset))
     selection = _Selection(table, loss, problem, control)
+    if search is None:
+        selection.consider([Number(float(np.median(table.target)))])
+    search = search or search_formulas
     selection.consider([one.expression for one in guesses if one.expression is not None])
     earlier = tuple(options.formulas(dataset))
     plain = options.changed(loss="auto", noise_model="constant", suggest_next=0, suggest_range=None)
     aim = table.target if loss.smoothed is None else loss.smoothed(_neighbourhoods(table))
     first = replace(table, target=np.asarray(aim, dtype=np.float64))
     if np.ptp(first.target) > 0:
-        selection.consider(search_formulas(first, earlier, SHARES[0], plain, control))
+        selection.consider(search(first, earlier, SHARES[0], plain, control))
     best = selection.best
     if best is not None and not control.over():
         with np.errstate(all="ignore"):
@@ -84,8 +102,16 @@ def solve_with_loss(
             second = replace(table, target=target, weights=np.maximum(weights, 1e-6 * weights.max()))
             known = [to_text(one.expression, table.names) for one in selection.shortest[:10]]
             around = plain.changed(loss="squared")
-            selection.consider(search_formulas(second, known, SHARES[1], around, control))
-    return _solution(selection, dataset, options, control)
+            selection.consider(search(second, known, SHARES[1], around, control))
+    solution = _solution(selection, dataset, options, control)
+    shown = [_as_law(guess, selection) for guess in guesses]
+    return replace(solution, guesses=guess_outcomes(shown, solution, dataset))
+
+
+def _as_law(guess: Guess, selection: _Selection) -> Guess:
+    """The guess as a formula for the target: a probability where it is the logarithm of odds."""
+    fitted = None if guess.expression is None else selection.shown(guess.expression)
+    return replace(guess, skeleton=selection.shown(guess.skeleton), expression=fitted)
 
 
 def _check_options(dataset: Dataset, options: SolveOptions) -> None:
@@ -95,8 +121,6 @@ def _check_options(dataset: Dataset, options: SolveOptions) -> None:
         ("--group", dataset.groups is not None),
         ("--suggest-next", bool(options.suggest_next)),
         ("--noise-model", options.noise_model not in ("auto", "constant")),
-        ("--constraints", options.constraints is not None),
-        ("--template or --known", bool(options.template or options.known)),
     ):
         if given:
             raise UsageError(f"--loss: {name} works with least squares only; leave one of them out")
@@ -120,8 +144,8 @@ class _Selection:
         self.table, self.loss, self.problem, self.control = table, loss, problem, control
         self.measure = DescriptionLength(table.rows, len(table.columns))
         self.fits: dict[Expression, LossFit] = {}
+        self.violating: LossFit | None = None
         self._tried: set[Expression] = set()
-        self._take(Number(float(np.median(table.target))))
 
     def consider(self, formulas: Sequence[Expression]) -> None:
         """Fit some formulas, the first ones as long as there is time."""
@@ -138,10 +162,14 @@ class _Selection:
         self._tried.add(skeleton)
         table = self.table
         fit = fit_loss(formula, table.inputs, table.target, self.loss, table.weights)
-        allowed = self.problem.allows(fit.expression) and self.problem.allows(self.shown(fit.expression))
-        size = complexity(self.shown(fit.expression))
-        if math.isfinite(fit.nats) and allowed and size <= self.problem.max_complexity:
+        law = self.shown(fit.expression)
+        allowed = self.problem.admits(fit.expression) and self.problem.admits(law)
+        if not math.isfinite(fit.nats) or not allowed or complexity(law) > self.problem.max_complexity:
+            return
+        if self.problem.satisfies(law):
             self.fits[skeleton] = fit
+        elif self.violating is None or self.length(fit) < self.length(self.violating):
+            self.violating = fit
 
     def shown(self, formula: Expression) -> Expression:
         """The law of the target: the probability, where the formula is the logarithm of odds."""
@@ -170,15 +198,16 @@ class _Selection:
 
     @property
     def best(self) -> LossFit | None:
-        """The chosen one; None if no formula has finite values."""
-        return next(iter(self.shortest), None)
+        """The chosen one; one that violates a constraint if all do, None if no formula has finite values."""
+        return next(iter(self.shortest), self.violating)
 
     def front(self) -> list[LossFit]:
         """Fits that no simpler one is as likely as, and the chosen one."""
         front: list[LossFit] = []
-        ranked = sorted(self.fits.values(), key=lambda fit: (complexity(fit.expression), fit.nats))
-        for fit in ranked:
-            if fit is self.best or fit.nats < min((one.nats for one in front), default=math.inf) - BETTER:
+        best = self.best
+        fits = self.fits.values() or [fit for fit in (best,) if fit is not None]
+        for fit in sorted(fits, key=lambda fit: (complexity(fit.expression), fit.nats)):
+            if fit is best or fit.nats < min((one.nats for one in front), default=math.inf) - BETTER:
                 front.append(fit)
         return front
 
@@ -206,6 +235,10 @@ def _solution(
     ]
     best = next(row for row, fit in zip(rows, selection.front(), strict=True) if fit is chosen)
     prediction = predict(best.expression, dataset.inputs)
+    gain = 0.0
+    if selection.violating is not None:
+        gain = selection.length(chosen) - selection.length(selection.violating)
+    statuses, warnings = statuses_of(selection.problem.rules, [best.expression], dataset.names, gain)
     known = {symbol.name: symbol.value for symbol in selection.problem.constants}
     return replace(
         empty,
@@ -214,6 +247,8 @@ def _solution(
         pareto=tuple(rows),
         derivation=best.derivation,
         known_constants=known,
+        constraints=statuses,
+        warnings=(*empty.warnings, *warnings),
         fit_points=points_of_fit(dataset, prediction, np.empty(0, np.intp)),
         summaries=summaries(dataset),
         timing={"elapsed_seconds": control.clock() - control.started},

@@ -135,14 +135,8 @@ class TemplateForms:
 
     def _search(self, table: Dataset, share: float) -> TemplateSearch:
         """The search of one table."""
-        steps, time = self.options.steps, self.options.time_limit
-        own = self.options.changed(
-            steps=None if steps is None else max(1, int(steps * share)),
-            time=None if time is None else time * share,
-            # Forms are wanted here: outliers and the noise model are looked for when all groups are fitted.
-            loss="squared",
-            noise_model="constant",
-        )
+        # Forms are wanted here: outliers and the noise model are looked for when all groups are fitted.
+        own = self.options.changed(loss="squared", noise_model="constant", **self.options.shares(share))
         # A second round finds what the first one of another function has spoiled.
         rounds = min(ROUNDS, len(self.template.functions))
         return TemplateSearch(table, self.template, own, self.control, self.guesses, rounds)

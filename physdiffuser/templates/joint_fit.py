@@ -152,6 +152,7 @@ class JointFits:
             problem.inputs,
             problem.target,
             weights=problem.weights,
+            loss=problem.loss,
             initial=np.array(start),
             starts=starts,
             rng=np.random.default_rng([self._seed, 23]),

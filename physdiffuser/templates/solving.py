@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from physdiffuser.core.candidate import Candidate
-from physdiffuser.core.solution import GuessOutcome, Solution
+from physdiffuser.core.solution import Solution
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.constants import parse_constants
 from physdiffuser.errors import DataError, UsageError
@@ -27,7 +27,7 @@ from physdiffuser.functions.standard_fits import fit_forms_of_columns, fit_stand
 from physdiffuser.noise.precision import decimal_precision
 from physdiffuser.options import SolveOptions
 from physdiffuser.search.formulas import search_formulas
-from physdiffuser.search.refinement.guesses import ROWS, fit_guess
+from physdiffuser.search.refinement.guesses import ROWS, Guess, fit_guess
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import pose_table, prepare, search_table
 from physdiffuser.selection.description_length import rounding_loss
@@ -140,7 +140,23 @@ def solve_template(
         solution = with_tied_constants(solution, template, models, candidates, found)
     solution = replace(solution, warnings=(*solution.warnings, *warnings))
     solution = with_parts(solution, template, of_laws, dataset, search.statements())
-    return replace(solution, guesses=search.outcomes(guesses, models, solution))
+    whole = complete_guesses(guesses, models, template, dataset, options.seed)
+    return replace(solution, guesses=guess_outcomes(whole, solution, dataset))
+
+
+def complete_guesses(
+    guesses: Sequence[FunctionGuess],
+    models: Sequence[Model],
+    template: Template,
+    dataset: Dataset,
+    seed: int,
+) -> list[Guess]:
+    """Guesses for functions as complete formulas, the other functions as in the best model, fitted."""
+    found = []
+    for name, guess in guesses:
+        whole = in_template(name, guess, models[0].skeletons, template) if models else None
+        found.append(guess if whole is None else fit_guess(whole, dataset.sample(ROWS), seed))
+    return found
 
 
 class TemplateSearch:
@@ -323,18 +339,6 @@ class TemplateSearch:
         """The best forms as text, `f = 2*t + x`, for a run that goes on from this one."""
         names = {one.name: one.arguments for one in self.template.functions}
         return tuple(f"{name} = {to_text(form, names[name])}" for name, form in self.best_forms())
-
-    def outcomes(
-        self, guesses: Sequence[FunctionGuess], models: Sequence[Model], solution: Solution
-    ) -> tuple[GuessOutcome, ...]:
-        """What became of starting formulas: each is compared as a complete formula with the chosen law."""
-        dataset, found = self.dataset, []
-        for name, guess in guesses:
-            whole = in_template(name, guess, models[0].skeletons, self.template) if models else None
-            if whole is not None:
-                whole = fit_guess(whole, dataset.sample(ROWS), self.options.seed)
-            found.append(guess if whole is None else whole)
-        return guess_outcomes(found, solution, dataset)
 
     def candidate(self, model: Model) -> Candidate:
         """A model as a formula of the table."""

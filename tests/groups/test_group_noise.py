@@ -21,7 +21,7 @@ from physdiffuser.expressions.tree import add, call, mul
 from physdiffuser.groups.candidates import Form
 from physdiffuser.groups.joint_fit import GroupedRows, JointFit, JointModel
 from physdiffuser.groups.noise import infer_noise
-from physdiffuser.groups.selection import GroupSelection, _simple_numbers, _with_number
+from physdiffuser.groups.selection import GroupSelection, _simple_numbers, with_number
 from physdiffuser.groups.solving import ill_described
 from physdiffuser.report.documents.json_document import document
 from physdiffuser.report.documents.solution_reader import solution_from_document
@@ -194,7 +194,7 @@ def test_a_number_is_put_where_a_constant_occurs_twice() -> None:
     x = Variable(0)
     twice = add(mul(Parameter(1), call("sin", mul(Parameter(1), x))), mul(Parameter(0), Parameter(2)))
     fit = JointFit(twice, np.array([True, False, True]), np.array([[2.0, 2.0], [3.0, 5.0], [4.0, 4.0]]), 0.1)
-    skeleton, own = _with_number(fit, 0, Number(1))
+    skeleton, own = with_number(fit, 0, Number(1))
     assert own.tolist() == [[3.0, 5.0], [4.0, 4.0]]
     found = evaluate(skeleton, np.array([[0.7]]), np.array([3.0, 4.0]))
     assert found[0] == pytest.approx(3 * np.sin(3 * 0.7) + 4.0)

@@ -15,6 +15,7 @@ from physdiffuser.cli import main
 from physdiffuser.errors import UsageError
 from physdiffuser.expressions import evaluate, parse
 from physdiffuser.expressions.tree import distinct_constants
+from physdiffuser.losses import fits
 from physdiffuser.losses.fits import bootstrap_errors, fit_loss
 from physdiffuser.losses.likelihoods import Loss, loss_of
 
@@ -154,6 +155,39 @@ def test_a_logistic_law_is_a_probability(tmp_path: Path, capfd: pytest.CaptureFi
     assert np.abs(values - chance).mean() < 0.1
     assert main(["predict", out, table, "--intervals"]) == 2
     assert main(["export", out]) == 0
+
+
+FEW: dict[str, Any] = {"steps": 1, "operators": ["add", "mul", "exp"], "generators": ["enumeration"]}
+SORTED = np.sort(X)[::3]
+
+
+@pytest.fixture
+def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fits, "SAMPLES", 5)
+
+
+@pytest.mark.usefixtures("few_samples")
+def test_a_template_is_solved_under_a_loss() -> None:
+    y = 2.5 * np.exp(-0.8 * SORTED) + 0.3 * SORTED + 0.02 * NOISE[:50]
+    y[10:40:6] += 8.0
+    guesses = ["f = A*exp(-b*x)", "f = A*x**2"]
+    solution = solve({"x": SORTED, "y": y}, loss="absolute", template="k*x + f(x)", initial=guesses, **FEW)
+    assert solution.best is not None and solution.template is not None
+    assert solution.template.constants["k"] == pytest.approx(0.3, abs=0.05)
+    assert "*exp(-0." in solution.template.functions["f"]
+    assert solution.best.mean_loss is not None and solution.loss == "absolute"
+    assert [guess.state for guess in solution.guesses] == ["kept", "beaten"]
+
+
+@pytest.mark.usefixtures("few_samples")
+def test_a_law_of_least_loss_satisfies_constraints() -> None:
+    rules = [{"limit": {"as": {"x": "inf"}, "is": 0}}, {"decreasing": "x", "region": {"x": [0, 20]}}]
+    table = {"x": SORTED, "y": 2.5 * np.exp(-0.8 * SORTED) + 0.05 * NOISE[:50]}
+    solution = solve(table, loss="huber", constraints=rules, initial=["a*x + b"], **FEW)
+    assert [status.state for status in solution.constraints] == ["proved", "proved"]
+    assert solution.guesses[0].state == "beaten"
+    wrong = solve(table, loss="huber", constraints=[{"increasing": "x"}], **FEW)
+    assert any("the table contradicts the constraints" in text for text in wrong.warnings)
 
 
 def test_the_estimator_takes_a_function() -> None:
