@@ -27,7 +27,15 @@ Search = Callable[[Dataset, Sequence[str], float], Sequence[Expression]]
 
 
 class FormSource(Protocol):
-    """Where all forms of a law come from, in place of the usual laws and searches."""
+    """Where all forms of a law come from, in place of the usual laws and searches.
+
+    Attributes
+    ----------
+    statements
+        Texts from which a later run can go on, as keys.
+    """
+
+    statements: dict[str, None]
 
     def searched(
         self, dataset: Dataset, groups: Groups, selection: GroupSelection

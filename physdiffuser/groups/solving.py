@@ -213,7 +213,7 @@ def select_law(
     )
     for forms, usual in () if control.cancelled() else searched:
         selection.consider(forms, usual=usual)
-        _report(selection, dataset, groups, control)
+        _report(selection, dataset, groups, control, () if source is None else tuple(source.statements))
         if selection.exact or over():
             break
     selection.simplify()
@@ -249,7 +249,13 @@ def _largest_group(problem: Problem, groups: Groups) -> Problem:
     return replace(problem, inputs=problem.inputs[rows], target=problem.target[rows], weights=weights)
 
 
-def _report(selection: GroupSelection, dataset: Dataset, groups: Groups, control: RunControl) -> None:
+def _report(
+    selection: GroupSelection,
+    dataset: Dataset,
+    groups: Groups,
+    control: RunControl,
+    statements: tuple[str, ...] = (),
+) -> None:
     """Tell the caller the best laws so far; `p1`, `p2`, ... stand for the constants of the groups."""
     best = selection.best
     if best is None or control.on_progress is None:
@@ -267,6 +273,7 @@ def _report(selection: GroupSelection, dataset: Dataset, groups: Groups, control
         generator="groups",
         front=tuple(to_text(law.fit.filled(len(dataset.names)), names, digits=6) for law in front),
         groups=tuple(_own_constants(law, constants, groups) for law in front),
+        functions=statements,
     )
 
 

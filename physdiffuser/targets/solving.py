@@ -176,7 +176,8 @@ class _Run:
     ) -> Solution:
         """A second search of half as many steps, from the formulas of the first and from proposals."""
         steps = None if self.options.steps is None else max(1, self.options.steps // 2)
-        formulas = tuple(row.text for row in known.pareto)
+        functions = () if known.template is None else known.template.statements
+        formulas = (*(row.text for row in known.pareto), *functions)
         own = self.options.changed(time=seconds, steps=steps, proposed=tuple(proposed), resumed=formulas)
         return solve_dataset(dataset, own, **self.passed_on)
 

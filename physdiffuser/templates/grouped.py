@@ -57,7 +57,7 @@ def solve_template_groups(
     """
     check_magnitudes(dataset)
     guesses, resumed, warnings = starting_formulas(dataset, template, options)
-    plain = options.changed(initial=(), resumed=())
+    plain = options.changed(initial=(), resumed=(), proposed=())
     source = TemplateForms(template, plain.changed(constraints=None), control, [*guesses, *resumed])
     solution, selection = solve_groups(dataset, (), with_operators_of(template, plain), control, source)
     best = selection.best

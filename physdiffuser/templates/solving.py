@@ -127,7 +127,7 @@ def solve_template(
     """
     check_magnitudes(dataset)
     guesses, resumed, warnings = starting_formulas(dataset, template, options)
-    options = options.changed(resumed=(), initial=())
+    options = options.changed(initial=(), resumed=(), proposed=())
     search = TemplateSearch(dataset, template, options, control, [*guesses, *resumed])
     models = search.run()
     own = with_operators_of(template, options).changed(generators=())

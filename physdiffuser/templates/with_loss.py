@@ -37,7 +37,7 @@ def solve_template_with_loss(
     """
     check_magnitudes(dataset)
     guesses, resumed, warnings = starting_formulas(dataset, template, options)
-    plain = options.changed(initial=(), resumed=())
+    plain = options.changed(initial=(), resumed=(), proposed=())
     models: list[Model] = []
     statements: dict[str, None] = {}
 

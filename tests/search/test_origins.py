@@ -67,3 +67,15 @@ def test_without_columns_far_from_zero_nothing_changes() -> None:
 def test_options_that_depend_on_the_origin_are_refused() -> None:
     with pytest.raises(UsageError, match="--auto-origin cannot be used together with --suggest-next"):
         solve({"year": YEAR, "y": GROWTH}, steps=2, auto_origin=True, suggest_next=1)
+
+
+def test_the_law_of_groups_states_the_shift() -> None:
+    year, who = np.tile(np.arange(1800.0, 1860.0, 10.0), 2), np.repeat(["u", "v"], 6)
+    y = np.where(who == "u", 0.25, 0.5) * (year - 1800) ** 2
+    only: dict[str, Any] = {"operators": ["mul", "pow"], "generators": ["enumeration"], "steps": 1}
+    solution = solve({"year": year, "who": who, "y": y}, target="y", groups="who", auto_origin=True, **only)
+    assert solution.best is not None and solution.best.text == "p1*(year - 1800)**2"
+    assert {name: own[0].value for name, own in solution.best.groups.items()} == pytest.approx(
+        {"u": 0.25, "v": 0.5}
+    )
+    assert solution.notes["origin"] == "year is counted from 1800"

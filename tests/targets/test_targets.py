@@ -206,3 +206,13 @@ def test_the_estimator_takes_several_targets() -> None:
         _ = law.best_
     law.set_output(predict="default").fit(X, A)
     assert law.best_.text and not hasattr(law, "targets_")
+
+
+def test_a_template_is_used_for_each_target() -> None:
+    only: dict[str, Any] = {"operators": ["add", "mul", "pow"], "generators": ["enumeration"], "steps": 1}
+    table = {"t": T, "q": Q, "a": 3 * Q + T**2, "b": 2 * Q + 4 * T**2}
+    several = solve_targets(table, targets=["a", "b"], template="k*q + f(t)", **only).solutions
+    for solution, slope in zip(several.values(), (3.0, 2.0), strict=True):
+        assert solution.template is not None and solution.template.functions["f"].endswith("t**2")
+        assert solution.template.constants["k"] == pytest.approx(slope)
+        assert not solution.warnings

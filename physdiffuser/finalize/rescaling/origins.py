@@ -68,7 +68,6 @@ def solve_with_origins(solve: Solve, dataset: Dataset, options: SolveOptions, st
         If an option is given whose meaning depends on the origin.
     """
     for name, given in (
-        ("--group", dataset.groups is not None),
         ("--template or --known", bool(options.template or options.known)),
         ("--constraints", options.constraints is not None),
         ("--suggest-next", bool(options.suggest_next)),
@@ -131,8 +130,8 @@ def _with_shift(solution: Solution, dataset: Dataset, origins: Mapping[int, int]
         return replace(
             row,
             expression=expression,
-            text=to_text(expression, names),
-            latex=to_latex(expression, names),
+            text=to_text(expression, row.names),
+            latex=to_latex(expression, row.names),
             complexity=complexity(expression),
             derivation=(*row.derivation, f"in these steps {', '.join(said)}"),
         )
