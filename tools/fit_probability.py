@@ -26,6 +26,7 @@ def load(paths: list[Path]) -> tuple[np.ndarray, np.ndarray, list[LawEvidence]]:
     lines = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
     lines = [line for line in lines if line["evidence"] and line["status"] == "approximate"]
     known = [field.name for field in fields(LawEvidence)]
+    lines = [line for line in lines if line["evidence"].keys() >= set(known)]
     evidence = [LawEvidence(**{name: line["evidence"][name] for name in known}) for line in lines]
     right = np.array([line["is_law"] for line in lines], dtype=float)
     return np.array([features(one) for one in evidence]), right, evidence

@@ -11,9 +11,11 @@ Each table is a line of the results file; a run that is stopped continues where 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,10 +24,14 @@ from typing import Any
 import numpy as np
 from resumed_runs import run_tables
 
+from benchmarks_feynman.sampling import Table
 from benchmarks_feynman.suites import Law
+from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import Equation
-from physdiffuser.expressions import Expression, Number, Variable, evaluate, to_text
+from physdiffuser.expressions import Expression, Number, Variable, evaluate, parse, to_text
 from physdiffuser.expressions.tree import substitute, variables
+from physdiffuser.finalize.evidence.figures import POLICY as FIGURES
+from physdiffuser.selection.misfit import misfit
 
 NOISES = ("constant", "relative", "poisson", "mixed", "student")
 LEVELS = (0.001, 0.01, 0.1)
@@ -95,25 +101,23 @@ def is_usable(law: Law, seed: int) -> bool:
     return True
 
 
-def one(
-    number: int,
-    seed: int,
-    limits: dict[str, Any],
-    laws_of: str,
-    between: tuple[int, int],
-    levels: tuple[float, ...],
-    law_given: bool = False,
-) -> list[dict[str, Any]]:
-    """Solve and judge a table with `between` so few and so many rows, noise of a level: one line."""
-    from benchmarks_feynman.judge import has_form
+def drawn(
+    number: int, seed: int, laws_of: str, between: tuple[int, int], levels: tuple[float, ...], first: str = ""
+) -> tuple[Law, Table, np.ndarray, str, float, int]:
+    """Draw a law, its table, the noisy target, the kind and level of the noise, and the irrelevant columns.
+
+    Parameters
+    ----------
+    first
+        Identifier of the law that was drawn first, when the suite had others.
+    """
     from benchmarks_feynman.sampling import sample
     from benchmarks_feynman.suites import select
-    from physdiffuser.data.arrays import dataset_from_arrays
-    from physdiffuser.pipeline import solve_dataset
 
     rng = np.random.default_rng([seed, number])
     laws = select(["dev"])
     law = laws[int(rng.integers(len(laws)))]
+    law = next((other for other in laws if other.id == first), law)
     while laws_of == "frozen":
         fixed = with_constants(law, rng)
         if is_usable(fixed, seed):
@@ -124,7 +128,18 @@ def one(
     kind, level = str(rng.choice(NOISES)), float(rng.choice(levels))
     dummy = int(rng.random() < 0.3)
     table = sample(law, rows=rows, seed=seed * 1000 + number, noise=0.0, dummy=dummy)
-    target = noisy(table.clean, kind, level, rng)
+    return law, table, noisy(table.clean, kind, level, rng), kind, level, dummy
+
+
+def one(
+    number: int, seed: int, draw: Callable[..., Any], limits: dict[str, Any], law_given: bool = False
+) -> list[dict[str, Any]]:
+    """Solve and judge a table that `drawn` gives: one line."""
+    from benchmarks_feynman.judge import has_form
+    from physdiffuser.data.arrays import dataset_from_arrays
+    from physdiffuser.pipeline import solve_dataset
+
+    law, table, target, kind, level, dummy = draw(number)
     dataset = dataset_from_arrays(table.inputs, target, names=table.names, target_name=table.output)
     known = [to_text(law.expression, dataset.names)] if law_given else []
     solution = solve_dataset(dataset, **limits, initial=known)
@@ -147,7 +162,7 @@ def one(
         "number": number,
         "law": law.id,
         "inputs": list(law.names),
-        "rows": rows,
+        "rows": len(target),
         "noise": kind,
         "level": level,
         "dummy": dummy,
@@ -170,6 +185,34 @@ def one(
         "warnings": [text for text in solution.warnings if "errors of" in text],
     }
     return [line]
+
+
+def with_figures(line: dict[str, Any], draw: Callable[..., Any]) -> dict[str, Any]:
+    """The line with the figures of its evidence that only the answer and the table are needed for.
+
+    A line whose table is another one when it is drawn again, because the laws have changed, stays as it is.
+    """
+    if not line["evidence"] or line["answer"] is None:
+        return line
+    law, table, target, kind, level, dummy = draw(line["number"], first=line["law"])
+    known = (line[key] for key in ("law", "rows", "noise", "level", "dummy"))
+    same = (law.id, len(target), kind, level, dummy) == tuple(known)
+    same = same and line.get("inputs", list(law.names)) == list(law.names)
+    if not same:
+        return line
+    answer = parse(line["answer"], tuple(table.names))
+    size = np.abs(evaluate(answer, table.inputs))
+    scale = float(np.sqrt(np.mean(np.square(size))))
+    spread = {"relative": size, "poisson": np.sqrt(size * scale), "mixed": np.hypot(0.3 * scale, size)}
+    weights = 1.0 / np.square(np.maximum(spread[kind], 1e-3 * scale)) if kind in spread else None
+    if weights is not None:
+        weights /= weights.mean()
+    problem = Problem(table.inputs, target, tuple(table.names), weights=weights)
+    figures = {
+        "misfit": min(misfit(answer, problem), FIGURES.max_nats),
+        "columns": len(variables(answer)),
+    }
+    return {**line, "evidence": {**line["evidence"], **figures}}
 
 
 def summary(lines: list[dict[str, Any]]) -> str:
@@ -217,20 +260,29 @@ def main() -> None:
         action="store_true",
         help="the law is a starting formula: what is still missed is not chosen, rather than not found",
     )
+    parser.add_argument(
+        "--figures",
+        action="store_true",
+        help="solve nothing: add figures of the evidence that the recorded lines lack",
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--results", type=Path, required=True)
     options = parser.parse_args()
-    seconds = 10.0 if options.steps is None and options.time is None else options.time
-    limits = {"time": seconds, "steps": options.steps}
-    work = partial(
-        one,
+    draw = partial(
+        drawn,
         seed=options.seed,
-        limits=limits,
         laws_of=options.laws,
         between=tuple(options.rows),
         levels=tuple(options.levels),
-        law_given=options.law_given,
     )
+    if options.figures:
+        lines = [json.loads(line) for line in options.results.read_text().splitlines()]
+        made = [json.dumps(with_figures(line, draw)) + "\n" for line in lines]
+        options.results.write_text("".join(made))
+        return
+    seconds = 10.0 if options.steps is None and options.time is None else options.time
+    limits = {"time": seconds, "steps": options.steps}
+    work = partial(one, seed=options.seed, draw=draw, limits=limits, law_given=options.law_given)
     print(summary(run_tables(work, options.tables, options.results, options.jobs)))
 
 

@@ -38,6 +38,7 @@ from physdiffuser.search.loop import SearchResult
 from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import Found, PosedTable, on_rows
 from physdiffuser.selection.description_length import shortest
+from physdiffuser.selection.misfit import POLICY as MISFIT
 from physdiffuser.selection.residual_structure import POLICY as STRUCTURE
 from physdiffuser.verification.checks import (
     Check,
@@ -100,7 +101,11 @@ def build_solution(found: Found, control: RunControl) -> Solution:
     pattern = (
         above_floor
         and not judged.exact
-        and (evidence.structure > STRUCTURE.pattern or shows_pattern(dataset, prediction))
+        and (
+            evidence.structure > STRUCTURE.pattern
+            or evidence.misfit > MISFIT.pattern
+            or shows_pattern(dataset, prediction)
+        )
     )
     probability = EXACT_PROBABILITY if judged.exact else probability_of_law(evidence, pattern)
     verified = _verified(front, found, control, pattern, judged, probability)

@@ -16,6 +16,8 @@ from physdiffuser.models.tokens.skeleton import without_linear_coefficients
 from physdiffuser.search.archive import POLICY as ARCHIVE
 from physdiffuser.search.archive import ParetoArchive
 from physdiffuser.selection.description_length import leaves_noise
+from physdiffuser.selection.misfit import POLICY as MISFIT
+from physdiffuser.selection.misfit import misfit
 from physdiffuser.selection.residual_structure import POLICY as STRUCTURE
 from physdiffuser.selection.residual_structure import residual_structure
 
@@ -154,7 +156,7 @@ class StoppingRule:
         return known
 
     def _leaves_structure(self, expression: Expression) -> bool:
-        """Whether a smooth function of the columns describes the residuals better than noise does.
+        """Whether a smooth function of the columns, or a change of the formula, describes the residuals.
 
         A formula with such residuals would be called incomplete at the end.
         """
@@ -162,7 +164,10 @@ class StoppingRule:
         roots = 1.0 if problem.weights is None else np.sqrt(problem.weights)
         values = evaluate(expression, problem.inputs)
         left = roots * (problem.target - values)
-        return residual_structure(left, problem.inputs, values) > STRUCTURE.pattern
+        return (
+            residual_structure(left, problem.inputs, values) > STRUCTURE.pattern
+            or misfit(expression, problem) > MISFIT.pattern
+        )
 
     def is_certain(self, best: Entry | None) -> bool:
         """Whether deferred generators are not asked before an entry is accepted; see `certain_nats`."""

@@ -33,6 +33,8 @@ USUAL = LawEvidence(
     complexity=12,
     form=2.0,
     structure=-2.0,
+    misfit=0.5,
+    columns=2,
 )
 
 
@@ -68,6 +70,8 @@ def test_there_is_one_feature_for_each_name() -> None:
         ("form", 1.0, 4.0),
         ("structure", 0.0, 20.0),
         ("explained", 40.0, 2.0),
+        ("misfit", 0.0, 6.0),
+        ("columns", 3, 1),
     ],
 )
 def test_each_figure_counts_in_its_direction(figure: str, better: float, worse: float) -> None:

@@ -10,10 +10,11 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.core.archive import Entry
 from physdiffuser.expressions import Expression, Parameter, complexity, evaluate
 from physdiffuser.expressions.simplification.canonical import canonical
-from physdiffuser.expressions.tree import fitted_constants, free_constants, substitute
+from physdiffuser.expressions.tree import fitted_constants, free_constants, substitute, variables
 from physdiffuser.finalize.constants.freed import with_freed_constants
 from physdiffuser.finalize.finalize import Law
 from physdiffuser.search.archive import ParetoArchive
+from physdiffuser.selection.misfit import misfit
 from physdiffuser.selection.residual_structure import residual_structure
 from physdiffuser.selection.standard_code import usual_nats
 
@@ -66,6 +67,10 @@ class LawEvidence:
     structure
         Nats by which a smooth function of the inputs describes the residuals better than noise alone
         (`residual_structure`).
+    misfit
+        Nats with which small changes of the law fit the rows better (`physdiffuser.selection.misfit`).
+    columns
+        How many columns it holds: a wrong formula of several is hardly met by chance.
     """
 
     rivals: int
@@ -76,6 +81,8 @@ class LawEvidence:
     complexity: int
     form: float
     structure: float
+    misfit: float
+    columns: int
 
 
 def law_evidence(law: Law, archive: ParetoArchive, agreeing: int = 0) -> LawEvidence:
@@ -106,6 +113,8 @@ def law_evidence(law: Law, archive: ParetoArchive, agreeing: int = 0) -> LawEvid
         form=min(usual_nats(formula, problem.columns) for formula in (law.final, law.fitted))
         / complexity(law.final),
         structure=_structure(law.final, archive),
+        misfit=min(misfit(law.final, problem.all_rows), POLICY.max_nats),
+        columns=len(variables(law.final)),
     )
 
 

@@ -20,6 +20,8 @@ FEATURES = (
     "complexity",
     "form",
     "structure",
+    "misfit",
+    "columns",
 )
 # Above this logarithm the noise counts twice.
 LARGE_NOISE = -5.0
@@ -74,6 +76,8 @@ def features(evidence: LawEvidence) -> FloatArray:
             evidence.complexity,
             evidence.form,
             math.log1p(max(evidence.structure, 0.0)),
+            math.log1p(evidence.misfit),
+            evidence.columns,
         ]
     )
 
@@ -106,8 +110,8 @@ def row_probabilities(lengths: Sequence[float | None], chosen: int, probability:
 
 # Fitted by `tools/fit_probability.py`; docs/calibration.md has the command and the calibration.
 MODEL = ProbabilityModel(
-    (1.582, 2.902, -3.442, 1.854, 1.932, 12.97, 2.185, 0.4734),
-    (1.351, 1.48, 1.966, 1.565, 1.563, 7.3, 1.061, 1.041),
-    (-1.371, 0.09832, -0.7348, -0.4353, -1.025, -1.051, -0.3718, -2.35),
-    -0.8852,
+    (1.58, 2.902, -3.436, 1.86, 1.932, 12.98, 2.185, 0.4751, 0.933, 2.367),
+    (1.35, 1.482, 1.967, 1.564, 1.565, 7.31, 1.063, 1.042, 1.139, 1.192),
+    (-1.349, 0.1033, -0.6575, -0.5555, -0.6312, -1.329, -0.3797, -1.512, -1.616, 0.5806),
+    -1.09,
 )
