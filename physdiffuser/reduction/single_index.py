@@ -1,8 +1,9 @@
 """Single-index models: the target as one function of a weighted sum of columns, `y = g(w1*x1 + w2*x2 + ...)`.
 
-A sigmoid of two inputs and a plane wave are such laws. The weights are those with which a polynomial of the
-weighted sum predicts the rows best. Starts are the directions in which a polynomial of all columns is
-steepest (the outer product of gradients [1]_) and that of a linear fit; from there, variable projection.
+A sigmoid of two inputs and a plane wave are such laws. The sum may hold products of two columns, as in
+`cos((w - w0)*t)`. The weights are those with which a polynomial of the weighted sum predicts the rows best.
+They start from a linear fit, and from sums whose slopes are parallel to those of a polynomial of all columns
+(average derivatives [1]_); from there, variable projection.
 
 References
 ----------
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -21,8 +23,8 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.core.analysis import Level
 from physdiffuser.core.problem import Problem
 from physdiffuser.core.reduction import Reduction
-from physdiffuser.expressions import Expression, Number, Variable
-from physdiffuser.expressions.tree import add, mul, sub
+from physdiffuser.expressions import Expression, Number, Variable, evaluate
+from physdiffuser.expressions.tree import add, mul, sub, variables
 from physdiffuser.noise.noise_floor import POLICY as NOISE_FLOOR
 from physdiffuser.noise.noise_floor import levels
 from physdiffuser.reduction.surrogate import fit_slopes
@@ -36,9 +38,10 @@ class SingleIndexPolicy:
     """
 
     max_columns: int = 8
+    max_columns_of_products: int = 3
     rows: int = 600
     rows_of_term: int = 5
-    """Columns and rows at most; rows at least for each term of a polynomial."""
+    """Columns at most, also of sums with their products; rows at most, and at least for each number."""
     degrees: tuple[int, ...] = (3, 5, 9, 13)
     """Of the polynomial of the weighted sum, one after the other: low ones show the way to high ones."""
     steps: int = 12
@@ -58,23 +61,35 @@ POLICY = SingleIndexPolicy()
 def single_index(problem: Problem, known: Sequence[Level]) -> list[Reduction]:
     """The weighted sum of columns, if a function of it predicts rows as well as the best reduction does.
 
+    Where no sum of columns does, their products may be in it.
+
     Parameters
     ----------
     known
         How well polynomials in the features of other reductions predict rows.
     """
     count = problem.columns
+    columns: list[Expression] = [Variable(column) for column in range(count)]
+    found = _of_terms(problem, columns, known) if 2 <= count <= POLICY.max_columns else []
+    if found or not 2 <= count <= POLICY.max_columns_of_products:
+        return found
+    return _of_terms(problem, columns + [mul(one, other) for one, other in combinations(columns, 2)], known)
+
+
+def _of_terms(problem: Problem, terms: list[Expression], known: Sequence[Level]) -> list[Reduction]:
+    """The weighted sum of some terms, columns and products of columns."""
     rows = problem.generator(11).permutation(problem.rows)[: POLICY.rows]
-    if not 2 <= count <= POLICY.max_columns or len(rows) < POLICY.rows_of_term * (POLICY.degrees[0] + count):
+    if len(rows) < POLICY.rows_of_term * (POLICY.degrees[0] + len(terms)):
         return []
     inputs, target = problem.inputs[rows], problem.target[rows]
-    spread, height = inputs.std(axis=0), float(target.std())
+    values = np.column_stack([evaluate(term, inputs) for term in terms])
+    spread, height = values.std(axis=0), float(target.std())
     if not (np.isfinite(spread).all() and (spread > 0).all() and 0 < height < np.inf):
         return []
-    unit, wanted = (inputs - inputs.mean(axis=0)) / spread, (target - target.mean()) / height
+    unit, wanted = (values - values.mean(axis=0)) / spread, (target - target.mean()) / height
     if not (np.isfinite(unit).all() and np.isfinite(wanted).all()):
         return []
-    starts = list(_starts(unit, wanted))
+    starts = list(_starts(unit, wanted, terms, inputs, spread))
     best = min((_fitted(unit, wanted, start) for start in starts), key=lambda fit: fit[1])
     if min(_error(unit, wanted, start, 1) for start in starts) <= POLICY.negligible * best[1]:
         # A plane is a sum of columns.
@@ -82,21 +97,37 @@ def single_index(problem: Problem, known: Sequence[Level]) -> list[Reduction]:
     weights = _sparse(unit, wanted, *best) / spread
     if np.count_nonzero(weights) < 2:
         return []
-    reduction = Reduction.of((), (_weighted_sum(weights / weights[np.argmax(np.abs(weights * spread))]),))
+    weights = weights / weights[np.argmax(np.abs(weights * spread))]
+    reduction = Reduction.of((), (_weighted_sum(weights, terms),))
     limit = NOISE_FLOOR.as_good * min((level.error for level in known), default=NOISE_FLOOR.max_floor)
     limit = min(max(limit, POLICY.explained), NOISE_FLOOR.max_floor)
     return [reduction for level in levels(problem, [reduction]) if level.error < limit]
 
 
-def _starts(unit: FloatArray, target: FloatArray) -> Iterator[FloatArray]:
-    """Directions, of length 1: of the linear fit, and of the largest gradients."""
+def _starts(
+    unit: FloatArray, target: FloatArray, terms: Sequence[Expression], inputs: FloatArray, spread: FloatArray
+) -> Iterator[FloatArray]:
+    """Weights of length 1: of the linear fit, and of sums with slopes parallel to those of the target."""
     linear = np.linalg.lstsq(unit, target, rcond=None)[0]
     if np.linalg.norm(linear) > 0:
         yield linear / np.linalg.norm(linear)
-    gradients = fit_slopes(unit, target)
-    if gradients is not None:
-        _, _, directions = np.linalg.svd(gradients, full_matrices=False)
-        yield from directions[: POLICY.starts - 1]
+    deviations = inputs.std(axis=0)
+    gradients = fit_slopes((inputs - inputs.mean(axis=0)) / deviations, target)
+    if gradients is None:
+        return
+    # The slope of each term by each column.
+    slopes = np.zeros((len(terms), *inputs.shape))
+    for place, term in enumerate(terms):
+        for column in variables(term):
+            others = variables(term) - {column}
+            slope = np.prod([inputs[:, other] for other in others], axis=0) if others else 1.0
+            slopes[place, :, column] = slope * deviations[column] / spread[place]
+    across = [
+        gradients[:, one] * slopes[:, :, other] - gradients[:, other] * slopes[:, :, one]
+        for one, other in combinations(range(inputs.shape[1]), 2)
+    ]
+    _, _, weights = np.linalg.svd(np.concatenate(across, axis=1).T, full_matrices=False)
+    yield from weights[::-1][: POLICY.starts - 1]
 
 
 def _fitted(unit: FloatArray, target: FloatArray, start: FloatArray) -> tuple[FloatArray, float, int]:
@@ -178,11 +209,11 @@ def _sparse(
     return weights
 
 
-def _weighted_sum(weights: FloatArray) -> Expression:
-    """The tree of a weighted sum of columns, one of which has the weight 1."""
-    columns = sorted(np.flatnonzero(weights).tolist(), key=lambda column: weights[column] != 1.0)
-    found: Expression = Variable(columns[0])
-    for column in columns[1:]:
-        term = mul(Number(float(abs(weights[column]))), Variable(column))
-        found = add(found, term) if weights[column] > 0 else sub(found, term)
+def _weighted_sum(weights: FloatArray, terms: Sequence[Expression]) -> Expression:
+    """The tree of a weighted sum of terms, one of which has the weight 1."""
+    places = sorted(np.flatnonzero(weights).tolist(), key=lambda place: weights[place] != 1.0)
+    found = terms[places[0]]
+    for place in places[1:]:
+        term = mul(Number(float(abs(weights[place]))), terms[place])
+        found = add(found, term) if weights[place] > 0 else sub(found, term)
     return found

@@ -54,6 +54,9 @@ class FormLengthPolicy:
     preferred."""
     exponent_nats: float = float(np.log(4))
     """Exponents up to 4 and half-integers up to 2 cost nothing: this is what one of them takes."""
+    least_exponent: float = 0.35
+    """A fitted number is as likely in each decade, but a fitted exponent in each interval from -4 to 4: below
+    this (8 over the logarithm of ten decades) an exponent is less likely than a factor of the same size."""
 
 
 FORMS = FormLengthPolicy()
@@ -64,6 +67,8 @@ ROUNDING_LOSS = 1e-22
 
 def exact_nats(expression: Expression, most: float = float("inf")) -> float:
     """Nats to write down the exact numbers of a formula: log(p*q) for p/q, less for exponents.
+
+    Also what fitted exponents near 0 take beyond other fitted constants.
 
     Parameters
     ----------
@@ -84,6 +89,8 @@ def exact_nats(expression: Expression, most: float = float("inf")) -> float:
 
 
 def _exponent_nats(node: Expression) -> float:
+    if isinstance(node, Number) and not node.exact and node.value:
+        return max(0.0, math.log(FORMS.least_exponent / abs(float(node.value))))
     nats = _number_nats(node)
     halves = isinstance(node, Number) and Fraction(node.value).denominator <= 2
     return max(0.0, nats - FORMS.exponent_nats) if halves else nats

@@ -49,6 +49,18 @@ def test_the_weights_are_found_and_other_columns_left_out(
     assert weights(formula, noise=noise) == pytest.approx(expected, abs=0.03)
 
 
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [("3*cos(0.7*(x - 1.4)*y)", "x*y - 1.4*y"), ("1/(1 + exp(1.5*x*z - 0.9*y))", "x*z - 0.6*y")],
+)
+def test_products_of_columns_may_be_in_the_sum(formula: str, expected: str) -> None:
+    rows = problem(formula)
+    (found,) = single_index(rows, levels(rows, hypotheses(rows)))
+    values = evaluate(found.features[0], rows.inputs)
+    wanted = evaluate(parse(expected, list(NAMES)), rows.inputs)
+    assert abs(np.corrcoef(values, wanted)[0, 1]) > 0.999
+
+
 @pytest.mark.parametrize("formula", ["x*y", "sin(x) + y**2", "2*x - 3*y + 1", "exp(x)", "x - x"])
 def test_other_laws_have_no_such_sum(formula: str) -> None:
     assert weights(formula) is None

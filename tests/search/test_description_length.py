@@ -70,6 +70,13 @@ class TestExactNumbers:
         assert exact_nats(parse("1000", NAMES), 2.0) == 2.0
         assert exact_nats(parse("1000*a + 3", NAMES), 2.0) == pytest.approx(2.0 + math.log(3))
 
+    @pytest.mark.parametrize(
+        ("exponent", "nats"), [(0.035, math.log(10)), (-0.0035, math.log(100)), (0.7, 0)]
+    )
+    def test_a_fitted_exponent_near_zero_costs_more_than_another(self, exponent: float, nats: float) -> None:
+        tree = Apply("pow", (parse("a", NAMES), Number(exponent)))
+        assert exact_nats(tree) == pytest.approx(nats, abs=1e-12)
+
     def test_exponents_are_not_capped(self) -> None:
         assert exact_nats(parse("a**1000", NAMES), 2.0) == pytest.approx(math.log(1000) - math.log(4))
 
