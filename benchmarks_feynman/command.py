@@ -98,7 +98,7 @@ def _list(convert: Callable[[str], T]) -> Callable[[click.Context, click.Paramet
     default="",
     callback=_list(str),
     metavar="NAME,...",
-    help="Other systems to run as well: pyoperon, gplearn, pyeggp; pysindy for differential equations.",
+    help="Other systems to run as well: pyoperon, gplearn, pyeggp; for odebench and odes pysindy, pyoperon.",
     show_default=False,
 )
 @click.option("--peers-only", is_flag=True, help="Run the peers and not physdiffuser.")

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks_feynman.odes.suites import (
     OWN,
@@ -23,6 +23,9 @@ from benchmarks_feynman.odes.suites import (
 from benchmarks_feynman.systems import require
 from physdiffuser.cli.process import messages
 from physdiffuser.errors import UsageError
+
+if TYPE_CHECKING:
+    from benchmarks_feynman.odes.sindy import PeerSystem
 
 
 def evaluate_odes(
@@ -90,18 +93,26 @@ def _line(counted: dict[str, Any]) -> str:
 
 def run_peer(system: OdeSystem, settings: OdeSettings, peer: str) -> dict[str, Any]:
     """Let a peer search one system; its answer is judged by the same rules."""
-    from benchmarks_feynman.odes.sindy import solve
     from physdiffuser.expressions import to_text
 
     result = heading(system, settings, peer)
     started, processor = time.monotonic(), time.process_time()
-    found = solve(sample(system, settings), system.names, settings.noise > 0.0) if system.order == 1 else None
+    found = _answer_of(peer, system, settings) if system.order == 1 else None
     result["seconds"] = time.monotonic() - started
     result["processor_seconds"] = time.process_time() - processor
     if found is None:
         return result | {"error": "no model", "symbolic": False, "verified": False, "r2": [None, None]}
     result["equations"] = [to_text(one, [*system.names, "t"], digits=6) for one in found.expressions]
     return result | {"verified": False} | judged(system, found, settings)
+
+
+def _answer_of(peer: str, system: OdeSystem, settings: OdeSettings) -> PeerSystem | None:
+    from benchmarks_feynman.odes import operon, sindy
+
+    table, noisy = sample(system, settings), settings.noise > 0.0
+    if peer == "pysindy":
+        return sindy.solve(table, system.names, noisy)
+    return operon.solve(table, system.names, noisy, settings.seconds, settings.seed)
 
 
 def run_suite(

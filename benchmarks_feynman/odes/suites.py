@@ -21,7 +21,7 @@ from physdiffuser.errors import PhysdiffuserError, UsageError
 from physdiffuser.expressions import Expression, complexity, evaluate, parse
 
 SUITES = ("odebench", "odes")
-PEERS = ("pysindy",)
+PEERS = ("pysindy", "pyoperon")
 OWN = "physdiffuser"
 POINTS = 150
 GOOD_R2 = 0.9

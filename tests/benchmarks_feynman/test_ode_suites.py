@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks_feynman.command import evaluate
+from benchmarks_feynman.odes.operon import derivatives
 from benchmarks_feynman.odes.suites import OdeSettings, is_same_law, load_systems, rates, run_system, sample
 from physdiffuser.errors import UsageError
 
@@ -67,16 +68,26 @@ def test_the_command_writes_results_and_rates(tmp_path: Path) -> None:
     assert json.loads(line)["equations"]
 
 
-def test_a_peer_answers_on_the_same_tables(tmp_path: Path) -> None:
-    pytest.importorskip("pysindy")
+@pytest.mark.parametrize("peer", ["pysindy", "pyoperon"])
+def test_a_peer_answers_on_the_same_tables(peer: str, tmp_path: Path) -> None:
+    pytest.importorskip(peer)
     path = tmp_path / "results.jsonl"
-    arguments = ["--suite", "odes", "--only", "8", "--fitted", "first", "--peers", "pysindy", "--peers-only"]
+    arguments = ["--suite", "odes", "--only", "8", "--fitted", "first", "--peers", peer, "--peers-only"]
+    arguments += ["--time", "2"]
     run = CliRunner().invoke(evaluate, [*arguments, "--results", str(path), "--quiet"], standalone_mode=False)
     assert run.exception is None, run.exception
-    assert "pysindy: 1 systems" in run.stdout
+    assert f"{peer}: 1 systems" in run.stdout
     [line] = path.read_text().splitlines()
     result = json.loads(line)
-    assert result["system"] == "pysindy" and min(result["r2"]) > 0.999
+    assert result["system"] == peer and min(result["r2"]) > 0.99
+
+
+def test_derivatives_of_cubics_are_exact() -> None:
+    times = np.sort(np.random.default_rng(0).uniform(0.0, 3.0, 30))
+    values = np.column_stack([times**3 - 2 * times, 1.0 + times**2])
+    smooth, slopes = derivatives(times, values, 11)
+    np.testing.assert_allclose(smooth, values, atol=1e-9)
+    np.testing.assert_allclose(slopes, np.column_stack([3 * times**2 - 2, 2 * times]), atol=1e-8)
 
 
 @pytest.mark.parametrize(
