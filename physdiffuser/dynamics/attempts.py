@@ -12,13 +12,13 @@ import numpy as np
 
 from physdiffuser.dynamics.options import DynamicsOptions
 from physdiffuser.dynamics.schedule import POLICY as SCHEDULE
-from physdiffuser.dynamics.schedule import Period, Stop
+from physdiffuser.dynamics.schedule import Period
 from physdiffuser.dynamics.search.candidates import Candidate, Preparation
 from physdiffuser.dynamics.search.choice import Choice, Rival, Shortlist, shortlist
 from physdiffuser.dynamics.search.coarse import has_exact_values, may_be_exact, system_of_exact_values
 from physdiffuser.dynamics.search.constants import parameter_errors, with_exact_constants
 from physdiffuser.dynamics.search.selection import POLICY as SELECTION
-from physdiffuser.dynamics.search.selection import Fitted, Selector, mean_square
+from physdiffuser.dynamics.search.selection import Fitted, Selector
 from physdiffuser.dynamics.search.weak import weak_form
 from physdiffuser.dynamics.trajectories.runs import Division, Trajectories, divide
 from physdiffuser.dynamics.trajectories.smoothing import Curve, interpolated, smooth_all
@@ -363,19 +363,3 @@ def _all_candidates(
             text = f"no equation with finite values was found for '{column.shown}'. Give more time."
             raise NothingFoundError(text)
     return shortlists
-
-
-def on_all_rows(attempt: Attempt, stop: Stop) -> tuple[Fitted, Selector]:
-    """The system with its constants fitted to all rows, after the check on the held-out ones."""
-    exact, selector, free = attempt.exact, attempt.selector, attempt.fitted
-    if not attempt.division.held_out or stop():
-        return exact, selector
-    whole = Selector(attempt.everything, stop)
-    intervals = free.intervals if free.intervals < selector.longest else whole.longest
-    if attempt.everything.exact:
-        intervals = whole.first
-    fitted = whole.fit(free.skeletons, free.parts(), intervals, free.substeps)
-    # A fit to longer runs may end elsewhere; its constants are not those that were checked.
-    if not mean_square(fitted) <= SELECTION.worse * max(mean_square(exact), 1.0):
-        return exact, selector
-    return with_exact_constants(whole, fitted), whole

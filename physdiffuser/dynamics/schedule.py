@@ -15,10 +15,11 @@ class SchedulePolicy:
     Set by hand on the development systems.
     """
 
-    attempts: float = 0.8
+    attempts: float = 0.75
+    reconsidered: float = 0.85
     final_fit: float = 0.9
-    """By which the best system is found and checked, and by which its constants are fitted to all rows; the
-    rest is for the report."""
+    """By which the best system is found and checked, by which all rows have chosen between it and those
+    nearly as good, and by which its constants are fitted to all rows; the rest is for the report."""
     searched: float = 0.75
     exact: float = 0.9
     """Of an attempt: by which the search ends, and by which constants are set to special values."""

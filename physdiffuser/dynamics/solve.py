@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from physdiffuser.dynamics.attempts import Attempt, best_attempt, on_all_rows
+from physdiffuser.dynamics.all_rows import chosen_by_all_rows, on_all_rows
+from physdiffuser.dynamics.attempts import Attempt, best_attempt
 from physdiffuser.dynamics.options import DynamicsOptions
 from physdiffuser.dynamics.report.answer import equations, summary
 from physdiffuser.dynamics.report.conserved import conserved
@@ -104,6 +105,7 @@ def solve_trajectories(
     period = Period(started, math.inf if limit is None else started + limit)
     with forked_workers(options.jobs) as workers:
         attempt = best_attempt(table, options, period.part(SCHEDULE.attempts), workers)
+    attempt = chosen_by_all_rows(attempt, options.seed, period.part(SCHEDULE.reconsidered).is_over)
     searched = clock.monotonic()
     final, selector = on_all_rows(attempt, period.part(SCHEDULE.final_fit).is_over)
     solutions = equations(

@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.integrate import DOP853, solve_ivp
@@ -17,6 +18,12 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.integration.scalar import compile_scalar
 from physdiffuser.dynamics.schedule import Stop, never
 from physdiffuser.expressions import OPERATORS, Apply, Expression, Number, Parameter, Symbol, Variable
+
+_POWERS: dict[object, Callable[[FloatArray], FloatArray]] = {
+    2: np.square,
+    3: lambda base: base * base * base,
+}
+"""Powers that need no look at the exponent: right-hand sides are evaluated at few places, but often."""
 
 Function = Callable[[Sequence[FloatArray], FloatArray], FloatArray]
 InputsAt = Callable[[FloatArray], FloatArray]
@@ -35,6 +42,14 @@ class Method:
     coefficients: FloatArray
     weights: FloatArray
     nodes: FloatArray
+
+    @cached_property
+    def stages(self) -> tuple[tuple[float, tuple[tuple[int, float], ...]], ...]:
+        """Node of each stage, and which slopes lead to it with which weights; the whole step last."""
+        rows = (*self.coefficients, self.weights)
+        places = (*self.nodes.tolist(), 1.0)
+        used = [tuple((int(at), float(row[at])) for at in np.flatnonzero(row)) for row in rows]
+        return tuple(zip(places, used, strict=True))
 
 
 _STAGES = DOP853.n_stages
@@ -75,6 +90,9 @@ def compile_expression(expression: Expression) -> Function:
             case Number(value=value) | Symbol(value=value):
                 number = np.asarray(float(value))
                 return lambda variables, parameters: number
+            case Apply(operator="pow", arguments=(base, Number(value=value))) if value in _POWERS:
+                root, raised = visit(base), _POWERS[value]
+                return lambda variables, parameters: raised(root(variables, parameters))
             case Apply(operator=operator, arguments=(left,)):
                 inner, outer = visit(left), OPERATORS[operator].evaluate
                 return lambda variables, parameters: outer(inner(variables, parameters))
@@ -163,6 +181,7 @@ def integrate(
     result = np.empty((points, *initial.shape))
     result[0] = state = initial
     nothing = np.zeros((0, times.shape[0]))
+    *stages, (_, last) = method.stages
     with np.errstate(all="ignore"):
         limit = LARGEST * (1.0 + np.abs(initial).max())
         for point in range(1, points):
@@ -173,23 +192,27 @@ def integrate(
             for part in range(substeps):
                 begin = times[:, point - 1] + part * step
                 slopes: list[FloatArray] = []
-                for row, node in zip(method.coefficients, method.nodes, strict=True):
+                for node, row in stages:
                     moment = begin + node * step
                     driving = nothing if inputs_at is None else inputs_at(moment)
                     slopes.append(rates(_moved(state, step, row, slopes), driving, moment, values))
-                state = _moved(state, step, method.weights, slopes)
+                state = _moved(state, step, last, slopes)
             state = np.where(np.abs(state) < limit, state, np.nan)
             result[point] = state
     return result
 
 
-def _moved(state: FloatArray, step: FloatArray, weights: FloatArray, slopes: list[FloatArray]) -> FloatArray:
+def _moved(
+    state: FloatArray, step: FloatArray, weights: Sequence[tuple[int, float]], slopes: Sequence[FloatArray]
+) -> FloatArray:
     """The state after a step along the weighted mean of slopes."""
-    total: FloatArray | None = None
-    for weight, slope in zip(weights, slopes, strict=False):
-        if weight != 0.0:
-            total = weight * slope if total is None else total + weight * slope
-    return state if total is None else state + step * total
+    if not weights:
+        return state
+    (first, weight), *others = weights
+    total = slopes[first] if weight == 1.0 else weight * slopes[first]
+    for place, weight in others:
+        total = total + weight * slopes[place]
+    return state + step * total
 
 
 def simulate(

@@ -10,7 +10,6 @@ from physdiffuser.arrays import FloatArray, IndexArray
 from physdiffuser.dynamics.integration.flow import InputsAt
 from physdiffuser.dynamics.integration.shooting import Segments
 from physdiffuser.dynamics.trajectories.runs import Trajectories
-from physdiffuser.dynamics.trajectories.smoothing import POLICY as SMOOTHING
 from physdiffuser.dynamics.trajectories.smoothing import Curve
 
 EXACT_ERROR = 1e-10
@@ -36,10 +35,10 @@ def value_errors(table: Trajectories, curves: Sequence[Sequence[Curve]], exact: 
         noises = np.array([curve.noise for curve in own])
         noise = max(float(np.sqrt((counts @ noises**2) / counts.sum())), 1e-12 * scales[state])
         known = np.concatenate([run.states[:, state] for run in table.runs])
-        floor = SMOOTHING.relative_floor * float(np.sqrt(np.nanmean(known**2)))
+        size = float(np.sqrt(np.nanmean(known**2)))
         for run, curve, error in zip(table.runs, own, errors, strict=True):
-            size = np.maximum(np.abs(curve.value(run.times)), floor)
-            error[:, state] = noise * size if curve.kind == "relative" and not curve.interpolates else noise
+            values = np.maximum(np.abs(curve.value(run.times)), curve.floor * size)
+            error[:, state] = noise * values if curve.kind == "relative" and not curve.interpolates else noise
     return errors
 
 

@@ -63,7 +63,7 @@ class Segments:
     @property
     def precise(self) -> bool:
         """Whether the values are known so well that a method of high order is needed."""
-        return self.fixed or bool((np.median(self.errors, axis=(0, 1)) < _PRECISE * self.scales).any())
+        return self.fixed or bool((np.max(self.errors, axis=(0, 1)) < _PRECISE * self.scales).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +106,29 @@ def _squares(residuals: FloatArray) -> float:
     return float(np.nansum(residuals**2)) if not np.isinf(residuals).any() else math.inf
 
 
+@dataclass(frozen=True, eq=False)
+class _Linearised:
+    """Residuals at some constants and initial states, and how they change with these.
+
+    Attributes
+    ----------
+    residuals
+        Shape (segments, points, states); nan where no value is known, infinite after divergence.
+    by_parameters, by_initial
+        Shapes (segments, values, parameters) and (segments, values, states); 0 where nothing is known.
+    """
+
+    residuals: FloatArray
+    by_parameters: FloatArray
+    by_initial: FloatArray
+
+    @property
+    def residual(self) -> FloatArray:
+        """Shape (segments, values); 0 where no value is known."""
+        known = np.where(np.isnan(self.residuals), 0.0, self.residuals)
+        return known.reshape(known.shape[0], -1)
+
+
 class _Model:
     """Residuals and their derivatives at given constants and initial states."""
 
@@ -143,13 +166,8 @@ class _Model:
         scaled = np.where(np.isfinite(path), scaled, np.inf)
         return np.where(self.known, scaled, np.nan)
 
-    def linearised(
-        self, parameters: FloatArray, initial: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Residuals, and their derivatives by parameters and initial states.
-
-        Shapes (segments, values), (segments, values, parameters) and (segments, values, states).
-        """
+    def linearised(self, parameters: FloatArray, initial: FloatArray) -> _Linearised:
+        """Residuals, and their derivatives by parameters and initial states."""
         count, states = parameters.size, self.system.dimension
         free = 0 if self.segments.fixed else states
         copies = 1 + count + free
@@ -167,10 +185,10 @@ class _Model:
         with np.errstate(all="ignore"):
             by_parameters = (path[..., 1 : 1 + count] - base) / steps * weights
             by_initial = (path[..., 1 + count :] - base) / moves[:, None, None, :free] * weights
-        residual = np.where(self.known, self._scaled(found[:, :, 0]), 0.0)
-        segments, values = residual.shape[0], residual.shape[1] * residual.shape[2]
-        return (
-            residual.reshape(segments, values),
+        residuals = self._scaled(found[:, :, 0])
+        segments, values = residuals.shape[0], residuals.shape[1] * residuals.shape[2]
+        return _Linearised(
+            residuals,
             np.nan_to_num(by_parameters, nan=0.0, posinf=0.0, neginf=0.0).reshape(segments, values, count),
             np.nan_to_num(by_initial, nan=0.0, posinf=0.0, neginf=0.0).reshape(segments, values, free),
         )
@@ -204,40 +222,42 @@ def fit_segments(
     """
     model = _Model(system, segments, substeps, stop)
     initial = (segments.initial if initial is None else initial).copy()
-    residuals = model.residuals(parameters, initial)
-    loss = _squares(residuals)
+    here = model.linearised(parameters, initial)
+    loss = _squares(here.residuals)
     damping, converged = 1e-4, False
     covariance = np.full((parameters.size, parameters.size), np.nan)
     for _ in range(iterations):
         if not math.isfinite(loss):
             break
-        residual, by_parameters, by_initial = model.linearised(parameters, initial)
-        moved = False
-        for _ in range(_MAX_TRIALS):
-            step, starts = _step(residual, by_parameters, by_initial, damping)
+        there: _Linearised | None = None
+        for attempt in range(_MAX_TRIALS):
+            step, starts = _step(here.residual, here.by_parameters, here.by_initial, damping)
             trial, trial_initial = parameters + step, initial + starts
-            trial_residuals = model.residuals(trial, trial_initial)
+            # Most first steps are good: what the next one needs is then integrated along with them.
+            if attempt == 0:
+                there = model.linearised(trial, trial_initial)
+            trial_residuals = model.residuals(trial, trial_initial) if there is None else there.residuals
             trial_loss = _squares(trial_residuals)
             if math.isfinite(trial_loss) and trial_loss <= loss:
-                moved = True
+                there = model.linearised(trial, trial_initial) if there is None else there
                 break
+            there = None
             damping = max(damping, 1e-6) * 10.0
-        if not moved:
+        if there is None:
             converged = True
             break
         gain = loss - trial_loss
         small = np.all(np.abs(step) <= 1e-12 * np.maximum(np.abs(parameters), 1e-12))
-        parameters, initial, residuals, loss = trial, trial_initial, trial_residuals, trial_loss
+        parameters, initial, here, loss = trial, trial_initial, there, trial_loss
         damping = max(damping / 10.0, 1e-12)
         if gain <= tolerance * max(loss, 1e-30) or small:
             converged = True
             break
+    residuals = here.residuals
     if stop() and not converged:
         residuals = np.where(model.known, np.inf, np.nan)
     elif math.isfinite(loss):
-        _, by_parameters, by_initial = model.linearised(parameters, initial)
-        normal = _reduced(by_parameters, by_initial)[0]
-        covariance = _inverse(normal)
+        covariance = _inverse(_reduced(here.by_parameters, here.by_initial)[0])
     return ShootingFit(parameters, initial, residuals, covariance, converged)
 
 
@@ -268,8 +288,8 @@ def sensitivities(
     Shapes (parameters, parameters) and (parameters,).
     """
     model = _Model(system, segments, 1)
-    residual, by_parameters, by_initial = model.linearised(parameters, initial)
-    normal, gradient, _, _ = _reduced(by_parameters, by_initial, residual)
+    here = model.linearised(parameters, initial)
+    normal, gradient, _, _ = _reduced(here.by_parameters, here.by_initial, here.residual)
     return normal, gradient
 
 

@@ -188,7 +188,8 @@ def _derivation(
     if curve.interpolates:
         first = f"{column.shown} has no noise that can be seen; it is interpolated by a spline of degree 7"
     elif curve.kind == "relative":
-        first = f"{column.shown} is smoothed by a spline; its noise is {100 * curve.noise:.2g} % of the value"
+        what = f"the logarithm of {column.shown}" if curve.sign else column.shown
+        first = f"{what} is smoothed by a spline; the noise is {100 * curve.noise:.2g} % of the value"
     else:
         first = f"{column.shown} is smoothed by a spline; its noise is {curve.noise:.2g}"
     what = "rate" if prepared.table.order == 1 else "second derivative"

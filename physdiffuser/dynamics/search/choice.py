@@ -144,6 +144,7 @@ class Choice:
                 longer = min(intervals, self.selector.longest)
                 if longer <= beam.best.intervals or self.selector.stop() or not self._longer(beam, longer):
                     break
+            self._finer(beam)
         self.without_needless_terms(beam)
         return beam.best, self.rivals(beam)
 
@@ -283,6 +284,13 @@ class Choice:
             return False
         beam.best, beam.chosen, beam.tried = longer.best, longer.chosen, longer.tried
         return True
+
+    def _finer(self, beam: Beam) -> None:
+        """Compare again with as many steps of integration as the best system needs."""
+        finer = self.selector.refined(beam.best)
+        if finer.substeps > beam.best.substeps and not self.selector.stop():
+            beam.best = finer
+            self._longer(beam, finer.intervals)
 
     def _refit(self, fitted: Fitted, intervals: int) -> Fitted:
         return self.selector.fit(

@@ -37,7 +37,7 @@ class FormCosts:
     """A square, and each integer power above it."""
     saturation: float = 3.0
     pole: float = 5.5
-    """A denominator that holds a constant beside one variable, and any other denominator."""
+    """A denominator of a constant and a part of one variable (both are in the price), and any other one."""
     distance: float = 4.0
     """A power of a sum of squares, as of central forces."""
     repeated: float = 1.7
@@ -142,9 +142,18 @@ class _Code:
                 return COSTS.term + parts + COSTS.constant * sum(not variables(one) for one in node.arguments)
             case "mul":
                 return parts + (COSTS.factor if all(variables(one) for one in node.arguments) else 0.0)
+            case "div" if _is_shifted(node.arguments[1]):
+                above, below = node.arguments
+                return self.nats(above, inside=inside) + self._saturation(below, inside=inside)
             case "div":
                 return parts + _denominator(node.arguments[1])
         return parts
+
+    def _saturation(self, below: Expression, *, inside: bool) -> float:
+        """Of a denominator such as `k + x`, with its first constant and term."""
+        terms = [term for term in summands(below) if variables(term)]
+        own = sum(self.nats(term, inside=inside) for term in terms)
+        return COSTS.saturation + own + COSTS.term * (len(terms) - 1)
 
     def _function(self, node: Apply, *, inside: bool) -> float:
         known = FUNCTIONS.get(node.operator)
@@ -199,8 +208,12 @@ def _denominator(node: Expression) -> float:
         return 0.0
     if isinstance(node, Apply) and node.operator in ("pow", "sqrt"):
         return _denominator(node.arguments[0])
-    shifted = isinstance(node, Apply) and node.operator in ("add", "sub") and _adds_constant(node)
-    return COSTS.saturation if shifted and len(variables(node)) == 1 else COSTS.pole
+    return COSTS.saturation if _is_shifted(node) else COSTS.pole
+
+
+def _is_shifted(node: Expression) -> bool:
+    """Whether it is a constant and a part of one variable."""
+    return _adds_constant(node) and isinstance(node, Apply) and len(variables(node)) == 1
 
 
 def _adds_constant(node: Expression) -> bool:

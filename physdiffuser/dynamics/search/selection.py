@@ -50,6 +50,8 @@ class SelectionPolicy:
     max_substeps: int = 16
     noisy_substeps: int = 4
     """Most steps of integration between two times, without and with noise."""
+    settled: float = 0.5
+    """Nats by which finer steps may change the description of noisy trajectories that need none."""
     worse: float = 2.0
     """Longer segments are kept while the mean square residual stays below so many times that of shorter
     ones."""
@@ -275,6 +277,9 @@ class Selector:
                 change = np.abs(finer.fit.residuals - best.fit.residuals)
             finite = np.isfinite(change)
             settled = not finite.any() or float(change[finite].max()) < 0.05
+            if not self.prepared.exact:
+                # Where the noise is overrated, small errors of integration still decide between systems.
+                settled &= abs(self.left(finer.fit) - self.left(best.fit)) < POLICY.settled
             if _mean_square(finer) < 0.5 * _mean_square(best) or not settled:
                 best = finer
                 continue

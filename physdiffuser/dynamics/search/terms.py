@@ -72,6 +72,9 @@ def library(columns: int, states: int, measured: int | None = None) -> list[Expr
         terms += [mul(leaf, call("abs", leaf)), call("exp", leaf), div(ONE, leaf)]
         terms += [call("exp", mul(Number(-1), leaf)), div(ONE, power(leaf, Number(2))), call("sqrt", leaf)]
         terms += [call("log", leaf), mul(leaf, call("log", leaf)), call("tanh", leaf)]
+        # Saturation and inhibition, in units of their half.
+        for part in (leaf, power(leaf, Number(2))):
+            terms += [div(part, add(ONE, part)), div(ONE, add(ONE, part))]
     return terms[:_MAX_LIBRARY]
 
 

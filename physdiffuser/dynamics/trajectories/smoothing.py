@@ -2,7 +2,8 @@
 
 Values without noise are interpolated by a spline of degree seven. Others are smoothed by a spline with a
 penalty on a high derivative, whose strength maximises the restricted likelihood; its posterior covariance
-gives the errors of values and derivatives.
+gives the errors of values and derivatives. Of values of one sign with relative errors the logarithm is
+smoothed, whose errors are constant, if that explains them better.
 
 References
 ----------
@@ -39,7 +40,9 @@ class SmoothingPolicy:
     no_noise: float = 1e-8
     """Noise below this share of a state's standard deviation is none: the curve is interpolated."""
     relative_floor: float = 0.02
-    """Relative errors count as if no value were smaller than this share of the root mean square."""
+    logarithm_floor: float = 1e-4
+    """Relative errors count as if no value were smaller than this share of the root mean square; the second
+    where the logarithm is smoothed."""
     decisive: float = 3.0
     """Nats by which relative errors must explain the residuals better than constant ones."""
     still_falling: float = 2.5
@@ -77,6 +80,8 @@ class Curve:
         Logarithm of the restricted likelihood, up to a constant of the data.
     shift
         1 for the derivative of the state as a state of its own.
+    sign
+        1 or -1 where the spline is the logarithm of the absolute value; else 0.
     """
 
     spline: BSpline
@@ -85,6 +90,7 @@ class Curve:
     covariance: FloatArray | None
     likelihood: float
     shift: int = 0
+    sign: int = 0
 
     def derivative(self) -> Curve:
         """The derivative of the state, as a curve."""
@@ -97,7 +103,8 @@ class Curve:
 
     def value(self, times: FloatArray, derivative: int = 0) -> FloatArray:
         """The state or its derivative, shape of `times`."""
-        return np.asarray(self.spline(times, nu=derivative + self.shift), dtype=np.float64)
+        order = derivative + self.shift
+        return self._exponentials(times, order)[order] if self.sign else self._spline(times, order)
 
     def error(self, times: FloatArray, derivative: int = 0) -> FloatArray:
         """Standard error of `value`, shape (times,); of an interpolation from a spline of lower degree."""
@@ -117,8 +124,34 @@ class Curve:
     def basis(self, times: FloatArray, derivative: int = 0) -> FloatArray:
         """Values of the basis functions (or their derivatives), shape (times, coefficients)."""
         count = len(self.spline.t) - self.spline.k - 1
-        basis = BSpline(self.spline.t, np.eye(count), self.spline.k)
-        return np.asarray(basis(times, nu=derivative + self.shift), dtype=np.float64)
+        functions = BSpline(self.spline.t, np.eye(count), self.spline.k)
+        order = derivative + self.shift
+        if not self.sign:
+            return np.asarray(functions(times, nu=order), dtype=np.float64)
+        # Product rule: a small change of the logarithm is multiplied by the value.
+        exponentials = self._exponentials(times, order)
+        parts = [
+            math.comb(order, low) * exponentials[low][:, None] * functions(times, nu=order - low)
+            for low in range(order + 1)
+        ]
+        return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
+
+    def _spline(self, times: FloatArray, order: int) -> FloatArray:
+        return np.asarray(self.spline(times, nu=order), dtype=np.float64)
+
+    def _exponentials(self, times: FloatArray, highest: int) -> list[FloatArray]:
+        """The exponential of the spline, with its sign, and its derivatives up to the highest."""
+        slopes = [self._spline(times, order) for order in range(highest + 1)]
+        found = [self.sign * np.exp(slopes[0])]
+        for order in range(1, highest + 1):
+            parts = [math.comb(order - 1, low) * found[low] * slopes[order - low] for low in range(order)]
+            found.append(np.sum(parts, axis=0))
+        return found
+
+    @property
+    def floor(self) -> float:
+        """Share of the root mean square below which relative errors fall no further."""
+        return POLICY.logarithm_floor if self.sign else POLICY.relative_floor
 
     @property
     def _sites(self) -> FloatArray:
@@ -175,14 +208,30 @@ def smooth_all(
     if kind == "constant" or all(curve.interpolates for curve in constant):
         return constant
     relative = [smooth(times, values, "relative") for times, values in series]
-    if kind == "relative":
-        return relative
-    gain = sum(
-        b.likelihood - a.likelihood
-        for a, b in zip(constant, relative, strict=True)
-        if math.isfinite(a.likelihood)
-    )
-    return relative if gain > POLICY.decisive else constant
+    if all((values > 0).all() or (values < 0).all() for _, values in series):
+        logarithmic = [
+            curve if curve.interpolates else smooth_logarithm(times, values)
+            for (times, values), curve in zip(series, relative, strict=True)
+        ]
+        if _gain(relative, logarithmic) > POLICY.decisive:
+            relative = logarithmic
+    return relative if kind == "relative" or _gain(constant, relative) > POLICY.decisive else constant
+
+
+def _gain(before: list[Curve], after: list[Curve]) -> float:
+    """By how much the likelihood of other curves is higher."""
+    pairs = zip(before, after, strict=True)
+    return sum(b.likelihood - a.likelihood for a, b in pairs if math.isfinite(a.likelihood))
+
+
+def smooth_logarithm(times: FloatArray, values: FloatArray) -> Curve:
+    """A curve through values of one sign whose errors are in proportion to them."""
+    size = np.abs(values)
+    curve = _penalised(times, np.log(size), np.ones(times.size), "relative")
+    # The density of the values is that of their logarithms over the values; the polynomials that no penalty
+    # holds, one for each order, count in units of the values.
+    lost = float(np.log(size).sum()) * (1.0 - _ORDERS[0] / times.size)
+    return replace(curve, likelihood=curve.likelihood - lost, sign=1 if values[0] > 0 else -1)
 
 
 def neighbour_noise(times: FloatArray, values: FloatArray) -> float:
