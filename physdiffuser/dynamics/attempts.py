@@ -242,7 +242,9 @@ def _is_better(second: Attempt, first: Attempt) -> bool:
     missed = [one.simulation.square for one in (second, first)]
     if not missed[0] <= missed[1] and not math.isnan(missed[1]):
         return False
-    return second.nats() < first.nats() - DECISIVE
+    # A simulation that misses the rows by more than their mean does is no description to hold on to.
+    follows = bool((first.simulation.r2_fitted > 0.0).all())
+    return second.nats() < first.nats() - (DECISIVE if follows else 0.0)
 
 
 def attempted(

@@ -35,7 +35,7 @@ class FormCosts:
     square: float = 2.2
     power: float = 0.7
     """A square, and each integer power above it."""
-    saturation: float = 3.0
+    saturation: float = 4.0
     pole: float = 5.5
     """A denominator of a constant and a part of one variable (both are in the price), and any other one."""
     distance: float = 4.0
