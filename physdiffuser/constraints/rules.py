@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -81,14 +82,43 @@ class ConstraintRules:
 
         The nearest replacements first, none that changes a constant by more than a share of it.
         """
-        stated = {sign * one for rule in self.constraints for one in rule.numbers for sign in (1, -1) if one}
         found = [
             (abs(value - one) / abs(one), position, one)
             for position, value in enumerate(free_constants(expression)[1])
-            for one in sorted(stated)
+            for one in self.stated_near(value, share)
         ]
-        near = sorted(one for one in found if one[0] <= share)[:TRIED]
-        return [_with_number(expression, position, number) for _, position, number in near]
+        return [_with_number(expression, position, number) for _, position, number in sorted(found)[:TRIED]]
+
+    def stated_near(self, value: float, share: float) -> list[float]:
+        """Numbers that a constraint states and that differ from a value by at most a share, nearest first."""
+        stated = {sign * one for rule in self.constraints for one in rule.numbers for sign in (1, -1) if one}
+        near = [one for one in sorted(stated) if abs(value - one) <= share * abs(one)]
+        return sorted(near, key=lambda one: abs(value - one))
+
+    @cached_property
+    def points(self) -> FloatArray:
+        """The points of all constraints, shape (points, columns)."""
+        return np.concatenate([one.points.reshape(-1, one.points.shape[2]) for one in self.constraints])
+
+    def penalties(self, values: FloatArray) -> FloatArray:
+        """By how much each test fails, in deviations of the target, over the root of their number.
+
+        Parameters
+        ----------
+        values
+            Of a formula at `points`, shape (points,).
+
+        Returns
+        -------
+        Shape (tests,): the sum of squares is that of the mean squares of each constraint.
+        """
+        ends = np.cumsum([one.count for one in self.constraints])[:-1]
+        parts = []
+        for one, own in zip(self.constraints, np.split(values, ends), strict=True):
+            amounts, _ = one.measured(own)
+            parts.append(amounts / (self.spread or 1.0) / np.sqrt(len(amounts)))
+        every: FloatArray = np.concatenate(parts)
+        return every
 
     def _penalised(self, expression: Expression, problem: Problem) -> Expression:
         """The formula with the constants that minimise residuals and violations together."""
@@ -100,19 +130,13 @@ class ConstraintRules:
         weights = 1.0 if problem.weights is None else np.sqrt(problem.weights)
         scale = self.spread or 1.0
         start = np.array(values)
-        # (tests, points, columns) of each constraint -> (all points, columns)
-        points = np.concatenate([one.points.reshape(-1, problem.columns) for one in self.constraints])
-        ends = np.cumsum([one.count for one in self.constraints])[:-1]
         sizes = np.where(start == 0.0, 1.0, np.abs(start))
 
         def residuals(units: FloatArray, penalty: float) -> FloatArray:
             parameters = units * sizes
             left = (evaluate(skeleton, problem.inputs, parameters) - problem.target) * weights
-            parts = [left / scale / np.sqrt(problem.rows)]
-            values = evaluate(skeleton, points, parameters)
-            for one, own in zip(self.constraints, np.split(values, ends), strict=True):
-                amounts, _ = one.measured(own)
-                parts.append(penalty * amounts / scale / np.sqrt(len(amounts)))
+            amounts = penalty * self.penalties(evaluate(skeleton, self.points, parameters))
+            parts = [left / scale / np.sqrt(problem.rows), amounts]
             every: FloatArray = np.clip(np.nan_to_num(np.concatenate(parts), nan=1e6), -1e6, 1e6)
             return every
 

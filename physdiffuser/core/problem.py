@@ -37,6 +37,19 @@ class Rules(Protocol):
         """The formula with constants with which it satisfies them; None if none are found."""
         ...
 
+    @property
+    def points(self) -> FloatArray:
+        """Where formulas are tested, shape (points, columns)."""
+        ...
+
+    def penalties(self, values: FloatArray) -> FloatArray:
+        """By how much the values of a formula at `points` violate them, shape (tests,)."""
+        ...
+
+    def stated_near(self, value: float, share: float) -> list[float]:
+        """Numbers that they state and that a constant may become, the nearest first."""
+        ...
+
 
 @dataclass(frozen=True)
 class Problem:

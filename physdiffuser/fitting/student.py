@@ -63,6 +63,13 @@ class StudentFit:
         square = np.square(residual / self.scale[..., None])
         return np.asarray((freedom + 1.0) / (freedom + square))
 
+    @checked
+    def row_nats(self, residual: Float64[np.ndarray, " rows"]) -> Float64[np.ndarray, " rows"]:
+        """Negative logarithm of the likelihood of each row, half a log of 2 pi left out, shape (rows,)."""
+        tail = np.log1p(np.square(residual / self.scale) / self.freedom)
+        each = 0.5 * (self.freedom + 1.0) * tail + np.log(self.scale) + _constant(float(self.freedom)) + 0.5
+        return np.asarray(each)
+
 
 @np.errstate(all="ignore")
 @checked

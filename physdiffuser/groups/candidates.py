@@ -18,8 +18,8 @@ from physdiffuser.finalize.constants.freed import with_freed_constants
 from physdiffuser.groups.sharing import MAX_CONSTANTS
 
 if TYPE_CHECKING:
-    from physdiffuser.arrays import FloatArray
     from physdiffuser.groups.joint_fit import JointFit
+    from physdiffuser.groups.numbers import Placed
     from physdiffuser.groups.selection import GroupSelection
 
 Search = Callable[[Dataset, Sequence[str], float], Sequence[Expression]]
@@ -42,10 +42,8 @@ class FormSource(Protocol):
     ) -> Iterator[tuple[list[Form], bool]]:
         """Forms for a selection, a list after each search, and whether they are usual laws."""
 
-    def with_number(
-        self, fit: JointFit, position: int, number: Number
-    ) -> tuple[Expression, FloatArray] | None:
-        """As `physdiffuser.groups.selection.with_number`; None where a constant has to stay."""
+    def with_number(self, fit: JointFit, position: int, number: Number) -> Placed | None:
+        """As `physdiffuser.groups.numbers.with_number`; None where a constant has to stay."""
 
 
 # Groups that are searched by themselves: those with the most rows.

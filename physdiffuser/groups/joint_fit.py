@@ -40,12 +40,16 @@ class GroupedRows:
         rows.
     counts
         Shape (groups,): rows of each group.
+    variance_factor
+        By how much constants vary more than the mean square of the weighted residuals says: 1 but where
+        the weights depend on the residuals.
     """
 
     inputs: FloatArray
     target: FloatArray
     roots: FloatArray
     counts: IndexArray
+    variance_factor: float = 1.0
 
     @classmethod
     def of(
@@ -91,15 +95,21 @@ class GroupedRows:
         """Shape (groups, most rows): which places hold a row of the table."""
         return np.asarray(np.arange(self.target.shape[1])[None, :] < self.counts[:, None])
 
-    def weighted(self, weights: FloatArray) -> GroupedRows:
+    def weighted(self, weights: FloatArray, variance_factor: float = 1.0) -> GroupedRows:
         """The same rows with other weights, one for each place in `present`, shape (rows,)."""
         roots = np.zeros(self.target.shape)
         roots[self.present] = np.sqrt(weights / weights.mean())
-        return replace(self, roots=roots)
+        return replace(self, roots=roots, variance_factor=variance_factor)
 
     def take(self, groups: IndexArray | list[int]) -> GroupedRows:
         """Some of the groups."""
-        return GroupedRows(self.inputs[groups], self.target[groups], self.roots[groups], self.counts[groups])
+        return replace(
+            self,
+            inputs=self.inputs[groups],
+            target=self.target[groups],
+            roots=self.roots[groups],
+            counts=self.counts[groups],
+        )
 
 
 @dataclass(frozen=True)
@@ -258,7 +268,7 @@ class JointModel:
         blocks[:, own[:, None], common] = follow
         blocks[:, common[:, None], own] = np.swapaxes(follow, 1, 2)
         blocks[:, own[:, None], own] = inverse + np.einsum("gls,gms->glm", follow, reach)
-        blocks *= variance
+        blocks *= variance * self.rows.variance_factor
         return blocks, np.sqrt(np.einsum("gpp->pg", blocks)), variance
 
     @np.errstate(all="ignore")
@@ -271,7 +281,8 @@ class JointModel:
         value, jacobian = self._tape.value_and_jacobian(fit.parameters)
         blocks, _, variance = self.covariance(fit)
         slopes = jacobian * self.rows.roots[:, None, :]
-        leverage = np.einsum("gpr,gpq,gqr->gr", slopes, blocks / variance, slopes)
+        inverse = blocks / (variance * self.rows.variance_factor)
+        leverage = np.einsum("gpr,gpq,gqr->gr", slopes, inverse, slopes)
         residual = self.rows.roots * (value - self.rows.target)
         without = np.square(residual / (1.0 - np.minimum(leverage, 1.0)))
         return float(np.sqrt(without.sum() / np.square(residual).sum()))

@@ -22,6 +22,9 @@ from physdiffuser.noise.models import NoiseKind, NoiseModel, fit_noise_model
 from physdiffuser.search.noise_inference import POLICY, is_wide
 
 _REWEIGHTED: tuple[NoiseKind, ...] = ("relative", "poisson", "mixed")
+_ONLY_ASKED: tuple[NoiseKind, ...] = ("robust",)
+# Weights that depend on residuals need more rounds; of the later ones so many laws are fitted again.
+_ROBUST_ROUNDS, _FEW_LAWS = 8, 3
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,7 @@ def _with_held_out(noise: GroupNoise, rows: GroupedRows) -> GroupNoise:
     best = noise.selection.best
     assert best is not None  # the noise model was fitted with it
     prediction = JointModel(best.fit.skeleton, rows).predicted(best.fit.parameters)
-    deviation = noise.model.deviation(prediction)
-    nats = 0.5 * np.square((rows.target[rows.present] - prediction) / deviation) + np.log(deviation)
-    total = float(nats.sum())
+    total = float(noise.model.row_nats(rows.target[rows.present], prediction).sum())
     return replace(noise, nats=noise.nats + (total if np.isfinite(total) else np.inf))
 
 
@@ -102,14 +103,15 @@ def with_weights(dataset: Dataset, groups: Groups, noise: GroupNoise) -> Dataset
     values = JointModel(best.fit.skeleton, rows).predicted(best.fit.parameters)
     weights = np.empty(dataset.rows)
     order = np.argsort(groups.codes, kind="stable")
-    weights[order] = noise.model.weights(np.where(np.isfinite(values), values, dataset.target[order]))
+    target = dataset.target[order]
+    weights[order] = noise.model.row_weights(target, np.where(np.isfinite(values), values, target))
     return replace(dataset, weights=weights)
 
 
 def _kinds(selection: GroupSelection, asked: NoiseModelName) -> tuple[NoiseKind, ...]:
     """The noise models that are tried besides constant errors."""
     if asked != "auto":
-        return tuple(kind for kind in _REWEIGHTED if kind == asked)
+        return tuple(kind for kind in (*_REWEIGHTED, *_ONLY_ASKED) if kind == asked)
     target = selection.rows.target[selection.rows.present]
     if selection.exact or not is_wide(target):
         return ()
@@ -118,18 +120,25 @@ def _kinds(selection: GroupSelection, asked: NoiseModelName) -> tuple[NoiseKind,
 
 
 def _under(kind: NoiseKind, selection: GroupSelection) -> GroupNoise | None:
-    """All forms fitted with the weights of a noise model: of the measured values first, then of a law's."""
+    """All forms fitted with the weights of a noise model: of the measured values first, then of a law's.
+
+    Weights for heavy tails depend on the residuals, so they are those of a law from the start.
+    """
     best = selection.best
     start = None if best is None else _described(best, selection, kind)
-    if start is None:
+    if best is None or start is None:
         return None
-    values = selection.rows.target[selection.rows.present]
+    target = selection.rows.target[selection.rows.present]
+    robust = kind == "robust"
+    values = _predicted(best, selection) if robust else target
     found = None
-    for again in range(POLICY.reweightings):
-        weights = start.model.weights(values)
+    for again in range(_ROBUST_ROUNDS if robust else POLICY.reweightings):
+        weights = start.model.row_weights(target, values)
         if not np.isfinite(weights).all():
             return found
-        selection = selection.reweighted(weights, forms=again == 0)
+        laws_again = None if again < POLICY.reweightings else _FEW_LAWS
+        rows = selection.rows.weighted(weights, start.model.variance_factor)
+        selection = selection.reweighted(rows, forms=again == 0, laws=laws_again)
         laws = [one for law in selection.laws.values() if (one := _described(law, selection, kind))]
         if not laws:
             return found

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from physdiffuser.arrays import BoolArray, FloatArray
-from physdiffuser.expressions import Expression, Number, Parameter, complexity
-from physdiffuser.expressions.simplification.textbook.arrange import arrange
-from physdiffuser.expressions.tree import bind, free_constants, parameter_count, substitute
+from physdiffuser.core.problem import Rules
+from physdiffuser.expressions import Expression, Number, complexity
+from physdiffuser.expressions.tree import bind, parameter_count
 from physdiffuser.groups.candidates import Form
+from physdiffuser.groups.constrained import constrained_law, satisfied
 from physdiffuser.groups.joint_fit import GroupedRows, JointFit, JointModel
+from physdiffuser.groups.numbers import Placed, PutNumber, with_number
 from physdiffuser.groups.sharing import GroupDescriptionLength, GroupLaw, best_sharing, separate_fits
-
-Simpler = tuple[Expression, FloatArray]
-"""A skeleton, and constants of each group, shape (parameters, groups)."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,10 @@ class GroupPolicy:
     worth_simplifying, max_simplified
         Simple numbers shorten a description by a few nats each: laws that are longer than the best by so
         many nats are simplified as well, at most so many laws.
+    max_constrained
+        Laws that are fitted under the constraints of the user after each search: the shortest.
+    violating_again
+        Laws that violate a constraint and are fitted again with the weights of another noise model.
     worth_showing
         A law that a simpler one nearly reaches is not shown: its loss must be smaller by this factor.
     """
@@ -71,6 +74,8 @@ class GroupPolicy:
     nearly_as_good: float = 3.0
     worth_simplifying: float = 8.0
     max_simplified: int = 10
+    max_constrained: int = 8
+    violating_again: int = 3
     worth_showing: float = 0.98
 
 
@@ -92,11 +97,10 @@ class GroupSelection:
         Asked whether to end.
     allowed
         Whether a form may be an answer.
-    satisfied
-        Whether the formula of a group satisfies the constraints: those of all groups have to.
-    simpler
-        Puts a number in place of a constant, and returns the skeleton and the constants that are left;
-        `with_number` when None.
+    rules
+        Constraints, which the formulas of all groups have to satisfy; None without any.
+    put_number
+        Puts a number in place of a constant of a law.
     """
 
     def __init__(
@@ -107,47 +111,57 @@ class GroupSelection:
         *,
         stop: Callable[[], bool] = lambda: False,
         allowed: Callable[[Expression], bool] = lambda expression: True,
-        satisfied: Callable[[Expression], bool] = lambda expression: True,
-        simpler: Callable[[JointFit, int, Number], Simpler | None] | None = None,
+        rules: Rules | None = None,
+        put_number: PutNumber = with_number,
     ) -> None:
         self.rows, self._seed, self.stop = rows, seed, stop
-        self._allowed, self._satisfied = allowed, satisfied
-        self._with_number = simpler or with_number
+        self._allowed, self._rules, self._put_number = allowed, rules, put_number
         self.measure = GroupDescriptionLength(rows, floor)
         self.laws: dict[Expression, GroupLaw] = {}
-        self.violating: GroupLaw | None = None
+        # Laws that violate a constraint, and those of them that were fitted under the constraints.
+        self._violating: dict[Expression, GroupLaw] = {}
+        self._constrained: set[Expression] = set()
         self._usual: set[Expression] = set()
         self._forms: dict[Expression, tuple[float, Form]] = {}
 
-    def reweighted(self, weights: FloatArray, *, forms: bool) -> GroupSelection:
+    def reweighted(self, rows: GroupedRows, *, forms: bool, laws: int | None = None) -> GroupSelection:
         """The best laws fitted with other weights.
 
         Parameters
         ----------
-        weights
-            Shape (rows,), in the order of `GroupedRows.present`.
+        rows
+            The same rows with other weights.
         forms
             Whether further forms are considered again, those with the shortest description after a quick fit.
+        laws
+            How many laws at most; as many as are fitted thoroughly when None.
         """
+        most = POLICY.thorough if laws is None else laws
         again = GroupSelection(
-            self.rows.weighted(weights),
+            rows,
             self.measure.floor,
             self._seed,
             stop=self.stop,
             allowed=self._allowed,
-            satisfied=self._satisfied,
-            simpler=self._with_number,
+            rules=self._rules,
+            put_number=self._put_number,
         )
         again._usual = self._usual
-        laws = sorted(self.laws.values(), key=lambda law: law.length)[: POLICY.thorough]
-        for law in laws if self.violating is None else [*laws, self.violating]:
+        best = sorted(self.laws.values(), key=lambda law: law.length)[:most]
+        for law in [*best, *self._shortest_violating()[: POLICY.violating_again]]:
             if self.stop() and again.laws:
                 break
             again._refit(law.fit.skeleton, law.fit.parameters)
         others = sorted((one for one in self._forms.values()), key=lambda form: form[0])
         if forms:
             again.consider([form for _, form in others[: POLICY.reweighted_forms]])
+        again._constrain()
         return again
+
+    @property
+    def violating(self) -> GroupLaw | None:
+        """The law with the shortest description of those that violate a constraint."""
+        return min(self._violating.values(), key=lambda law: law.length, default=None)
 
     @property
     def best(self) -> GroupLaw | None:
@@ -185,6 +199,7 @@ class GroupSelection:
             if self.stop() and self.laws:
                 return
             self._take(form.skeleton, np.array(form.known))
+        self._constrain()
 
     def simplify(self) -> None:
         """Replace shared constants by simple numbers where that shortens the description.
@@ -198,9 +213,9 @@ class GroupSelection:
             if law is None or self.best is None or law.length > self.best.length + POLICY.worth_simplifying:
                 return
             done.add(law.fit.skeleton)
-            for skeleton, own in filter(None, self._simpler(law.fit)):
-                if skeleton not in self.laws and self._allowed(bind(skeleton, [1.5] * len(own))):
-                    simpler = best_sharing(skeleton, self.rows, self.measure, own)
+            for skeleton, kept in filter(None, self._simpler(law.fit)):
+                if skeleton not in self.laws and self._allowed(bind(skeleton, [1.5] * len(kept))):
+                    simpler = best_sharing(skeleton, self.rows, self.measure, law.fit.parameters[kept])
                     if simpler is not None and simpler.length < law.length:
                         self._keep(simpler)
 
@@ -238,21 +253,40 @@ class GroupSelection:
         """Fit from constants of each group, shape (parameters, groups), and keep what is promising."""
         model = JointModel(skeleton, self.rows)
         own = model.fit(start, np.zeros(model.count, bool)).parameters
-        best = self.best
         loss = model.loss(own)
         fit = JointFit(skeleton, np.zeros(model.count, bool), own, loss)
-        if best is not None and self._least(fit) > best.length + 30.0:
+        if self._least(fit) > self._shortest + 30.0:
             return
         law = best_sharing(skeleton, self.rows, self.measure, own)
         if law is not None:
             self._keep(law)
 
+    @property
+    def _shortest(self) -> float:
+        """Nats of the shortest description of all that satisfy the constraints; infinite without any."""
+        return min((law.length for law in self.laws.values()), default=np.inf)
+
     def _keep(self, law: GroupLaw) -> None:
-        skeleton, constants = law.fit.skeleton, law.fit.parameters
-        if all(self._satisfied(bind(skeleton, own.tolist())) for own in constants.T):
-            self.laws[skeleton] = law
-        elif self.violating is None or law.length < self.violating.length:
-            self.violating = law
+        fulfilled = self._rules is None or satisfied(law.fit, self._rules)
+        (self.laws if fulfilled else self._violating)[law.fit.skeleton] = law
+
+    def _constrain(self) -> None:
+        """In place of laws that violate a constraint, the same with constants for which they do not.
+
+        The shortest that were not tried yet, as far as they are shorter than those that satisfy the
+        constraints: other constants only make them longer.
+        """
+        for law in self._shortest_violating(without=self._constrained)[: POLICY.max_constrained]:
+            if self._rules is None or law.length >= self._shortest or (self.stop() and self.laws):
+                return
+            self._constrained.add(law.fit.skeleton)
+            made = constrained_law(law, self.rows, self._rules, self.measure, self._put_number)
+            if made is not None and self._allowed(bind(made.fit.skeleton, [1.5] * len(made.fit.shared))):
+                self._keep(made)
+
+    def _shortest_violating(self, without: Collection[Expression] = ()) -> list[GroupLaw]:
+        laws = (law for form, law in self._violating.items() if form not in without)
+        return sorted(laws, key=lambda law: law.length)
 
     def _least(self, fit: JointFit) -> float:
         """What the description takes at least: with every constant shared, and no row the worse for it."""
@@ -263,21 +297,21 @@ class GroupSelection:
         _, errors, _ = JointModel(fit.skeleton, self.rows).covariance(fit)
         return fit.shared & ~(errors[:, 0] < POLICY.undetermined * np.abs(fit.parameters[:, 0]))
 
-    def _simpler(self, fit: JointFit) -> Iterator[Simpler | None]:
+    def _simpler(self, fit: JointFit) -> Iterator[Placed | None]:
         _, errors, _ = JointModel(fit.skeleton, self.rows).covariance(fit)
         undetermined = self._undetermined(fit)
         for position in np.flatnonzero(fit.shared):
             value, error = float(fit.parameters[position, 0]), float(errors[position, 0])
             if undetermined[position]:
                 # The other constants can take its part: one of several factors, say.
-                yield self._with_number(fit, int(position), Number(1))
+                yield self._put_number(fit, int(position), Number(1))
                 continue
             numbers = [*_simple_numbers(value, error)]
             if fit.loss <= POLICY.nearly_exact * self.measure.floor:
                 # Rounding alone gives a constant that is not needed a value, and a small error.
                 numbers += [Number(0)] if abs(value) < POLICY.no_constant else [*_short_decimals(value)]
             for number in numbers:
-                yield self._with_number(fit, int(position), number)
+                yield self._put_number(fit, int(position), number)
 
 
 def _simple_numbers(value: float, error: float) -> Iterator[Number]:
@@ -296,46 +330,6 @@ def _short_decimals(value: float) -> Iterator[Number]:
     short = Fraction(f"{value:.{POLICY.short_digits}g}")
     if short and abs(float(short) - value) <= POLICY.same_digits * abs(value):
         yield Number(int(short) if short.denominator == 1 else short)
-
-
-def with_number(fit: JointFit, position: int, number: Number) -> Simpler:
-    """The skeleton with a number in place of a constant, simplified, and the constants that are left."""
-    values = fit.parameters
-    # Distinct numbers mark the constants while the formula is simplified, which knows no parameters.
-    marks = {index: 1.0 + index * 1e-3 + 1e-7 for index in range(len(values)) if index != position}
-
-    def mark(node: Expression) -> Expression | None:
-        if isinstance(node, Parameter):
-            return number if node.index == position else Number(marks[node.index])
-        return None
-
-    marked = substitute(fit.skeleton, mark)
-    simplified = arrange(marked)
-    found = _unmarked(simplified, marks)
-    if found is None:
-        return _put(fit.skeleton, position, number), np.delete(values, position, axis=0)
-    skeleton, kept = found
-    return skeleton, values[kept]
-
-
-def _put(skeleton: Expression, position: int, number: Number) -> Expression:
-    """The skeleton with a number in place of a parameter, not simplified; the others keep their order."""
-
-    def put(node: Expression) -> Expression | None:
-        if not isinstance(node, Parameter):
-            return None
-        return number if node.index == position else Parameter(node.index - (node.index > position))
-
-    return substitute(skeleton, put)
-
-
-def _unmarked(expression: Expression, marks: dict[int, float]) -> tuple[Expression, list[int]] | None:
-    """The skeleton and the constants of the marks; None where a simplification has changed one."""
-    skeleton, found = free_constants(expression)
-    of_mark = {value: index for index, value in marks.items()}
-    if any(value not in of_mark for value in found) or len(set(found)) < len(found):
-        return None
-    return skeleton, [of_mark[value] for value in found]
 
 
 def _bound(form: Form) -> Expression:

@@ -27,6 +27,7 @@ from physdiffuser.groups.constraint_report import constraints_of_groups
 from physdiffuser.groups.guess_outcomes import group_guess_outcomes
 from physdiffuser.groups.joint_fit import GroupedRows, JointModel
 from physdiffuser.groups.noise import infer_noise, with_weights
+from physdiffuser.groups.numbers import with_number
 from physdiffuser.groups.selection import GroupSelection
 from physdiffuser.groups.sharing import GroupLaw
 from physdiffuser.io.display import counted, listed, visible
@@ -94,6 +95,7 @@ def solve_groups(
     # Asked with the whole table, which the caller may want to know.
     resumed = options.formulas(dataset)
     options = options.changed(resumed=())
+    weighted = dataset.weights is not None
     split = fit_and_held_out(dataset, groups, options.seed)
     table = replace(dataset.take(split[0]), groups=None)
     problem = pose_table(table, options, control).problem
@@ -112,8 +114,9 @@ def solve_groups(
     # There is no comparison of noise models without time, or for a user who stops the search.
     stopped = control.over() and options.noise_model == "auto"
     selection.stop = control.over
-    if dataset.weights is None and not stopped:
-        noise = infer_noise(selection, options.noise_model, _rows(dataset, groups, split[1]))
+    if not weighted and not stopped:
+        asked = "robust" if options.loss == "robust" else options.noise_model
+        noise = infer_noise(selection, asked, _rows(dataset, groups, split[1]))
     remarks: tuple[str, ...] = ()
     if noise is not None:
         selection = noise.selection
@@ -129,7 +132,7 @@ def solve_groups(
             *solution.warnings,
             *remarks,
             *ill_described(selection, dataset, groups),
-            *_without_effect(options),
+            *_without_effect(options, weighted),
             *violations,
         ),
         guesses=outcomes,
@@ -160,19 +163,20 @@ def ill_described(selection: GroupSelection, dataset: Dataset, groups: Groups) -
     )
 
 
-def _without_effect(options: SolveOptions) -> tuple[str, ...]:
+def _without_effect(options: SolveOptions, weighted: bool) -> tuple[str, ...]:
     """A warning that names the options that a table with groups does not use."""
     unused = [
         name
         for name, given in (
-            ("--noise-model", options.noise_model == "robust"),
-            ("--loss robust", options.loss == "robust"),
+            ("--noise-model robust", weighted and options.noise_model == "robust"),
+            ("--loss robust", weighted and options.loss == "robust"),
             ("--input-errors", options.input_errors is not None),
             ("--suggest-next", bool(options.suggest_next)),
         )
         if given
     ]
-    return (f"without effect on a table with groups: {', '.join(unused)}",) if unused else ()
+    what = "groups and weights" if weighted else "groups"
+    return (f"without effect on a table with {what}: {', '.join(unused)}",) if unused else ()
 
 
 def select_law(
@@ -194,8 +198,8 @@ def select_law(
         options.seed,
         stop=first,
         allowed=problem.admits,
-        satisfied=problem.satisfies,
-        simpler=None if source is None else source.with_number,
+        rules=problem.rules,
+        put_number=with_number if source is None else source.with_number,
     )
     selection.consider(guesses)
     if source is None:

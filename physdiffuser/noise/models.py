@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from physdiffuser.arrays import FloatArray
-from physdiffuser.fitting.student import student_fit
+from physdiffuser.fitting.student import StudentFit, student_fit
 
 NoiseKind = Literal["constant", "relative", "poisson", "mixed", "robust"]
 KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
@@ -82,6 +82,33 @@ class NoiseModel:
             shape = np.maximum(shape, POLICY.min_count * float(np.median(shape)))
         inverse = shape.min() / shape
         return np.asarray(inverse / inverse.mean(), float)
+
+    def row_weights(self, target: FloatArray, prediction: FloatArray) -> FloatArray:
+        """Weights of rows in a fit, with mean 1, shape (rows,): in heavy tails those far off less."""
+        if self.kind != "robust":
+            return self.weights(prediction)
+        weights = self._student.weights(target - prediction)
+        return np.asarray(weights / weights.mean(), float)
+
+    def row_nats(self, target: FloatArray, prediction: FloatArray) -> FloatArray:
+        """Negative logarithm of the likelihood of each row, half a log of 2 pi left out, shape (rows,)."""
+        if self.kind == "robust":
+            return self._student.row_nats(target - prediction)
+        deviation = self.deviation(prediction)
+        return np.asarray(0.5 * np.square((target - prediction) / deviation) + np.log(deviation), float)
+
+    @property
+    def variance_factor(self) -> float:
+        """By how much constants vary more than the mean square of weighted residuals says.
+
+        A fit with the weights of Student's t has the variance of the maximum of the likelihood (Lange, Little
+        and Taylor, J. Am. Stat. Assoc. 84 (1989) 881).
+        """
+        return 1.0 if math.isinf(self.freedom) else (self.freedom + 3.0) / (self.freedom + 1.0)
+
+    @property
+    def _student(self) -> StudentFit:
+        return StudentFit(np.array(self.freedom), np.array(self.scale), np.array(0.0))
 
     def deviation(self, prediction: FloatArray) -> FloatArray:
         """Standard deviations, shape (rows,)."""

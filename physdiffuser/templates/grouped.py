@@ -24,7 +24,8 @@ from physdiffuser.groups.answer import with_signs
 from physdiffuser.groups.candidates import FIRST_SHARE, Form, tables_of
 from physdiffuser.groups.guess_outcomes import group_guess_outcomes
 from physdiffuser.groups.joint_fit import JointFit
-from physdiffuser.groups.selection import GroupSelection, with_number
+from physdiffuser.groups.numbers import Placed, with_number
+from physdiffuser.groups.selection import GroupSelection
 from physdiffuser.groups.sharing import MAX_CONSTANTS
 from physdiffuser.groups.solving import solve_groups
 from physdiffuser.options import SolveOptions
@@ -116,9 +117,7 @@ class TemplateForms:
         for function in self.template.functions:
             yield self._pooled(function, dataset, groups, selection, 1.0 / total), False
 
-    def with_number(
-        self, fit: JointFit, position: int, number: Number
-    ) -> tuple[Expression, FloatArray] | None:
+    def with_number(self, fit: JointFit, position: int, number: Number) -> Placed | None:
         """The composed formula with a number in place of a constant of a function, which is simplified."""
         forms = self.forms[fit.skeleton]
         places = self.template.constants_of(forms)
@@ -127,11 +126,11 @@ class TemplateForms:
             return None
         place = places[name]
         part = replace(fit, skeleton=forms[name], shared=fit.shared[place], parameters=fit.parameters[place])
-        form, own = with_number(part, position - place.start, number)
-        rest = fit.parameters
-        values = np.concatenate([rest[: place.start], own, rest[place.stop :]])
+        form, left = with_number(part, position - place.start, number)
+        every = range(len(fit.parameters))
+        kept = [*every[: place.start], *(place.start + one for one in left), *every[place.stop :]]
         skeleton = self._composed({**forms, name: form})
-        return None if skeleton is None else (skeleton, values)
+        return None if skeleton is None else (skeleton, kept)
 
     def _search(self, table: Dataset, share: float) -> TemplateSearch:
         """The search of one table."""

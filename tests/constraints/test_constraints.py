@@ -20,8 +20,11 @@ from physdiffuser.core.problem import Problem
 from physdiffuser.core.solution import Solution
 from physdiffuser.data.arrays import dataset_from_arrays
 from physdiffuser.errors import FileError, UsageError
-from physdiffuser.expressions import Expression, Number, evaluate, parse
-from physdiffuser.expressions.tree import substitute, walk
+from physdiffuser.expressions import Expression, Number, Parameter, Variable, evaluate, parse
+from physdiffuser.expressions.tree import add, bind, call, mul, substitute, walk
+from physdiffuser.groups.candidates import Form
+from physdiffuser.groups.joint_fit import GroupedRows, JointModel
+from physdiffuser.groups.selection import GroupSelection
 from physdiffuser.report.documents.json_document import document
 from physdiffuser.report.documents.solution_reader import solution_from_document
 from physdiffuser.report.html import report_html
@@ -331,3 +334,29 @@ def test_the_formulas_of_all_groups_satisfy_the_constraints() -> None:
             assert evaluate(row.expression, inputs) == pytest.approx(0.0, abs=1e-6)
     wrong = solve(table, target="y", groups="g", constraints=[{"decreasing": "x"}], **few)
     assert any("contradicts" in text or "violates" in text for text in wrong.warnings)
+
+
+def test_constants_of_groups_are_fitted_under_the_constraints() -> None:
+    random = np.random.default_rng(3)
+    x, codes = random.uniform(0.6, 2.2, 40), np.tile([0, 1], 20)
+    y = 2.2 * (1 - np.exp(-np.array([0.6, 1.1])[codes] * x)) + 0.04 * random.normal(size=40)
+    dataset = dataset_from_arrays(x[:, None], y, names=["x"], target_name="y")
+    given = [{"value": {"at": {"x": 0}, "is": 0}}, {"limit": {"as": {"x": float("inf")}, "is": 2.2}}]
+    rules = ConstraintRules(tuple(read_constraints(given, dataset)), float(y.std()))
+    rows = GroupedRows.of(x[:, None], y, None, codes)
+    selection = GroupSelection(rows, 1e-20, 0, rules=rules)
+    decay = call("exp", mul(Parameter(2), Variable(0)))
+    selection.consider([Form(add(Parameter(0), mul(Parameter(1), decay)), (2.0, -1.9, -0.7))])
+    assert selection.violating is not None and selection.best is not None
+    law = selection.best.fit
+    assert law is not selection.violating.fit
+    # The number that is stated is no constant any more; the factor is the same in both groups.
+    assert law.parameters.shape == (2, 2) and law.shared.sum() == 1
+    assert sorted(law.parameters[~law.shared][0]) == pytest.approx([-1.1, -0.6], abs=0.06)
+    formulas = [bind(law.skeleton, own.tolist()) for own in law.parameters.T]
+    assert all(rules.holds(formula) for formula in formulas)
+    # No nearby constants that satisfy them describe the rows better.
+    model = JointModel(law.skeleton, rows)
+    for rate in (0.99, 1.01):
+        changed = np.where(law.shared[:, None], law.parameters, rate * law.parameters)
+        assert model.loss(changed) > law.loss

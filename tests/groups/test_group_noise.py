@@ -21,7 +21,8 @@ from physdiffuser.expressions.tree import add, call, mul
 from physdiffuser.groups.candidates import Form
 from physdiffuser.groups.joint_fit import GroupedRows, JointFit, JointModel
 from physdiffuser.groups.noise import infer_noise
-from physdiffuser.groups.selection import GroupSelection, _simple_numbers, with_number
+from physdiffuser.groups.numbers import with_number
+from physdiffuser.groups.selection import GroupSelection, _simple_numbers
 from physdiffuser.groups.solving import ill_described
 from physdiffuser.report.documents.json_document import document
 from physdiffuser.report.documents.solution_reader import solution_from_document
@@ -194,10 +195,27 @@ def test_a_number_is_put_where_a_constant_occurs_twice() -> None:
     x = Variable(0)
     twice = add(mul(Parameter(1), call("sin", mul(Parameter(1), x))), mul(Parameter(0), Parameter(2)))
     fit = JointFit(twice, np.array([True, False, True]), np.array([[2.0, 2.0], [3.0, 5.0], [4.0, 4.0]]), 0.1)
-    skeleton, own = with_number(fit, 0, Number(1))
-    assert own.tolist() == [[3.0, 5.0], [4.0, 4.0]]
+    skeleton, kept = with_number(fit, 0, Number(1))
+    assert fit.parameters[kept].tolist() == [[3.0, 5.0], [4.0, 4.0]]
     found = evaluate(skeleton, np.array([[0.7]]), np.array([3.0, 4.0]))
     assert found[0] == pytest.approx(3 * np.sin(3 * 0.7) + 4.0)
+
+
+def test_errors_with_heavy_tails_count_less() -> None:
+    table = decay(0.0, 0.02, rows=80)
+    random = np.random.default_rng(1)
+    off = random.choice(80, 8, replace=False)
+    table.loc[off, "y"] += random.choice([-4.0, 4.0], 8)
+    normal = selection_of(table)
+    noise = infer_noise(normal, "robust")
+    assert noise is not None and noise.model.kind == "robust" and noise.advantage > 30
+    assert normal.best is not None and noise.selection.best is not None
+    law = noise.selection.best.fit
+    assert law.shared.tolist() == [False, True]
+    assert law.parameters[1, 0] == pytest.approx(-0.7, abs=0.005)
+    assert abs(normal.best.fit.parameters[1] + 0.7).max() > 0.01, "least squares are further off"
+    _, errors, _ = JointModel(law.skeleton, noise.selection.rows).covariance(law)
+    assert 0.001 < errors[1, 0] < 0.01
 
 
 def test_a_group_of_garbage_is_named() -> None:
