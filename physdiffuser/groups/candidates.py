@@ -13,8 +13,9 @@ from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.groups import Groups
 from physdiffuser.expressions import Apply, Expression, Number, Parameter, to_text
 from physdiffuser.expressions.simplification.textbook.arrange import arrange
-from physdiffuser.expressions.tree import add, free_constants, mul, parameter_count, substitute
+from physdiffuser.expressions.tree import add, bind, free_constants, mul, parameter_count, substitute
 from physdiffuser.finalize.constants.freed import with_freed_constants
+from physdiffuser.fitting import Fit
 from physdiffuser.groups.sharing import MAX_CONSTANTS
 
 if TYPE_CHECKING:
@@ -80,6 +81,14 @@ def forms_of(formulas: Sequence[Expression]) -> list[Form]:
             if 0 < len(values) <= MAX_CONSTANTS:
                 found.setdefault(skeleton, Form(skeleton, values))
     return list(found.values())
+
+
+def forms_of_fits(fits: Sequence[Fit]) -> list[Form]:
+    """The forms of usual laws, with their fitted constants; waves with amplitude and phase as well."""
+    found = [Form(fit.skeleton, tuple(fit.parameters.tolist())) for fit in fits if fit.parameters.size]
+    laws = [bind(one.skeleton, list(one.known)) for one in found]
+    phased = [made for law in laws if (made := with_phases(law)) != law]
+    return [*found, *(Form(*free_constants(law)) for law in phased)]
 
 
 def with_phases(expression: Expression) -> Expression:

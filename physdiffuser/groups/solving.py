@@ -15,14 +15,13 @@ from physdiffuser.data.statements.groups import Groups
 from physdiffuser.errors import DataError
 from physdiffuser.expressions import Expression, complexity, to_text
 from physdiffuser.expressions.tree import free_constants
-from physdiffuser.fitting import Fit
 from physdiffuser.functions.standard_fits import (
     fit_forms_of_columns,
     fit_further_forms,
     fit_standard_forms,
 )
 from physdiffuser.groups.answer import constant_names, fit_and_held_out, group_solution
-from physdiffuser.groups.candidates import Form, FormSource, searched_forms
+from physdiffuser.groups.candidates import Form, FormSource, forms_of_fits, searched_forms
 from physdiffuser.groups.constraint_report import constraints_of_groups
 from physdiffuser.groups.guess_outcomes import group_guess_outcomes
 from physdiffuser.groups.joint_fit import GroupedRows, JointModel
@@ -229,9 +228,9 @@ def _consider_usual(
 ) -> None:
     """Fit the usual laws of each column."""
     usual = [*fit_standard_forms(problem, stop), *fit_forms_of_columns(problem, stop)]
-    selection.consider(_forms(usual), usual=True)
+    selection.consider(forms_of_fits(usual), usual=True)
     if not stop():
-        selection.consider(_forms(fit_further_forms(_largest_group(problem, groups), stop)))
+        selection.consider(forms_of_fits(fit_further_forms(_largest_group(problem, groups), stop)))
 
 
 def _rows(dataset: Dataset, groups: Groups, chosen: IntArray) -> GroupedRows | None:
@@ -240,10 +239,6 @@ def _rows(dataset: Dataset, groups: Groups, chosen: IntArray) -> GroupedRows | N
         return None
     codes = groups.codes[chosen]
     return GroupedRows.of(dataset.inputs[chosen], dataset.target[chosen], None, codes, len(groups.labels))
-
-
-def _forms(fits: Sequence[Fit]) -> list[Form]:
-    return [Form(fit.skeleton, tuple(fit.parameters.tolist())) for fit in fits if fit.parameters.size]
 
 
 def _largest_group(problem: Problem, groups: Groups) -> Problem:
