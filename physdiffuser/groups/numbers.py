@@ -9,7 +9,6 @@ from physdiffuser.expressions.simplification.textbook.arrange import arrange
 from physdiffuser.expressions.tree import free_constants, substitute
 from physdiffuser.groups.joint_fit import JointFit
 
-
 Placed = tuple[Expression, list[int]]
 """A skeleton, and which of the constants before are left."""
 PutNumber = Callable[[JointFit, int, Number], Placed | None]

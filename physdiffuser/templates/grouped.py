@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from physdiffuser.arrays import FloatArray
 from physdiffuser.core.solution import GuessOutcome, Solution
 from physdiffuser.core.solution_parts.template_parts import TemplateParts
 from physdiffuser.data.dataset import Dataset
