@@ -19,11 +19,12 @@ from physdiffuser.cli.shared.stored import (
     target_option,
     write_output,
 )
-from physdiffuser.errors import UsageError
+from physdiffuser.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from physdiffuser.core.solution import Equation, Solution
     from physdiffuser.core.solution_parts.group_constants import GroupNames
+    from physdiffuser.dynamics.report.solution import DynamicsSolution
 
     FloatArray = FloatArray
 
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
     "--until",
     type=FiniteNumber(above=0),
     metavar="T",
-    help="With --initial: simulate from time 0 to this time.",
+    help="Simulate a run of 'dynamics' from time 0 to this time: from --initial, or from each row of TABLE.",
 )
 @click.option(
-    "--points", type=WholeNumber(2), metavar="N", help="With --initial: number of times; 200 by default."
+    "--points", type=WholeNumber(2), metavar="N", help="With --until: number of times; 200 by default."
 )
 @row_option
 @target_option
@@ -70,15 +71,17 @@ def predict(
         from physdiffuser.io.output_folder import check_writable_file
 
         check_writable_file(out)  # before a large table is read
-    if initial is not None:
-        if table is not None or row is not None or intervals or until is None:
+    if initial is not None or until is not None:
+        start = initial if table is None else table
+        if start is None or None not in (initial, table) or row is not None or intervals or until is None:
             raise UsageError(
-                "--initial goes with --until and --points alone: the state is simulated, no TABLE."
+                "a simulation needs --until, and either --initial or a TABLE of initial states; of the other "
+                "options it takes --points alone."
             )
-        write_output(_simulated(run, initial, until, points or 200), out)
+        write_output(_simulated(run, start, until, points or 200, written), out)
         return 0
-    if until is not None or points is not None:
-        raise UsageError("--until and --points need --initial, the state from which to simulate.")
+    if points is not None:
+        raise UsageError("--points needs --until, and --initial or a TABLE of initial states.")
     if table is None:
         raise UsageError("Missing argument 'TABLE', or --initial and --until for a run of 'dynamics'.")
     from physdiffuser.report.predictions import prediction_csv
@@ -126,8 +129,13 @@ def _predicted(
     return columns
 
 
-def _simulated(run: Path, initial: dict[str, float], until: float, points: int) -> str:
-    """The equations of a run of `dynamics`, simulated from time 0, as CSV."""
+def _simulated(
+    run: Path, start: dict[str, float] | str, until: float, points: int, written: dict[str, Any]
+) -> str:
+    """The equations of a run of `dynamics`, simulated from time 0, as CSV.
+
+    Of a table of initial states each row is a run, and a column in front tells the runs apart.
+    """
     import numpy as np
 
     from physdiffuser.dynamics.report.document import solution_from_dynamics
@@ -139,18 +147,48 @@ def _simulated(run: Path, initial: dict[str, float], until: float, points: int) 
         raise UsageError(
             "the equations are driven by inputs, which cannot be given here: simulate from Python."
         )
+    times = np.linspace(0.0, until, points)
+    starts = _read_starts(solution, start, written) if isinstance(start, str) else [_known(solution, start)]
+    paths = [solution.simulate(one, times) for one in starts]
+    for number, path in enumerate(paths, 1):
+        reached = np.isfinite(path).all(axis=1)
+        if not reached.all():
+            which = f" of row {number}" if isinstance(start, str) else ""
+            moment = times[reached][-1] if reached.any() else 0.0
+            messages.warning(f"the simulation{which} blows up after {solution.time.shown} = {moment:g}")
+    columns = {solution.time.name: np.tile(times, len(paths))}
+    columns |= dict(zip((one.name for one in solution.phase), np.concatenate(paths).T, strict=True))
+    if isinstance(start, str):
+        name = "run"
+        while name in columns:
+            name += "_"
+        columns = {name: np.repeat(np.arange(1.0, len(paths) + 1.0), points)} | columns
+    return prediction_csv(columns)
+
+
+def _known(solution: DynamicsSolution, initial: dict[str, float]) -> dict[str, float]:
+    """The initial state, if all of its names are those of states."""
     known = {name for column in solution.phase for name in (column.name, column.alias)}
     unknown = [name for name in initial if name not in known]
     if unknown:
         states = ", ".join(column.shown for column in solution.phase)
         raise UsageError(f"--initial: {unknown[0]!a} is no state; the states are {states}")
-    times = np.linspace(0.0, until, points)
-    states_at = solution.simulate(initial, times)
-    reached = np.isfinite(states_at).all(axis=1)
-    if not reached.all():
-        messages.warning(f"the simulation blows up after {solution.time.shown} = {times[reached][-1]:g}")
-    columns = {column.name: states_at[:, index] for index, column in enumerate(solution.phase)}
-    return prediction_csv({solution.time.name: times, **columns})
+    return initial
+
+
+def _read_starts(solution: DynamicsSolution, table: str, written: dict[str, Any]) -> list[dict[str, float]]:
+    """Initial states, one in each row."""
+    import numpy as np
+
+    from physdiffuser.data.loading import read_columns
+
+    names = [column.name for column in solution.phase]
+    values = read_columns(table, names, **written)
+    missing = np.argwhere(~np.isfinite(values))
+    if missing.size:
+        row, place = missing[0].tolist()
+        raise DataError(f"{solution.phase[place].shown} has no initial value in data row {row + 1}.")
+    return [dict(zip(names, row, strict=True)) for row in values.tolist()]
 
 
 def _evaluate(equation: Equation, inputs: FloatArray) -> FloatArray:

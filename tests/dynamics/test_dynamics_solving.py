@@ -109,10 +109,19 @@ def test_predict_simulates_a_stored_run(tmp_path: Path) -> None:
     assert run.stdout.startswith("t,prey,predators\n")
     values = np.loadtxt(run.stdout.splitlines(), delimiter=",", skiprows=1)
     assert np.abs(values - rows).max() < 1e-5
+    starts = tmp_path / "starts.csv"
+    starts.write_text("note,predators,prey\na,1,2\nb,2,3\n")
+    run = CliRunner().invoke(cli, ["predict", out, str(starts), "--until", "12", "--points", "150"])
+    assert run.exit_code == 0, run.output
+    assert run.stdout.startswith("run,t,prey,predators\n")
+    both = np.loadtxt(run.stdout.splitlines(), delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(both[:150, 1:], values)
+    np.testing.assert_array_equal(both[150], [2.0, 0.0, 3.0, 2.0])
     for wrong, words in (
         (["--initial", "wolf=2", "--until", "3"], "wolf"),
         (["--initial", "prey=2", "--until", "3"], "predators"),
         (["--until", "3"], "--initial"),
+        ([str(path), "--initial", "prey=2,predators=1", "--until", "3"], "TABLE"),
         ([], "TABLE"),
     ):
         refused = CliRunner().invoke(cli, ["predict", out, *wrong], standalone_mode=False)
