@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from physdiffuser.core.solution import GuessOutcome, Solution
+from physdiffuser.core.solution import Equation, GuessOutcome, Solution
 from physdiffuser.core.solution_parts.template_parts import TemplateParts
 from physdiffuser.data.dataset import Dataset
 from physdiffuser.data.statements.groups import Groups
@@ -39,6 +39,7 @@ from physdiffuser.templates.solving import (
     ROUNDS,
     TemplateSearch,
     check_magnitudes,
+    found_by_template,
     starting_formulas,
     with_operators_of,
 )
@@ -65,12 +66,23 @@ def solve_template_groups(
         return solution
     forms = source.forms[best.fit.skeleton]
     solution = replace(
-        solution,
+        _derived(solution, template),
         template=replace(_parts(template, best.fit, forms, solution), statements=tuple(source.statements)),
         warnings=(*solution.warnings, *warnings),
     )
     outcomes = _outcomes(guesses, template, forms, solution, selection, dataset, options.seed)
     return replace(solution, guesses=outcomes)
+
+
+def _derived(solution: Solution, template: Template) -> Solution:
+    """The solution, each law of which says that its form is of the template."""
+
+    def derived(row: Equation) -> Equation:
+        return replace(row, derivation=(found_by_template(template), *row.derivation[1:]))
+
+    best = None if solution.best is None else derived(solution.best)
+    derivation = () if best is None else best.derivation
+    return replace(solution, best=best, pareto=tuple(map(derived, solution.pareto)), derivation=derivation)
 
 
 class TemplateForms:
@@ -110,9 +122,10 @@ class TemplateForms:
             search = self._search(table, (FIRST_SHARE if number == 0 else 1.0) / total)
             models = search.run()
             self._keep(search.statements(), search.best_forms())
-            yield self._composed_forms(models), False
+            # First, since nothing is searched for beyond an exact law.
             if number == 0 and models:
                 yield self._composed_forms(search.usual(models[0])), True
+            yield self._composed_forms(models), False
         for function in self.template.functions:
             yield self._pooled(function, dataset, groups, selection, 1.0 / total), False
 

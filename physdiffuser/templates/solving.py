@@ -345,9 +345,14 @@ class TemplateSearch:
         return Candidate(model.expression, "template", tuple(self._sentences(model)))
 
     def _sentences(self, model: Model) -> Iterator[str]:
-        yield f"the template {self.template.text}: its unknown functions were found by searches"
+        yield found_by_template(self.template)
         for function, text in function_texts(self.template, model, 5).items():
             yield f"{function} = {text}"
+
+
+def found_by_template(template: Template) -> str:
+    """The first sentence of the derivation of a law."""
+    return f"the template {template.text}: its unknown functions were found by searches"
 
 
 def function_texts(template: Template, model: Model, digits: int | None = None) -> dict[str, str]:

@@ -221,6 +221,7 @@ def test_a_template_for_groups(tmp_path: Path) -> None:
         {name: 4.7 * one for name, one in GROUPS.items()}
     )
     assert content["guesses"][0]["state"] == "kept"
+    assert content["derivation"][0].startswith("the template A*f(x): ")
     again = solution_from_document(content)
     assert again.template is not None and again.template.group_constants == {"A": "p1"}
     assert "A = p1" in render(again) and "A = p1" in report_html(again)
