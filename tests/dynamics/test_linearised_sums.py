@@ -10,9 +10,9 @@ from physdiffuser.dynamics.attempts import prepare
 from physdiffuser.dynamics.options import DynamicsOptions
 from physdiffuser.dynamics.search.linearised import linearised_sums
 from physdiffuser.dynamics.search.selection import Selector
-from physdiffuser.dynamics.search.terms import products
+from physdiffuser.dynamics.search.terms import products, with_signed_squares
 from physdiffuser.dynamics.trajectories.reading import TrajectoryRequest, read_trajectories
-from physdiffuser.expressions import Parameter, Variable, to_text
+from physdiffuser.expressions import Parameter, Variable, parse, to_text
 from physdiffuser.expressions.tree import mul
 
 
@@ -40,3 +40,14 @@ def test_a_cubic_spring_is_found_beside_a_linear_one() -> None:
     assert abs(found["x"] + 1.2) < 0.15 and abs(found["x**3"] + 0.5) < 0.1
     assert square < 0.7 * fitted.fit.chi_square
     assert all(term in terms[:3] for one in few for term in one[0])
+
+
+def test_squares_are_compared_with_squares_that_keep_the_sign() -> None:
+    names = ["x", "y"]
+    for text, expected in (
+        ("1.6 - 0.6*y**2 - sin(x)", ["1.6 - 0.6*(y*abs(y)) - sin(x)"]),
+        ("x**2 + 2*y**2", ["x*abs(x) + 2*y**2", "x**2 + 2*(y*abs(y))"]),
+        ("y*abs(y)", ["y**2"]),
+        ("x**3 - x", []),
+    ):
+        assert [to_text(one, names) for one in with_signed_squares(parse(text, names))] == expected

@@ -16,7 +16,13 @@ from physdiffuser.dynamics.search.form_code import form_nats
 from physdiffuser.dynamics.search.linearised import finite_terms, linearised_sums
 from physdiffuser.dynamics.search.selection import POLICY as SELECTION
 from physdiffuser.dynamics.search.selection import Fitted, Selector, mean_square
-from physdiffuser.dynamics.search.terms import library, products, shorter_sums, term_sum
+from physdiffuser.dynamics.search.terms import (
+    library,
+    products,
+    shorter_sums,
+    term_sum,
+    with_signed_squares,
+)
 from physdiffuser.expressions import Expression, Parameter, evaluate
 from physdiffuser.expressions.tree import mul
 from physdiffuser.options import SolveOptions
@@ -197,21 +203,25 @@ class Choice:
         return improved
 
     def without_needless_terms(self, beam: Beam) -> None:
-        """Leave terms out one after the other while that shortens the description."""
-        while self._with_fewer_terms(beam) and not self.selector.stop():
+        """Leave terms out, or change the sign of squares, while that shortens the description."""
+        while self._with_variants(beam) and not self.selector.stop():
             pass
 
-    def _with_fewer_terms(self, beam: Beam) -> bool:
-        """Offer the best system without one of its terms, for each of these."""
+    def _with_variants(self, beam: Beam) -> bool:
+        """Offer the best system without one of its terms, and with a signed square, for each of these."""
         improved = False
         for state, (skeleton, part) in enumerate(zip(beam.best.skeletons, beam.best.parts(), strict=True)):
             # What was tried with fewer steps of integration may have failed for these.
             now = (beam.best.intervals, beam.best.substeps)
             tried = [n for (own, n), one in beam.tried.items() if own == state and now == _settings(one)]
             known = {beam.lists[state][number].skeleton for number in tried}
-            for shorter, values in shorter_sums(skeleton, part):
-                if shorter not in known and not self.selector.stop():
-                    one = Candidate(shorter, values, math.nan, math.nan, "trajectories")
+            variants = [
+                *shorter_sums(skeleton, part),
+                *((one, part) for one in with_signed_squares(skeleton)),
+            ]
+            for variant, values in variants:
+                if variant not in known and not self.selector.stop():
+                    one = Candidate(variant, values, math.nan, math.nan, "trajectories")
                     improved |= self._offer(beam, state, one)
         return improved
 

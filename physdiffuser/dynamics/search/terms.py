@@ -16,7 +16,7 @@ from physdiffuser.arrays import FloatArray
 from physdiffuser.dynamics.search.sparse import BEAM, extended, pairs
 from physdiffuser.dynamics.search.weak import WeakForm
 from physdiffuser.expressions import ONE, Apply, Expression, Number, Parameter, Variable, evaluate
-from physdiffuser.expressions.tree import add, call, div, mul, power, sub, substitute, walk
+from physdiffuser.expressions.tree import add, call, div, mul, power, sub, substitute, variables, walk
 
 MAX_TERMS = 6
 _KEPT = 6
@@ -159,6 +159,24 @@ def _without_a_term(node: Expression) -> Iterator[Expression]:
     for place, argument in enumerate(node.arguments):
         for shorter in _without_a_term(argument):
             yield replace(node, arguments=(*node.arguments[:place], shorter, *node.arguments[place + 1 :]))
+
+
+def with_signed_squares(skeleton: Expression) -> Iterator[Expression]:
+    """The formula with `x*abs(x)` in place of a square `x**2`, or the other way round, for each variable.
+
+    The two are the same while a state keeps its sign, as the drag on a body that does not turn back.
+    """
+    nodes = set(walk(skeleton))
+    for index in sorted(variables(skeleton)):
+        leaf = Variable(index)
+        square, signed = power(leaf, Number(2)), mul(leaf, call("abs", leaf))
+        for old, new in ((square, signed), (signed, square)):
+            if old in nodes:
+                yield _exchanged(skeleton, old, new)
+
+
+def _exchanged(tree: Expression, old: Expression, new: Expression) -> Expression:
+    return substitute(tree, lambda node: new if node == old else None)
 
 
 def _is_sum(node: Expression) -> bool:
