@@ -230,19 +230,22 @@ def _parts(
     turned = (signed.parameters != fit.parameters).any(axis=1)
     functions = {}
     for one in template.functions:
-        first, columns = template.constants_of(forms)[one.name].start, len(one.arguments)
+        first = template.constants_of(forms)[one.name].start
 
-        def put(node: Expression, first: int = first, columns: int = columns) -> Expression | None:
+        # Constants stand before arguments, so they are the first variables.
+        def put(node: Expression, first: int = first) -> Expression | None:
+            if isinstance(node, Variable):
+                return Variable(len(named) + node.index)
             if not isinstance(node, Parameter):
                 return None
             index = first + node.index
             if index not in names:
                 return Number(float(fit.parameters[index, 0]))
-            own = Variable(columns + named.index(names[index]))
+            own = Variable(named.index(names[index]))
             return call("neg", own) if turned[index] else own
 
         formula = arrange(substitute(forms[one.name], put))
-        functions[one.name] = to_text(formula, (*one.arguments, *named))
+        functions[one.name] = to_text(formula, (*named, *one.arguments))
     places = list(enumerate(template.constants))
     return TemplateParts(
         template.text,

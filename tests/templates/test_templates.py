@@ -232,6 +232,15 @@ def test_a_template_for_groups(tmp_path: Path) -> None:
     assert exported.exit_code == 0 and "p1" in exported.output
 
 
+def test_constants_of_a_function_differ_by_group(tmp_path: Path) -> None:
+    # Nothing else is in the template, so the factor and the constant term are those of the function.
+    table = grouped(tmp_path)
+    solution = solve(str(table), target="y", groups="who", template="f(x)", **ONLY)
+    assert solution.best is not None and solution.template is not None
+    assert solution.best.text == "p1 + p2*x**2" and solution.template.functions == {"f": "p1 + p2*x**2"}
+    assert not solution.template.group_constants
+
+
 def test_compose_shares_the_constants_of_a_function() -> None:
     template = read_template("a*D(f(x), x) - f(y)", ["x", "y"], {})
     form = mul(Parameter(0), call("exp", mul(Parameter(1), Variable(0))))
