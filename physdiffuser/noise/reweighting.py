@@ -129,10 +129,12 @@ def with_noise_model(reweighted: Reweighted, model: NoiseModel, advantage: float
 
 def noise_remark(name: str, model: NoiseModel, advantage: float) -> str:
     """What is said of a noise model that was used for the target `name`."""
+    # A model that was asked for need not be the better one.
+    nats = f"{abs(advantage):.0f} nats {'better' if advantage >= 0 else 'worse'}"
     if model.kind == "robust":
         return (
             f"errors of {name} have heavy tails, as Student's t with {model.freedom:g} degrees of freedom: "
-            f"rows far from the law count less ({advantage:.0f} nats better than normal errors; "
+            f"rows far from the law count less ({nats} than normal errors; "
             "--noise-model constant gives all rows equal weight)"
         )
     what, weight = {
@@ -145,7 +147,7 @@ def noise_remark(name: str, model: NoiseModel, advantage: float) -> str:
         ),
     }[model.kind]
     return (
-        f"errors of {name} {what}: rows are weighted by {weight} ({advantage:.0f} nats better than equal "
+        f"errors of {name} {what}: rows are weighted by {weight} ({nats} than equal "
         "weights; --noise-model constant gives all rows equal weight)"
     )
 
