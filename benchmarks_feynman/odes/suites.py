@@ -27,6 +27,8 @@ POINTS = 150
 GOOD_R2 = 0.9
 """R2 of a simulation that counts as a success, as in the publication of ODEBench."""
 _ROWS = 400
+_EVALUATIONS = 1_000_000
+"""Of the true equations: the fastest attractors need some 100,000."""
 _SAME = 1e-7
 _CONSTANTS = 1e-6
 """Relative difference of fitted constants from the true ones, without noise."""
@@ -77,7 +79,9 @@ class OdeSystem:
         count = len(self.names)
         derivatives = tuple(Variable(count + place) for place in range(count)) if self.order == 2 else ()
         system = System((*derivatives, *self.equations))
-        path = simulate(system, np.array(self.initial[number]), self.times, tolerance=1e-12)
+        path = simulate(
+            system, np.array(self.initial[number]), self.times, tolerance=1e-12, max_evaluations=_EVALUATIONS
+        )
         return path if np.isfinite(path).all() else None
 
     @property

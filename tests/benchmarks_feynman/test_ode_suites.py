@@ -34,6 +34,11 @@ def test_first_trajectories_are_finite(suite: str) -> None:
     assert all(system.trajectory(0) is not None for system in load_systems(suite))
 
 
+@pytest.mark.slow
+def test_first_trajectories_of_odebench_are_finite() -> None:
+    assert all(system.trajectory(0) is not None for system in load_systems("odebench"))
+
+
 def test_noise_is_relative_and_points_are_dropped() -> None:
     [system] = load_systems("odes", ["9"])
     clean, noisy = (sample(system, OdeSettings(noise=noise, fitted="first")) for noise in (0.0, 0.05))

@@ -221,6 +221,7 @@ def simulate(
     times: FloatArray,
     inputs_at: InputsAt | None = None,
     tolerance: float = 1e-9,
+    max_evaluations: int = 40_000,
 ) -> FloatArray:
     """Integrate one run adaptively (LSODA, which copes with stiff systems).
 
@@ -236,6 +237,8 @@ def simulate(
         Values of the inputs; None without inputs.
     tolerance
         Relative error of a step; the absolute one is that share of the size of the initial state.
+    max_evaluations
+        Of the right-hand sides, or more where many times are asked for; one that needs more ends there.
 
     Returns
     -------
@@ -246,7 +249,7 @@ def simulate(
     states[0] = initial
     if times.size < 2:
         return states
-    evaluations, most = 0, max(_MAX_EVALUATIONS, _EACH_EVALUATIONS * times.size)
+    evaluations, most = 0, max(max_evaluations, _EACH_EVALUATIONS * times.size)
 
     def derivative(time: float, state: FloatArray) -> FloatArray:
         nonlocal evaluations
@@ -289,6 +292,6 @@ def simulate(
     return states
 
 
-_MAX_EVALUATIONS, _EACH_EVALUATIONS = 40_000, 20
+_EACH_EVALUATIONS = 20
 # A slope that ends the integration by `runs_away` where the right-hand side has no value.
 _STOP = 1e30
