@@ -209,7 +209,7 @@ def with_figures(line: dict[str, Any], draw: Callable[..., Any]) -> dict[str, An
         weights /= weights.mean()
     problem = Problem(table.inputs, target, tuple(table.names), weights=weights)
     figures = {
-        "misfit": min(misfit(answer, problem), FIGURES.max_nats),
+        "misfit": min(misfit(answer, problem).nats, FIGURES.max_nats),
         "columns": len(variables(answer)),
     }
     return {**line, "evidence": {**line["evidence"], **figures}}

@@ -39,6 +39,7 @@ from physdiffuser.search.run_control import RunControl
 from physdiffuser.search.table_search import Found, PosedTable, on_rows
 from physdiffuser.selection.description_length import shortest
 from physdiffuser.selection.misfit import POLICY as MISFIT
+from physdiffuser.selection.misfit import misfit
 from physdiffuser.selection.residual_structure import POLICY as STRUCTURE
 from physdiffuser.verification.checks import (
     Check,
@@ -235,9 +236,11 @@ def _further_checks(
     if judged.exact:
         return interpolation
     dataset, position = found.dataset, front.position
-    checks = [residual_check(pattern)] if dataset.rows >= ENOUGH_ROWS else []
-    checks += interpolation
     chosen = front.equations[position]
+    against = misfit(front.laws[position].final, found.result.archive.problem.all_rows)
+    change = against.change if against.nats > MISFIT.pattern else ""
+    checks = [residual_check(pattern, change)] if dataset.rows >= ENOUGH_ROWS else []
+    checks += interpolation
     checks.append(pole_check(has_pole(chosen.expression, box_points(dataset.inputs))))
     roots = np.ones(dataset.rows) if dataset.weights is None else np.sqrt(dataset.weights)
     test = found.split.test

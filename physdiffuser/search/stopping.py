@@ -166,7 +166,7 @@ class StoppingRule:
         left = roots * (problem.target - values)
         return (
             residual_structure(left, problem.inputs, values) > STRUCTURE.pattern
-            or misfit(expression, problem) > MISFIT.pattern
+            or misfit(expression, problem).nats > MISFIT.pattern
         )
 
     def is_certain(self, best: Entry | None) -> bool:

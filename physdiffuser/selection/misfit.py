@@ -14,9 +14,10 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,9 +56,28 @@ POLICY = MisfitPolicy()
 EXPONENTS = (0.0, 0.5, 1.0)
 
 
+class Misfit(NamedTuple):
+    """What speaks against a law.
+
+    Attributes
+    ----------
+    nats
+        Minus the logarithm of the least p-value times the number of tests; 0 or more.
+    change
+        The change of the law with that p-value, for people: "a further term in x". Empty if nothing speaks
+        against it.
+    """
+
+    nats: float
+    change: str
+
+
+NOTHING = Misfit(0.0, "")
+
+
 @np.errstate(all="ignore")
-def misfit(law: Expression, problem: Problem) -> float:
-    """Nats that speak against a law: minus the logarithm of the least p-value, times the number of tests.
+def misfit(law: Expression, problem: Problem) -> Misfit:
+    """What speaks most against a law.
 
     Parameters
     ----------
@@ -66,10 +86,6 @@ def misfit(law: Expression, problem: Problem) -> float:
     problem
         The rows, with the weights of their noise. Without weights it is not known how the noise is spread:
         the law must fail under constant, Poisson and relative errors.
-
-    Returns
-    -------
-    0 or more; 0 where nothing can be tested.
     """
     rows = problem.generator(17).permutation(problem.rows)[: POLICY.max_rows]
     inputs = problem.inputs[rows]
@@ -77,21 +93,32 @@ def misfit(law: Expression, problem: Problem) -> float:
     value, jacobian = value_and_jacobian(skeleton, inputs, np.array(constants, dtype=np.float64))
     largest = float(np.abs(value).max())
     if not 0 < largest < np.inf:
-        return 0.0
-    changes = _unit(np.column_stack(list(_changes(law, inputs, value / largest))))
+        return NOTHING
+    names, slopes_of_changes = zip(*_changes(law, inputs, value / largest, problem.names), strict=True)
+    changes = _unit(np.column_stack(slopes_of_changes))
     residuals, slopes = (problem.target[rows] - value) / largest, _unit(jacobian.T)
     if problem.weights is not None:
-        return _against(residuals, slopes, changes, np.sqrt(problem.weights[rows]))
-    sizes = np.abs(value) / largest
-    exponents = EXPONENTS if sizes.min() > 0 else EXPONENTS[:1]
-    return min(_against(residuals, slopes, changes, sizes**-exponent) for exponent in exponents)
+        weightings = [np.sqrt(problem.weights[rows])]
+    else:
+        sizes = np.abs(value) / largest
+        weightings = [sizes**-exponent for exponent in (EXPONENTS if sizes.min() > 0 else EXPONENTS[:1])]
+    nats, place = min(_against(residuals, slopes, changes, roots) for roots in weightings)
+    return Misfit(nats, names[place]) if nats > 0 else NOTHING
 
 
-def _against(residuals: FloatArray, slopes: FloatArray, changes: FloatArray, roots: FloatArray) -> float:
-    """Nats against a law with these residuals and slopes by its constants, its rows times `roots`."""
+def _against(
+    residuals: FloatArray, slopes: FloatArray, changes: FloatArray, roots: FloatArray
+) -> tuple[float, int]:
+    """Nats against a law with these residuals and slopes by its constants, and by which change.
+
+    Parameters
+    ----------
+    roots
+        Factors of the rows.
+    """
     free = len(residuals) - slopes.shape[1] - 1
     if free < 1 or not (np.isfinite(slopes).all() and np.isfinite(residuals).all()):
-        return 0.0
+        return 0.0, 0
     basis, _ = np.linalg.qr(_unit(roots[:, None] * slopes))
     left = _unit((roots * residuals)[:, None])[:, 0]
     left = left - basis @ (basis.T @ left)
@@ -100,13 +127,16 @@ def _against(residuals: FloatArray, slopes: FloatArray, changes: FloatArray, roo
     lengths, size = np.linalg.norm(along, axis=0), float(np.linalg.norm(left))
     some = np.isfinite(lengths) & (lengths > POLICY.explained)
     if not some.any() or not size > 0:
-        return 0.0
+        return 0.0, 0
     correlations = np.abs(left @ along[:, some]) / (lengths[some] * size)
-    return max(-_log_p_value(float(correlations.max()), free) - math.log(np.count_nonzero(some)), 0.0)
+    nats = -_log_p_value(float(correlations.max()), free) - math.log(np.count_nonzero(some))
+    return max(nats, 0.0), int(np.flatnonzero(some)[np.argmax(correlations)])
 
 
-def _changes(law: Expression, inputs: FloatArray, value: FloatArray) -> Iterator[FloatArray]:
-    """The slope of each changed law by its further number, shape (rows,).
+def _changes(
+    law: Expression, inputs: FloatArray, value: FloatArray, names: Sequence[str]
+) -> Iterator[tuple[str, FloatArray]]:
+    """Each change, and the slope of the changed law by its further number, shape (rows,).
 
     Parameters
     ----------
@@ -115,30 +145,30 @@ def _changes(law: Expression, inputs: FloatArray, value: FloatArray) -> Iterator
     """
     own = sorted(variables(law))
     others = [column for column in range(inputs.shape[1]) if column not in own]
-    units: list[FloatArray] = []
+    units: list[tuple[str, FloatArray]] = []
     for place, column in enumerate([*own, *others][: POLICY.max_columns]):
         values = inputs[:, column]
         low, half = float(values.min()), 0.5 * float(np.ptp(values))
         if not half > 0:
             continue
         unit = (values - low) / half - 1
-        units.append(unit)
+        units.append((names[column], unit))
         if place < len(own):
             bends = [half * (unit * unit - 1)]
             if low > 0:
                 logs = np.log(values)
                 bends.append(values * (logs - logs.mean()))
             for bend in bends:
-                yield _bent(law, inputs, column, bend)
+                yield f"another shape in {names[column]}", _bent(law, inputs, column, bend)
         for power in np.polynomial.chebyshev.chebvander(unit, POLICY.degree).T[1:]:
-            yield power
-            yield value * power
-    for one, other in combinations(units, 2):
-        yield one * other
-        yield value * one * other
-    yield value * value
+            yield f"a further term in {names[column]}", power
+            yield f"a further factor in {names[column]}", value * power
+    for (one, first), (other, second) in combinations(units, 2):
+        yield f"a further term in {one} and {other}", first * second
+        yield f"a further factor in {one} and {other}", value * first * second
+    yield "another function of the whole", value * value
     if (value > 0).all() or (value < 0).all():
-        yield value * np.log(np.abs(value))
+        yield "another function of the whole", value * np.log(np.abs(value))
 
 
 def _bent(law: Expression, inputs: FloatArray, column: int, bend: FloatArray) -> FloatArray:

@@ -54,12 +54,19 @@ class Check:
     reason: str = ""
 
 
-def residual_check(pattern: bool) -> Check:
-    """Whether the residuals depend on the inputs."""
+def residual_check(pattern: bool, change: str = "") -> Check:
+    """Whether the residuals depend on the inputs.
+
+    Parameters
+    ----------
+    change
+        A change of the law that fits the rows better than chance explains.
+    """
     if pattern:
+        better = f": {change} fits the rows better" if change else ""
         return Check(
             "failed",
-            "residuals: they still show a pattern in the columns, so the law is not complete",
+            f"residuals: they still show a pattern in the columns, so the law is not complete{better}",
             "the residuals still depend on the inputs",
         )
     return Check("passed", "residuals: no pattern is left in them")

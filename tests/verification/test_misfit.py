@@ -10,7 +10,7 @@ import pytest
 from physdiffuser.core.problem import Problem
 from physdiffuser.expressions import Expression, Number, parse
 from physdiffuser.expressions.tree import substitute
-from physdiffuser.selection.misfit import POLICY, misfit
+from physdiffuser.selection.misfit import NOTHING, POLICY, misfit
 
 RANDOM = np.random.default_rng(3)
 ROWS = 300
@@ -32,7 +32,7 @@ def fitted(text: str) -> Expression:
 
 def against(text: str, target: np.ndarray, weights: np.ndarray | None = None) -> float:
     problem = Problem(INPUTS, target, ("x", "y"), weights=weights)
-    return misfit(fitted(text), problem)
+    return misfit(fitted(text), problem).nats
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,18 @@ def against(text: str, target: np.ndarray, weights: np.ndarray | None = None) ->
 )
 def test_a_law_of_a_slightly_different_shape_is_contradicted(text: str, law: np.ndarray) -> None:
     assert against(text, law + 0.01 * law.std() * NOISE) > POLICY.pattern
+
+
+@pytest.mark.parametrize(
+    ("missing", "change"),
+    [
+        (0.1 * Y, "a further term in y"),
+        (0.2 * X**2, "another shape in x"),
+    ],
+)
+def test_what_is_missing_is_named(missing: np.ndarray, change: str) -> None:
+    problem = Problem(INPUTS, 2.1 * X + 1.1 + missing + 0.05 * NOISE, ("x", "y"))
+    assert misfit(fitted("2.1*x + 1.1"), problem).change == change
 
 
 def test_a_small_error_of_a_fitted_constant_is_none_of_the_shape() -> None:
@@ -79,11 +91,13 @@ def test_the_size_of_the_numbers_does_not_matter(scale: float) -> None:
         fitted("3.1*x/(1.2 + x)"),
         lambda node: Number(float(node.value) * scale) if isinstance(node, Number) else None,
     )
-    assert misfit(formula, problem) == pytest.approx(against("3.1*x/(1.2 + x)", law + 0.01 * NOISE), rel=1e-4)
+    assert misfit(formula, problem).nats == pytest.approx(
+        against("3.1*x/(1.2 + x)", law + 0.01 * NOISE), rel=1e-4
+    )
 
 
 def test_what_cannot_be_tested_does_not_count() -> None:
     few = Problem(INPUTS[:3], X[:3], ("x", "y"))
-    assert misfit(fitted("1.1*x + 2.1*y + 0.1"), few) == 0.0
+    assert misfit(fitted("1.1*x + 2.1*y + 0.1"), few) == NOTHING
     assert against("0*x", X) == 0.0
     assert against("log(x - 2)", X) == 0.0

@@ -113,7 +113,7 @@ def law_evidence(law: Law, archive: ParetoArchive, agreeing: int = 0) -> LawEvid
         form=min(usual_nats(formula, problem.columns) for formula in (law.final, law.fitted))
         / complexity(law.final),
         structure=_structure(law.final, archive),
-        misfit=min(misfit(law.final, problem.all_rows), POLICY.max_nats),
+        misfit=min(misfit(law.final, problem.all_rows).nats, POLICY.max_nats),
         columns=len(variables(law.final)),
     )
 
