@@ -82,15 +82,7 @@ def solve_groups(
     """
     groups = dataset.groups
     assert groups is not None  # the caller has looked
-    counts = np.bincount(groups.codes, minlength=len(groups.labels))
-    if len(groups.labels) < 2:
-        raise DataError(f"all rows are of one group, '{visible(groups.labels[0])}': leave out --group")
-    if int(counts.min()) < MIN_ROWS:
-        few = [visible(groups.labels[code]) for code in np.flatnonzero(counts < MIN_ROWS)]
-        raise DataError(
-            f"{counted(len(few), 'group')} with fewer than {MIN_ROWS} rows, too few to fit constants to: "
-            f"{listed(few)}. Leave these rows out, or group by another column."
-        )
+    _check_groups(groups)
     # Asked with the whole table, which the caller may want to know.
     resumed = options.formulas(dataset)
     options = options.changed(resumed=())
@@ -139,6 +131,19 @@ def solve_groups(
         timing={"elapsed_seconds": control.clock() - control.started},
     )
     return solution, selection
+
+
+def _check_groups(groups: Groups) -> None:
+    """Refuse a single group, and groups with too few rows."""
+    counts = np.bincount(groups.codes, minlength=len(groups.labels))
+    if len(groups.labels) < 2:
+        raise DataError(f"all rows are of one group, '{visible(groups.labels[0])}': leave out --group")
+    if int(counts.min()) < MIN_ROWS:
+        few = [visible(groups.labels[code]) for code in np.flatnonzero(counts < MIN_ROWS)]
+        raise DataError(
+            f"{counted(len(few), 'group')} with fewer than {MIN_ROWS} rows, too few to fit constants to: "
+            f"{listed(few)}. Leave these rows out, or group by another column."
+        )
 
 
 @np.errstate(all="ignore")
