@@ -12,25 +12,13 @@ import os
 import sys
 import time as clock
 import types
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 
-@dataclass(frozen=True)
-class Progress:
-    elapsed: float
-    budget: float | None
-    best: str
-    loss: float
-    complexity: int
-    generator: str
-    front: tuple[str, ...] = ()
-    groups: tuple[dict[str, dict[str, float]], ...] = ()
-
-
 def solve(source: Any, *, on_progress: Any, cancelled: Any, **options: Any) -> Any:
+    from physdiffuser.core.progress import Progress
     from physdiffuser.data import load_dataset
 
     mode = os.environ.get("FAKE_MODE", "quick")
