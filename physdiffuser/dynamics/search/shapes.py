@@ -111,6 +111,9 @@ def _promising(
     rests = [target - frame @ (frame.T @ target) for frame in frames]
     every: list[tuple[float, int, Term]] = []
     for terms, values in tries:
+        # Their size does not matter, and the square of a large exponential is no number.
+        heights = np.abs(values).max(axis=0)
+        values = values / np.where(heights > 0, heights, 1.0)
         for place, (frame, rest) in enumerate(zip(frames, rests, strict=True)):
             apart = values - frame @ (frame.T @ values)
             size = np.square(apart).sum(axis=0)
