@@ -228,6 +228,12 @@ def _verified(
     return replace(with_verdict(best, checked), probability=probability)
 
 
+def _better_change(law: Law, found: Found) -> str:
+    """The change of a law that fits the rows better than chance explains; empty if there is none."""
+    against = misfit(law.final, found.result.archive.problem.all_rows)
+    return against.change if against.nats > MISFIT.pattern else ""
+
+
 def _further_checks(
     front: Front, found: Found, pattern: bool, judged: Exactness, probability: float
 ) -> list[Check]:
@@ -237,8 +243,7 @@ def _further_checks(
         return interpolation
     dataset, position = found.dataset, front.position
     chosen = front.equations[position]
-    against = misfit(front.laws[position].final, found.result.archive.problem.all_rows)
-    change = against.change if against.nats > MISFIT.pattern else ""
+    change = _better_change(front.laws[position], found) if pattern else ""
     checks = [residual_check(pattern, change)] if dataset.rows >= ENOUGH_ROWS else []
     checks += interpolation
     checks.append(pole_check(has_pole(chosen.expression, box_points(dataset.inputs))))
